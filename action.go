@@ -1,0 +1,149 @@
+package gatehouse
+
+import (
+	"time"
+)
+
+// Status is the state of an action; see the table in transition.go.
+type Status string
+
+// The states of an action.
+const (
+	StatusPending    Status = "pending"
+	StatusApproved   Status = "approved"
+	StatusRejected   Status = "rejected"
+	StatusDenied     Status = "denied"
+	StatusExpired    Status = "expired"
+	StatusCanceled   Status = "canceled"
+	StatusSuperseded Status = "superseded"
+	StatusPushing    Status = "pushing"
+	StatusApplied    Status = "applied"
+	StatusFailed     Status = "failed"
+	StatusUnknown    Status = "unknown"
+	StatusReversed   Status = "reversed"
+)
+
+// Decided reports whether the question whether to do it has its answer.
+func (s Status) Decided() bool { return s != StatusPending }
+
+// Finished reports whether nothing more will happen by itself.
+func (s Status) Finished() bool {
+	switch s {
+	case StatusPending, StatusApproved, StatusPushing:
+		return false
+	}
+	return true
+}
+
+// Target names what a change is made to.
+type Target struct {
+	EntityType string `json:"entity_type"`
+	EntityRef  string `json:"entity_ref,omitempty"`
+	// EntityRefs lists the keys of a bulk operation, at most [MaxEntityRefs].
+	EntityRefs []string `json:"entity_refs,omitempty"`
+	// Version is the target's version that the proposer saw.
+	Version string `json:"version,omitempty"`
+}
+
+// Magnitude is the proposer's own claim of the size of a change. A policy may
+// take it to raise, never to lower, the amount that it computes.
+type Magnitude struct {
+	Amount   Decimal `json:"amount"`
+	Currency string  `json:"currency,omitempty"`
+}
+
+// Evaluation is what an evaluator said of the change before people see it.
+type Evaluation struct {
+	Name       string `json:"name"`
+	Kind       string `json:"kind"`                 // deterministic, probabilistic or human
+	Result     string `json:"result"`               // pass, warn or fail
+	Confidence JSON   `json:"confidence,omitempty"` // a number between 0 and 1, exactly as given
+	Details    string `json:"details,omitempty"`
+}
+
+// ArtifactDiff is a text diff that belongs to the proposal.
+type ArtifactDiff struct {
+	Type         string `json:"type"`
+	Text         string `json:"text,omitempty"`
+	Summary      string `json:"summary,omitempty"`
+	LinesAdded   *int   `json:"lines_added,omitempty"`
+	LinesRemoved *int   `json:"lines_removed,omitempty"`
+}
+
+// Callback says whom to tell, once decided and once finished.
+type Callback struct {
+	Type      string `json:"type"`
+	URL       string `json:"url,omitempty"`
+	TaskToken string `json:"task_token,omitempty"`
+}
+
+// Proposal is what an agent sends. It is stored whole and never changed.
+type Proposal struct {
+	ActionType     string        `json:"action_type"`
+	Connector      string        `json:"connector"`
+	Operation      string        `json:"operation"`
+	Target         Target        `json:"target"`
+	CurrentState   JSON          `json:"current_state,omitempty"`
+	ProposedChange JSON          `json:"proposed_change"`
+	Rationale      string        `json:"rationale,omitempty"`
+	RiskLevel      RiskLevel     `json:"risk_level,omitempty"`
+	Magnitude      *Magnitude    `json:"magnitude,omitempty"`
+	OnBehalfOf     string        `json:"on_behalf_of,omitempty"`
+	Evaluations    []Evaluation  `json:"evaluations,omitempty"`
+	ArtifactDiff   *ArtifactDiff `json:"artifact_diff,omitempty"`
+	Context        JSON          `json:"context,omitempty"`
+	ExpiresIn      Duration      `json:"expires_in,omitempty"`
+	Callback       *Callback     `json:"callback,omitempty"`
+	Metadata       JSON          `json:"metadata,omitempty"`
+	IdempotencyKey string        `json:"idempotency_key,omitempty"`
+}
+
+// Action is a proposal as the gate holds it: judged, decided, carried out.
+// The members of Proposal never change; RiskLevel is the server's.
+type Action struct {
+	ID       string `json:"id"`
+	Revision int    `json:"revision"`
+	Tenant   string `json:"tenant"`
+	Proposal
+	ClaimedRisk RiskLevel `json:"claimed_risk_level,omitempty"`
+	Status      Status    `json:"status"`
+	Digest      Digest    `json:"digest"`
+	// Fingerprint is that of the connector's definition when proposed.
+	Fingerprint string         `json:"connector_fingerprint"`
+	Policy      PolicyOutcome  `json:"policy"`
+	Approval    *Approval      `json:"approval"`
+	Push        *PushSummary   `json:"push"`
+	Receipt     *Receipt       `json:"receipt"`
+	Supersedes  string         `json:"supersedes,omitempty"`
+	Superseded  string         `json:"superseded_by,omitempty"`
+	Reverses    string         `json:"reverses,omitempty"`
+	ReversedBy  string         `json:"reversed_by,omitempty"`
+	ProposedBy  string         `json:"proposed_by"`
+	ProposerID  string         `json:"proposed_by_id"`
+	ProposedAt  time.Time      `json:"proposed_at"`
+	DecidedBy   string         `json:"decided_by,omitempty"`
+	DecidedAt   *time.Time     `json:"decided_at,omitempty"`
+	DecidedVia  Channel        `json:"decided_via,omitempty"`
+	FinishedAt  *time.Time     `json:"finished_at,omitempty"`
+	Failure     *Failure       `json:"failure"`
+	Ceilings    []CeilingClaim `json:"ceilings,omitempty"`
+	// ContentHash is the SHA-256 of the proposal's canonical form, by which a
+	// repeated idempotency_key is compared. Not shown.
+	ContentHash [32]byte `json:"-"`
+	// HoldFor is how long an approval rests before dispatch.
+	HoldFor Duration `json:"hold,omitempty"`
+}
+
+// PolicyOutcome tells how the policy judged an action, and which version.
+type PolicyOutcome struct {
+	Outcome Outcome  `json:"outcome"`
+	Rules   []string `json:"rules"`
+	Reasons []string `json:"reasons"`
+	Version int      `json:"version"`
+}
+
+// Failure says why an action ended as failed.
+type Failure struct {
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+}

@@ -1,0 +1,87 @@
+package gatehouse
+
+import "time"
+
+// ApprovalStatus is the state of the question put to people.
+type ApprovalStatus string
+
+// The states of an approval.
+const (
+	ApprovalRequested ApprovalStatus = "requested"
+	ApprovalApproved  ApprovalStatus = "approved"
+	ApprovalRejected  ApprovalStatus = "rejected"
+	ApprovalExpired   ApprovalStatus = "expired"
+	ApprovalCanceled  ApprovalStatus = "canceled"
+)
+
+// Approval is the question put to people for one action. All of it but the
+// status and the votes is frozen when it is created.
+type Approval struct {
+	ID       string         `json:"id"`
+	ActionID string         `json:"action_id"`
+	Status   ApprovalStatus `json:"status"`
+	// Required is the number of distinct persons who must approve.
+	Required int `json:"required"`
+	// Roles and People say who may answer: holders of any of the roles, and
+	// the principals named. Never the excluded.
+	Roles  []Role   `json:"roles"`
+	People []string `json:"people,omitempty"`
+	// Excluded lists principal ids, person ids and names that cannot decide:
+	// proposer, sponsor, and the person proposed for.
+	Excluded  []string  `json:"excluded"`
+	ExpiresAt time.Time `json:"expires_at"`
+	CreatedAt time.Time `json:"created_at"`
+	// Confirm is set at L4 and L5.
+	Confirm *Confirm `json:"confirm"`
+	Votes   []Vote   `json:"votes"`
+}
+
+// Confirm asks the approver to retype the value that matters.
+type Confirm struct {
+	Prompt string `json:"prompt"`
+	// Value is the exact text to retype.
+	Value string `json:"value"`
+}
+
+// DecisionKind is the answer of a vote or a decision.
+type DecisionKind string
+
+// The two answers.
+const (
+	Approve DecisionKind = "approved"
+	Reject  DecisionKind = "rejected"
+)
+
+// Vote is one person's answer, with the digest that they saw. A person has at
+// most one vote per approval.
+type Vote struct {
+	Person      string       `json:"person"`
+	PrincipalID string       `json:"principal_id"`
+	Name        string       `json:"name"`
+	Decision    DecisionKind `json:"decision"`
+	Notes       string       `json:"notes,omitempty"`
+	Via         Channel      `json:"via"`
+	Digest      Digest       `json:"digest,omitempty"`
+	At          time.Time    `json:"at"`
+}
+
+// Approvals counts the approving votes.
+func (a *Approval) Approvals() int {
+	n := 0
+	for _, v := range a.Votes {
+		if v.Decision == Approve {
+			n++
+		}
+	}
+	return n
+}
+
+// VoteOf returns the vote of a person, nil when there is none.
+func (a *Approval) VoteOf(person string) *Vote {
+	for i := range a.Votes {
+		if a.Votes[i].Person == person {
+			return &a.Votes[i]
+		}
+	}
+	return nil
+}

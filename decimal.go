@@ -1,0 +1,243 @@
+package gatehouse
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// MaxExponent bounds the exponent of a [Decimal], in both directions.
+const MaxExponent = 1000
+
+// Decimal is an exact decimal number as text: a sign or none, digits, a
+// fraction or none, an exponent or none. It keeps the lexeme that it was read
+// from, so 1.0 and 1.00 are equal by Cmp and different as text. "" counts as 0.
+//
+// A Decimal comes from [ParseDecimal], from decoding, or from arithmetic;
+// arithmetic on any other text panics rather than take it for some number.
+type Decimal string
+
+// ParseDecimal reads a number such as -12.50 or 1e3, at most [MaxNumberChars]
+// characters, its exponent within plus and minus [MaxExponent].
+func ParseDecimal(s string) (Decimal, error) {
+	if len(s) > MaxNumberChars {
+		return "", fmt.Errorf("a decimal number has more than %d characters", MaxNumberChars)
+	}
+	if _, ok := splitDecimal(s); !ok {
+		return "", fmt.Errorf("%s is not a decimal number such as -12.50", Quote(s))
+	}
+	return Decimal(s), nil
+}
+
+// lexeme holds the parts of a decimal's text.
+type lexeme struct {
+	negative bool
+	digits   string // before the point
+	fraction string
+	exponent int
+}
+
+// splitDecimal takes a text apart; false when it is not a decimal number.
+func splitDecimal(s string) (l lexeme, ok bool) {
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		l.negative = s[0] == '-'
+		s = s[1:]
+	}
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		exp := s[i+1:]
+		unsigned := exp
+		if exp != "" && (exp[0] == '-' || exp[0] == '+') {
+			unsigned = exp[1:]
+		}
+		if !allDigits(unsigned) {
+			return l, false
+		}
+		n, err := strconv.Atoi(exp)
+		if err != nil || n > MaxExponent || n < -MaxExponent {
+			return l, false
+		}
+		l.exponent, s = n, s[:i]
+	}
+	digits, fraction, point := strings.Cut(s, ".")
+	l.digits, l.fraction = digits, fraction
+	return l, allDigits(digits) && (!point || allDigits(fraction))
+}
+
+func allDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// fixed is coefficient × 10^-scale; the scale is never negative.
+type fixed struct {
+	coefficient *big.Int
+	scale       int
+}
+
+func (d Decimal) fixed() fixed {
+	if d == "" {
+		return fixed{new(big.Int), 0}
+	}
+	f, ok := d.tryFixed()
+	if !ok {
+		panic("gatehouse: " + Quote(string(d)) + " is not a decimal number")
+	}
+	return f
+}
+
+func (d Decimal) tryFixed() (fixed, bool) {
+	l, ok := splitDecimal(string(d))
+	if !ok {
+		return fixed{}, false
+	}
+	c, ok := new(big.Int).SetString(l.digits+l.fraction, 10)
+	if !ok {
+		return fixed{}, false
+	}
+	if l.negative {
+		c.Neg(c)
+	}
+	scale := len(l.fraction) - l.exponent
+	if scale < 0 {
+		c.Mul(c, pow10(-scale))
+		scale = 0
+	}
+	return fixed{c, scale}, true
+}
+
+func pow10(n int) *big.Int {
+	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
+}
+
+// aligned returns the coefficients of both at the larger scale.
+func aligned(a, b fixed) (x, y *big.Int, scale int) {
+	x, y, scale = a.coefficient, b.coefficient, max(a.scale, b.scale)
+	if a.scale < scale {
+		x = new(big.Int).Mul(x, pow10(scale-a.scale))
+	}
+	if b.scale < scale {
+		y = new(big.Int).Mul(y, pow10(scale-b.scale))
+	}
+	return x, y, scale
+}
+
+// decimal writes a number without exponent, with all digits of its scale.
+func (f fixed) decimal() Decimal {
+	digits := new(big.Int).Abs(f.coefficient).String()
+	if f.scale > 0 {
+		if pad := f.scale + 1 - len(digits); pad > 0 {
+			digits = strings.Repeat("0", pad) + digits
+		}
+		digits = digits[:len(digits)-f.scale] + "." + digits[len(digits)-f.scale:]
+	}
+	if f.coefficient.Sign() < 0 {
+		digits = "-" + digits
+	}
+	return Decimal(digits)
+}
+
+// Cmp compares by value: -1, 0 or 1.
+func (d Decimal) Cmp(e Decimal) int {
+	x, y, _ := aligned(d.fixed(), e.fixed())
+	return x.Cmp(y)
+}
+
+// Add returns d + e, exactly, without exponent, with the larger scale of both.
+func (d Decimal) Add(e Decimal) Decimal {
+	x, y, scale := aligned(d.fixed(), e.fixed())
+	return fixed{new(big.Int).Add(x, y), scale}.decimal()
+}
+
+// Sub returns d - e, exactly, without exponent, with the larger scale of both.
+func (d Decimal) Sub(e Decimal) Decimal {
+	x, y, scale := aligned(d.fixed(), e.fixed())
+	return fixed{new(big.Int).Sub(x, y), scale}.decimal()
+}
+
+// Neg returns -d without exponent; there is no negative zero.
+func (d Decimal) Neg() Decimal {
+	f := d.fixed()
+	f.coefficient.Neg(f.coefficient)
+	return f.decimal()
+}
+
+// Abs returns the absolute value without exponent.
+func (d Decimal) Abs() Decimal {
+	f := d.fixed()
+	f.coefficient.Abs(f.coefficient)
+	return f.decimal()
+}
+
+// Sign returns -1, 0 or 1.
+func (d Decimal) Sign() int { return d.fixed().coefficient.Sign() }
+
+// IsZero reports whether the value is 0, as of "", "-0" and "0.00".
+func (d Decimal) IsZero() bool { return d.Sign() == 0 }
+
+var million = big.NewInt(1_000_000)
+
+// Micros returns the value in millionths, rounded away from zero, so that a
+// ceiling never undercounts. It is an error when that does not fit, or when d
+// is not a decimal number.
+func (d Decimal) Micros() (int64, error) {
+	if d == "" {
+		return 0, nil
+	}
+	f, ok := d.tryFixed()
+	if !ok {
+		return 0, fmt.Errorf("%s is not a decimal number such as -12.50", Quote(string(d)))
+	}
+	q, rest := new(big.Int).QuoRem(f.coefficient.Mul(f.coefficient, million), pow10(f.scale), new(big.Int))
+	if rest.Sign() != 0 {
+		q.Add(q, big.NewInt(int64(rest.Sign())))
+	}
+	if !q.IsInt64() {
+		return 0, fmt.Errorf("%s is too large for an amount", Quote(string(d)))
+	}
+	return q.Int64(), nil
+}
+
+// DecimalFromMicros returns a value given in millionths, without trailing zeros.
+func DecimalFromMicros(micros int64) Decimal {
+	s := string(fixed{big.NewInt(micros), 6}.decimal())
+	return Decimal(strings.TrimSuffix(strings.TrimRight(s, "0"), "."))
+}
+
+// MarshalJSON returns the lexeme as a JSON string; "" is "0".
+func (d Decimal) MarshalJSON() ([]byte, error) {
+	if d == "" {
+		return []byte(`"0"`), nil
+	}
+	return json.Marshal(string(d))
+}
+
+// UnmarshalJSON reads a string or a number and keeps its lexeme. A null
+// changes nothing.
+func (d *Decimal) UnmarshalJSON(b []byte) error {
+	s := string(b)
+	switch {
+	case s == "null":
+		return nil
+	case strings.HasPrefix(s, `"`):
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+	}
+	return d.UnmarshalText([]byte(s))
+}
+
+// UnmarshalText reads what [ParseDecimal] reads.
+func (d *Decimal) UnmarshalText(b []byte) error {
+	v, err := ParseDecimal(string(b))
+	if err != nil {
+		return err
+	}
+	*d = v
+	return nil
+}

@@ -1,0 +1,96 @@
+package gatehouse
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// CanonicalAction returns the canonical form of what an approval binds:
+//
+//	{"v":1,"tenant","revision","connector":{"name","fingerprint"},"operation",
+//	 "target","current_state","proposed_change","magnitude","idempotency_key"}
+//
+// An absent current_state or magnitude is null. The target always has its
+// entity_type, and entity_ref, entity_refs and version when they are set; the
+// magnitude has its amount, as the string that was given, and currency when
+// it is set. p.IdempotencyKey must be the final one, as the server set it.
+func CanonicalAction(tenant string, revision int, connectorName, fingerprint string, p *Proposal) JSON {
+	return ObjectJSON(
+		Member{"connector", ObjectJSON(
+			Member{"fingerprint", StringJSON(fingerprint)},
+			Member{"name", StringJSON(connectorName)},
+		)},
+		Member{"current_state", p.CurrentState},
+		Member{"idempotency_key", StringJSON(p.IdempotencyKey)},
+		Member{"magnitude", p.Magnitude.canonical()},
+		Member{"operation", StringJSON(p.Operation)},
+		Member{"proposed_change", p.ProposedChange},
+		Member{"revision", JSON(strconv.Itoa(revision))},
+		Member{"target", p.Target.canonical()},
+		Member{"tenant", StringJSON(tenant)},
+		Member{"v", "1"},
+	)
+}
+
+// ComputeDigest returns the digest of [CanonicalAction].
+func ComputeDigest(tenant string, revision int, connectorName, fingerprint string, p *Proposal) Digest {
+	return NewDigest(CanonicalAction(tenant, revision, connectorName, fingerprint, p))
+}
+
+// Canonical returns the action's [CanonicalAction], from its members as they
+// are now.
+func (a *Action) Canonical() JSON {
+	return CanonicalAction(a.Tenant, a.Revision, a.Connector, a.Fingerprint, &a.Proposal)
+}
+
+// ComputeDigest returns the digest of the action as it is now. It equals
+// a.Digest unless something was changed.
+func (a *Action) ComputeDigest() Digest { return NewDigest(a.Canonical()) }
+
+func (t *Target) canonical() JSON {
+	members := make([]Member, 0, 4)
+	if t.EntityRef != "" {
+		members = append(members, Member{"entity_ref", StringJSON(t.EntityRef)})
+	}
+	if len(t.EntityRefs) > 0 {
+		refs := make([]JSON, len(t.EntityRefs))
+		for i, ref := range t.EntityRefs {
+			refs[i] = StringJSON(ref)
+		}
+		members = append(members, Member{"entity_refs", ArrayJSON(refs...)})
+	}
+	members = append(members, Member{"entity_type", StringJSON(t.EntityType)})
+	if t.Version != "" {
+		members = append(members, Member{"version", StringJSON(t.Version)})
+	}
+	return ObjectJSON(members...)
+}
+
+func (m *Magnitude) canonical() JSON {
+	if m == nil {
+		return ""
+	}
+	members := append(make([]Member, 0, 2), Member{"amount", StringJSON(string(m.Amount))})
+	if m.Currency != "" {
+		members = append(members, Member{"currency", StringJSON(m.Currency)})
+	}
+	return ObjectJSON(members...)
+}
+
+// ContentHash returns the SHA-256 of the canonical JSON of the whole proposal:
+// the same content sent twice has one hash, whatever the order of its members
+// or its white space. It panics when a JSON member of p is not JSON.
+func (p *Proposal) ContentHash() [32]byte {
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic(fmt.Sprintf("gatehouse: marshal a proposal: %v", err))
+	}
+	// A member may by itself be as deep as MaxDepth.
+	c := parser{src: b, maxDepth: MaxDepth + 4}
+	if err := c.document(); err != nil {
+		panic(fmt.Sprintf("gatehouse: canonicalize a proposal: %v", err))
+	}
+	return sha256.Sum256(c.out)
+}

@@ -1,0 +1,189 @@
+package gatehouse
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Code is the machine-readable reason of an error. One table, [StatusOf],
+// maps codes to HTTP statuses for server and client alike.
+type Code string
+
+// The error codes of the contract.
+const (
+	CodeMalformed           Code = "malformed"
+	CodeInvalid             Code = "invalid"
+	CodeUnsupported         Code = "unsupported"
+	CodeBodyTooLarge        Code = "body_too_large"
+	CodeUnauthenticated     Code = "unauthenticated"
+	CodeRoleRequired        Code = "role_required"
+	CodeEditTokenRequired   Code = "edit_token_required"
+	CodeConfirmation        Code = "confirmation_required"
+	CodeSelfApproval        Code = "self_approval"
+	CodeNotFound            Code = "not_found"
+	CodeMethodNotAllowed    Code = "method_not_allowed"
+	CodeAlreadyDecided      Code = "already_decided"
+	CodeNotAwaitingApproval Code = "not_awaiting_approval"
+	CodeDigestMismatch      Code = "digest_mismatch"
+	CodeTargetChanged       Code = "target_changed"
+	CodeAlreadyVoted        Code = "already_voted"
+	CodeCeilingExceeded     Code = "ceiling_exceeded"
+	CodeAuthorityRevoked    Code = "authority_revoked"
+	CodeDuplicateKey        Code = "duplicate_key"
+	CodeAlreadyExists       Code = "already_exists"
+	CodeTooLate             Code = "too_late"
+	CodeNotReversible       Code = "not_reversible"
+	CodeNotUnknown          Code = "not_unknown"
+	CodeInProgress          Code = "in_progress"
+	CodeKeyReused           Code = "idempotency_key_reused"
+	CodeExpired             Code = "expired"
+	CodeRateLimited         Code = "rate_limited"
+	CodeBusy                Code = "busy"
+	CodeInternal            Code = "internal"
+)
+
+var statusOf = map[Code]int{
+	CodeMalformed:           400,
+	CodeUnauthenticated:     401,
+	CodeRoleRequired:        403,
+	CodeEditTokenRequired:   403,
+	CodeConfirmation:        403,
+	CodeSelfApproval:        403,
+	CodeNotFound:            404,
+	CodeMethodNotAllowed:    405,
+	CodeAlreadyDecided:      409,
+	CodeNotAwaitingApproval: 409,
+	CodeDigestMismatch:      409,
+	CodeTargetChanged:       409,
+	CodeAlreadyVoted:        409,
+	CodeCeilingExceeded:     409,
+	CodeAuthorityRevoked:    409,
+	CodeDuplicateKey:        409,
+	CodeAlreadyExists:       409,
+	CodeTooLate:             409,
+	CodeNotReversible:       409,
+	CodeNotUnknown:          409,
+	CodeInProgress:          409,
+	CodeExpired:             410,
+	CodeBodyTooLarge:        413,
+	CodeInvalid:             422,
+	CodeUnsupported:         422,
+	CodeKeyReused:           422,
+	CodeRateLimited:         429,
+	CodeInternal:            500,
+	CodeBusy:                503,
+}
+
+// StatusOf returns the HTTP status of a code, 500 for one that it does not know.
+func StatusOf(c Code) int {
+	if s, ok := statusOf[c]; ok {
+		return s
+	}
+	return 500
+}
+
+// Codes lists every code there is, in no particular order.
+func Codes() []Code {
+	codes := make([]Code, 0, len(statusOf))
+	for c := range statusOf {
+		codes = append(codes, c)
+	}
+	return codes
+}
+
+// Retryable reports whether the same request may succeed later unchanged.
+func (c Code) Retryable() bool {
+	switch c {
+	case CodeRateLimited, CodeBusy, CodeInProgress, CodeInternal:
+		return true
+	}
+	return false
+}
+
+// Error is an error that may be shown to the outside. Detail is for people;
+// Context holds the members that the contract names for the code.
+type Error struct {
+	Code       Code
+	Detail     string
+	Violations []Violation
+	Context    map[string]any
+	// RetryAfter is in whole seconds, 0 for none.
+	RetryAfter int
+	cause      error
+}
+
+// Error returns code and detail.
+func (e *Error) Error() string {
+	s := string(e.Code) + ": " + e.Detail
+	for _, v := range e.Violations {
+		s += "; " + v.Pointer + " " + v.Detail
+	}
+	return s
+}
+
+// Unwrap returns the internal cause, which is never shown outside.
+func (e *Error) Unwrap() error { return e.cause }
+
+// E makes an error with a code and a formatted detail.
+func E(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// With adds a context member and returns the error.
+func (e *Error) With(name string, value any) *Error {
+	if e.Context == nil {
+		e.Context = make(map[string]any)
+	}
+	e.Context[name] = value
+	return e
+}
+
+// Because attaches an internal cause, for logs only, and returns the error.
+func (e *Error) Because(cause error) *Error {
+	e.cause = cause
+	return e
+}
+
+// CodeOf returns the code of an error: "" for nil, internal for one of another kind.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}
+
+// Violation is one thing wrong with an input; Pointer is an RFC 6901 JSON pointer.
+type Violation struct {
+	Pointer string `json:"pointer"`
+	Detail  string `json:"detail"`
+}
+
+// Violations collects what is wrong with an input.
+type Violations []Violation
+
+// Add appends one.
+func (v *Violations) Add(pointer, format string, args ...any) {
+	*v = append(*v, Violation{pointer, fmt.Sprintf(format, args...)})
+}
+
+// Err returns nil when there are none, else an error with code invalid.
+func (v Violations) Err() error {
+	if len(v) == 0 {
+		return nil
+	}
+	return &Error{Code: CodeInvalid, Detail: v[0].Pointer + " " + v[0].Detail, Violations: v}
+}
+
+// Quote quotes hostile text for an error message: control characters are made
+// visible, and it is cut after 64 runes.
+func Quote(s string) string {
+	if r := []rune(s); len(r) > 64 {
+		s = string(r[:64]) + "…"
+	}
+	return fmt.Sprintf("%+q", strings.ToValidUTF8(s, "\uFFFD"))
+}

@@ -1,0 +1,46 @@
+package gatehouse
+
+// Page is one page of a list. NextCursor is "" on the last one.
+type Page[T any] struct {
+	Items      []T    `json:"items"`
+	NextCursor string `json:"next_cursor"`
+}
+
+// The bounds of a page.
+const (
+	DefaultLimit = 50
+	MaxLimit     = 200
+)
+
+// Sort is the order of a list of actions.
+type Sort string
+
+// The orders.
+const (
+	// SortNewest is by time of proposal, newest first; the default.
+	SortNewest Sort = "newest"
+	// SortUrgency is by due bucket, then risk (highest first), then age
+	// (oldest first). Only pending actions are listed.
+	SortUrgency Sort = "urgency"
+)
+
+// ActionFilter selects actions of one tenant. Zero members select all.
+type ActionFilter struct {
+	Status     Status
+	ActionType string
+	RiskLevel  RiskLevel
+	ProposedBy string // principal id or name
+	// Query is matched, without regard to case, within the action type, the
+	// target's entity_ref and the rationale; or it is an id.
+	Query  string
+	Sort   Sort
+	Limit  int
+	Cursor string
+}
+
+// PushFilter selects pushes of one tenant.
+type PushFilter struct {
+	Status PushStatus
+	Limit  int
+	Cursor string
+}

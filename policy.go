@@ -1,0 +1,61 @@
+package gatehouse
+
+import "time"
+
+// Outcome is what a policy says of an action. Deny beats needs_approval beats
+// allow.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeAllow         Outcome = "allow"
+	OutcomeDeny          Outcome = "deny"
+	OutcomeNeedsApproval Outcome = "needs_approval"
+)
+
+// Verdict is a policy's judgement of one action: all that the gate needs to go
+// on, so that nothing has to be asked of the policy again but for a veto.
+type Verdict struct {
+	Outcome   Outcome
+	RiskLevel RiskLevel
+	// Rules are the ids of the rules that decided, Reasons their words.
+	Rules   []string
+	Reasons []string
+	// Required, Roles, People, Expiry are those of the approval; they are set
+	// for every outcome but deny, since the gate may still ask.
+	Required int
+	Roles    []Role
+	People   []string
+	Expiry   time.Duration
+	// Hold is nil where no rule sets one.
+	Hold *time.Duration
+	// ExcludeProposer is always true; it stands here for the explanation.
+	Ceilings []CeilingClaim
+}
+
+// CeilingClaim is what an action takes from one ceiling: a cumulative limit
+// over a sliding window.
+type CeilingClaim struct {
+	// Ceiling is the name of the ceiling in the policy.
+	Ceiling string `json:"ceiling"`
+	// Scope is what the limit is counted for: the tenant, or an agent, action
+	// type or target, as "agent:prn_…".
+	Scope string `json:"scope"`
+	// Amount is what this action takes: 1 for a ceiling by count.
+	Amount Decimal `json:"amount"`
+	Limit  Decimal `json:"limit"`
+	// Window is the length of the sliding window.
+	Window Duration `json:"window"`
+}
+
+// PolicyVersion is one stored policy. Versions of a tenant count from 1; one
+// is active.
+type PolicyVersion struct {
+	Tenant    string    `json:"tenant"`
+	Version   int       `json:"version"`
+	Source    string    `json:"source"`
+	SHA256    string    `json:"sha256"`
+	Active    bool      `json:"active"`
+	AppliedBy string    `json:"applied_by"`
+	AppliedAt time.Time `json:"applied_at"`
+}

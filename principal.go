@@ -1,0 +1,164 @@
+package gatehouse
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Kind tells people from programs.
+type Kind string
+
+// The kinds of principal.
+const (
+	KindPerson  Kind = "person"
+	KindAgent   Kind = "agent"
+	KindService Kind = "service"
+)
+
+// Role is a right that a principal holds within its tenant.
+type Role string
+
+// The roles. RoleAdmin implies approver, operator and auditor.
+const (
+	RoleProposer Role = "proposer"
+	RoleApprover Role = "approver"
+	RoleOperator Role = "operator"
+	RoleAuditor  Role = "auditor"
+	RoleViewer   Role = "viewer"
+	RoleWorker   Role = "worker"
+	RoleAdmin    Role = "admin"
+)
+
+// Roles lists every role there is.
+func Roles() []Role {
+	return []Role{RoleProposer, RoleApprover, RoleOperator, RoleAuditor, RoleViewer, RoleWorker, RoleAdmin}
+}
+
+// Principal is a person, agent or service known in one tenant. Its name is
+// unique within the tenant.
+type Principal struct {
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	Name   string `json:"name"`
+	Kind   Kind   `json:"kind"`
+	Roles  []Role `json:"roles"`
+	// Person identifies the human behind the principal: two principals of one
+	// human share it, and count as one voter. It is the principal's own id
+	// unless an administrator says otherwise.
+	Person string `json:"person"`
+	// Sponsor is the id of the person who answers for an agent.
+	Sponsor   string    `json:"sponsor,omitempty"`
+	Disabled  bool      `json:"disabled"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Has reports whether the principal holds the role, directly or by admin.
+func (p *Principal) Has(r Role) bool {
+	if slices.Contains(p.Roles, r) {
+		return true
+	}
+	implied := r == RoleApprover || r == RoleOperator || r == RoleAuditor || r == RoleViewer
+	return implied && slices.Contains(p.Roles, RoleAdmin)
+}
+
+// Validate checks the combination of kind, roles and sponsor.
+// It returns an [Error] with code invalid.
+func (p *Principal) Validate() error {
+	var v Violations
+	if !ValidName(p.Name) {
+		v.Add("/name", "must be 1 to 128 letters, digits, or any of ._@:+- and begin with a letter or digit")
+	}
+	switch p.Kind {
+	case KindPerson, KindService:
+	case KindAgent:
+		for _, r := range []Role{RoleApprover, RoleOperator, RoleAdmin} {
+			if slices.Contains(p.Roles, r) {
+				v.Add("/roles", "an agent can never be %s", r)
+			}
+		}
+	default:
+		v.Add("/kind", "must be person, agent or service")
+	}
+	if p.Kind == KindService && (slices.Contains(p.Roles, RoleApprover) || slices.Contains(p.Roles, RoleAdmin)) {
+		v.Add("/roles", "only a person can be approver or admin")
+	}
+	if len(p.Roles) == 0 {
+		v.Add("/roles", "at least one role is needed")
+	}
+	for _, r := range p.Roles {
+		if !slices.Contains(Roles(), r) {
+			v.Add("/roles", "unknown role %s", Quote(string(r)))
+		}
+		if (r == RoleViewer || r == RoleAuditor) && len(p.Roles) > 1 {
+			v.Add("/roles", "%s stands alone: it can never change anything", r)
+		}
+	}
+	if p.Sponsor != "" && p.Kind != KindAgent {
+		v.Add("/sponsor", "only an agent has a sponsor")
+	}
+	return v.Err()
+}
+
+// Key is an API key as stored: never the secret, only its SHA-256.
+type Key struct {
+	ID          string     `json:"id"`
+	Tenant      string     `json:"tenant"`
+	PrincipalID string     `json:"principal_id"`
+	Hash        [32]byte   `json:"-"`
+	CreatedAt   time.Time  `json:"created_at"`
+	RevokedAt   *time.Time `json:"revoked_at"`
+}
+
+// Tenant is a wall: nothing of one is ever visible in another. The tenant
+// "default" always exists; its administrators create the others.
+type Tenant struct {
+	ID        string    `json:"id"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// DefaultTenant is the tenant that always exists.
+const DefaultTenant = "default"
+
+// Channel is the surface that a decision came through.
+type Channel string
+
+// The channels.
+const (
+	ViaAPI     Channel = "api"
+	ViaBulk    Channel = "api:bulk-decide"
+	ViaConsole Channel = "console"
+	ViaCLI     Channel = "cli"
+	ViaSlack   Channel = "slack"
+	ViaLink    Channel = "link"
+	ViaPolicy  Channel = "policy"
+)
+
+// Caller is who makes a request, and what the request proved.
+type Caller struct {
+	Principal *Principal
+	// StepUp is true when the request carried the person's second secret: the
+	// edit token, or what stands in for it on the channel.
+	StepUp    bool
+	Via       Channel
+	RequestID string
+	// Idempotency is the client's Idempotency-Key, nil when it sent none.
+	Idempotency *IdempotencyRequest
+}
+
+type callerKey struct{}
+
+// NewContext returns a context that carries the caller.
+func NewContext(ctx context.Context, c *Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+// CallerFrom returns the caller of the context. Without one, or with one whose
+// principal is missing or disabled, the error has code unauthenticated.
+func CallerFrom(ctx context.Context) (*Caller, error) {
+	c, _ := ctx.Value(callerKey{}).(*Caller)
+	if c == nil || c.Principal == nil || c.Principal.Disabled {
+		return nil, E(CodeUnauthenticated, "a valid API key is needed")
+	}
+	return c, nil
+}

@@ -1,0 +1,265 @@
+package gatehouse
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Store keeps everything. Both engines pass internal/store/storetest in full.
+//
+// Durability: when Update returns nil, the transaction is committed and
+// survives kill -9 and, where the storage honours fsync, power loss. When it
+// returns an error, nothing of it is stored.
+//
+// Isolation: transactions are serializable with respect to the rows that they
+// lock or write. View sees one consistent snapshot, never an uncommitted row.
+type Store interface {
+	// View runs fn in a read-only transaction.
+	View(ctx context.Context, fn func(ReadTx) error) error
+	// Update runs fn in a transaction and commits it when fn returns nil.
+	//
+	// fn may be run more than once: it must have no effects outside its Tx,
+	// and must set all that it returns afresh on each run. It must not keep
+	// the Tx. fn's error is returned as it is. Other errors: [ErrBusy] when
+	// contention lasts, ctx.Err() when the caller gave up while waiting, in
+	// which case nothing is stored.
+	Update(ctx context.Context, fn func(Tx) error) error
+	// Ping reports whether the store answers.
+	Ping(ctx context.Context) error
+	Close() error
+}
+
+// ErrBusy says that contention lasted: the caller may retry.
+var ErrBusy = errors.New("gatehouse: store busy")
+
+// ErrNotFound says that a row does not exist in this tenant.
+var ErrNotFound = errors.New("gatehouse: not found")
+
+// ErrConflict says that a guarded write met another state than it expects,
+// or that a unique row exists.
+var ErrConflict = errors.New("gatehouse: conflict")
+
+// ReadTx reads in one snapshot. Every method that takes a tenant sees that
+// tenant's rows only. Methods that find one row return ErrNotFound.
+type ReadTx interface {
+	// Now is the transaction's one reading of the clock, in UTC and whole
+	// microseconds. It never runs backwards from one Update to the next.
+	Now() time.Time
+	ActionReader
+	PushReader
+	IdentityReader
+	PolicyReader
+	LogReader
+}
+
+// Tx reads and writes. A guarded write whose guard fails returns ErrConflict,
+// at once or at the commit. Each write method writes the row as given.
+type Tx interface {
+	ReadTx
+	ActionWriter
+	PushWriter
+	IdentityWriter
+	PolicyWriter
+	LogWriter
+}
+
+// ActionReader finds actions.
+type ActionReader interface {
+	// FindAction returns an action with its approval and votes, push summary
+	// and latest receipt that is not late. id is an action's or an approval's.
+	FindAction(tenant, id string) (*Action, error)
+	// FindActionByKey finds by the unique idempotency key.
+	FindActionByKey(tenant, idempotencyKey string) (*Action, error)
+	// ListActions returns a page; see ActionFilter. The cursor is opaque; a
+	// malformed one is an Error with code invalid. Walking the pages yields
+	// every action that matched throughout exactly once, whatever is written
+	// meanwhile.
+	ListActions(tenant string, f ActionFilter) (Page[*Action], error)
+	// ExpiredActions returns, over all tenants, up to limit pending actions
+	// whose approval's expiry is at or before Now, the earliest first.
+	ExpiredActions(limit int) ([]ActionRef, error)
+	// OpenReversal returns the id of the newest action that reverses the
+	// given one and is not rejected, denied, expired, canceled, superseded
+	// or failed; "" when there is none.
+	OpenReversal(tenant, actionID string) (string, error)
+}
+
+// ActionRef names an action across tenants.
+type ActionRef struct{ Tenant, ID string }
+
+// ActionWriter writes actions, approvals and votes.
+type ActionWriter interface {
+	// LockAction is FindAction that first locks the approval's row (the
+	// action's, where there is no approval) until the end of the transaction.
+	LockAction(tenant, id string) (*Action, error)
+	// InsertAction stores an action and its approval, if it has one. A known
+	// idempotency key or id is ErrConflict.
+	InsertAction(a *Action) error
+	// MoveAction applies a guarded transition. The table of transitions is
+	// checked too: a move outside it is ErrConflict.
+	MoveAction(m ActionMove) error
+	// MoveApproval moves a requested approval on: guarded by its status.
+	MoveApproval(tenant, approvalID string, to ApprovalStatus) error
+	// PutVote inserts the person's vote, or replaces it.
+	PutVote(tenant, approvalID string, v Vote) error
+	// LinkSuperseded sets superseded_by of old.
+	LinkSuperseded(tenant, oldID, newID string) error
+	// InsertCorpus and InsertMirror store what a decision and an application teach.
+	InsertCorpus(c *CorpusEntry) error
+	InsertMirror(m *AppliedMirror) error
+	// ReserveCeiling stores one claim of an action; the same ceiling and
+	// scope of an action is stored once (a second one replaces the first).
+	ReserveCeiling(tenant, actionID string, c CeilingClaim) error
+	// CeilingUsed sums the unreleased claims on a ceiling and scope that were
+	// reserved after since, and locks the pair until the end of the transaction.
+	CeilingUsed(tenant, ceiling, scope string, since time.Time) (Decimal, error)
+	// ReleaseCeilings gives back all that an action reserved.
+	ReleaseCeilings(tenant, actionID string) error
+}
+
+// ActionMove is one guarded transition of an action: it happens only when the
+// status is From. Nil and zero members leave their columns alone, but for
+// Failure, which is cleared when the action leaves failed.
+type ActionMove struct {
+	Tenant, ID string
+	From, To   Status
+	DecidedBy  string
+	DecidedVia Channel
+	// DecidedAt and FinishedAt are set to Now by the store when true.
+	Decided, Finished bool
+	Failure           *Failure
+	ReversedBy        string
+}
+
+// PushReader finds pushes and receipts.
+type PushReader interface {
+	FindPush(tenant, id string) (*Push, error)
+	// ListPushes returns a page, newest first.
+	ListPushes(tenant string, f PushFilter) (Page[*Push], error)
+	// SuccessReceipt returns a receipt with outcome applied under the key.
+	SuccessReceipt(tenant, idempotencyKey string) (*Receipt, error)
+	// ListReceipts returns all receipts of an action, oldest first.
+	ListReceipts(tenant, actionID string) ([]*Receipt, error)
+	// NextPushAt returns when the next queued push or expired lease is due,
+	// over all tenants; zero for none.
+	NextPushAt() (time.Time, error)
+	// ExpiredLeases returns, over all tenants, up to limit pushes in picking or
+	// sent whose lease ended at or before Now.
+	ExpiredLeases(limit int) ([]*Push, error)
+	// ListMirror and ListCorpus return pages, newest first.
+	ListMirror(tenant, cursor string, limit int) (Page[*AppliedMirror], error)
+	ListCorpus(tenant, cursor string, limit int) (Page[*CorpusEntry], error)
+	// PushCounts counts the pushes of all tenants by status.
+	PushCounts() (map[PushStatus]int, error)
+}
+
+// PushWriter writes pushes and receipts.
+type PushWriter interface {
+	InsertPush(p *Push) error
+	// LockPush is FindPush that locks the row.
+	LockPush(tenant, id string) (*Push, error)
+	// ClaimPushes moves up to limit queued pushes that are due (not_before
+	// and next attempt at or before Now) to picking, oldest due first, of one
+	// tenant, or of all when tenant is "": sets owner, lease end and picked_at,
+	// and raises the generation by one. Nobody else claims the same row.
+	ClaimPushes(owner, tenant string, lease time.Duration, limit int) ([]*Push, error)
+	// UpdatePush writes every mutable column of p, guarded by status and
+	// generation as they were read; p.Generation may be raised by the write.
+	UpdatePush(p *Push, from PushStatus, generation int) error
+	InsertReceipt(r *Receipt) error
+}
+
+// IdentityReader finds principals, keys and stored answers.
+type IdentityReader interface {
+	FindPrincipal(tenant, idOrName string) (*Principal, error)
+	// FindKey returns an unrevoked key and its principal by the key's hash,
+	// over all tenants.
+	FindKey(hash [32]byte) (*Key, *Principal, error)
+	// FindEditToken returns the hash of the principal's edit token.
+	FindEditToken(tenant, principalID string) ([32]byte, error)
+	ListPrincipals(tenant, cursor string, limit int) (Page[*Principal], error)
+	ListKeys(tenant, principalID string) ([]*Key, error)
+	FindTenant(id string) (*Tenant, error)
+	ListTenants() ([]*Tenant, error)
+	FindIdempotency(tenant, principalID, route, key string) (*IdempotencyRecord, error)
+}
+
+// IdentityWriter writes them.
+type IdentityWriter interface {
+	InsertTenant(t *Tenant) error
+	InsertPrincipal(p *Principal) error
+	UpdatePrincipal(p *Principal) error
+	InsertKey(k *Key) error
+	// RevokeKey sets revoked_at to Now, once.
+	RevokeKey(tenant, keyID string) error
+	PutEditToken(tenant, principalID string, hash [32]byte) error
+	// PrincipalsForShare reads principals by id and keeps them from changing
+	// until the end of the transaction. Missing ones are left out.
+	PrincipalsForShare(tenant string, ids []string) ([]*Principal, error)
+	InsertIdempotency(r *IdempotencyRecord) error
+	// PurgeIdempotency deletes up to limit records older than the window.
+	PurgeIdempotency(olderThan time.Time, limit int) (int, error)
+}
+
+// PolicyReader finds policy versions.
+type PolicyReader interface {
+	// ActivePolicy returns the tenant's active version.
+	ActivePolicy(tenant string) (*PolicyVersion, error)
+	// ActivePolicyVersion is its number alone, cheaply; 0 for none.
+	ActivePolicyVersion(tenant string) (int, error)
+	FindPolicy(tenant string, version int) (*PolicyVersion, error)
+	// ListPolicies returns all versions, newest first, without their source.
+	ListPolicies(tenant string) ([]*PolicyVersion, error)
+}
+
+// PolicyWriter stores policies.
+type PolicyWriter interface {
+	// InsertPolicy stores the next version, makes it the active one, and
+	// returns its number.
+	InsertPolicy(p *PolicyVersion) (int, error)
+	// ActivatePolicy makes a stored version the active one.
+	ActivatePolicy(tenant string, version int) error
+}
+
+// LogReader reads the audit log. Only numbered entries are seen.
+type LogReader interface {
+	// ListEntries returns entries with index >= from in order, at most limit.
+	ListEntries(tenant string, from int64, limit int) ([]*Entry, error)
+	// ListActionEntries returns the numbered entries about one action, in order.
+	ListActionEntries(tenant, actionID string) ([]*Entry, error)
+	// LogSize returns the number of numbered entries.
+	LogSize(tenant string) (int64, error)
+	// LogHashes returns stored tree hashes by their storage index (see
+	// golang.org/x/mod/sumdb/tlog.StoredHashIndex).
+	LogHashes(tenant string, indexes []int64) ([]Hash, error)
+	// UnnumberedLeaves returns up to limit leaves that wait for the sequencer,
+	// over all tenants, in the order in which they are to be numbered.
+	UnnumberedLeaves(limit int) ([]*PendingLeaf, error)
+}
+
+// LogWriter writes the audit log.
+type LogWriter interface {
+	// AppendLeaf stores a leaf, to be numbered later. The store fills At with
+	// Now when it is zero, and ID when it is empty.
+	AppendLeaf(l *Leaf) error
+	// NumberLeaves turns pending leaves into entries and stores the new tree
+	// hashes of each tenant's log. It fails with ErrConflict when the log has
+	// another size than expected: another sequencer was here.
+	NumberLeaves(tenant string, expectedSize int64, leaves []*NumberedLeaf, hashes []Hash) error
+}
+
+// PendingLeaf is a leaf that waits for its number. Row names it to the store.
+type PendingLeaf struct {
+	Row      int64
+	Tenant   string
+	ActionID string
+	Body     JSON
+}
+
+// NumberedLeaf gives a pending leaf its place.
+type NumberedLeaf struct {
+	Row      int64
+	Index    int64
+	LeafHash Hash
+}

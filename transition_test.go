@@ -1,0 +1,214 @@
+package gatehouse_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// The tables of the design, written down a second time: "from: to to to".
+const (
+	actionDesign = `
+new:        pending approved denied
+pending:    approved rejected expired canceled superseded
+approved:   canceled pushing failed
+pushing:    applied failed unknown
+unknown:    applied failed
+failed:     approved
+applied:    reversed
+rejected:
+denied:
+expired:
+canceled:
+superseded:
+reversed:`
+	approvalDesign = `
+new:       requested
+requested: approved rejected expired canceled
+approved:
+rejected:
+expired:
+canceled:`
+	pushDesign = `
+new:      queued
+queued:   picking canceled
+picking:  sent queued failed
+sent:     applied failed unknown queued
+failed:   queued
+unknown:  applied failed
+applied:
+canceled:`
+)
+
+// machine is one state machine: its table by the design, and by the code.
+type machine struct {
+	edges   map[string][]string
+	canMove func(from, to string) bool
+}
+
+func machines(t *testing.T) map[string]machine {
+	t.Helper()
+	return map[string]machine{
+		"action": {readDesign(t, actionDesign), func(from, to string) bool {
+			return gatehouse.Status(from).CanMove(gatehouse.Status(to))
+		}},
+		"approval": {readDesign(t, approvalDesign), func(from, to string) bool {
+			return gatehouse.ApprovalStatus(from).CanMove(gatehouse.ApprovalStatus(to))
+		}},
+		"push": {readDesign(t, pushDesign), func(from, to string) bool {
+			return gatehouse.PushStatus(from).CanMove(gatehouse.PushStatus(to))
+		}},
+	}
+}
+
+func readDesign(t *testing.T, text string) map[string][]string {
+	t.Helper()
+	edges := map[string][]string{}
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		from, to, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if !ok {
+			t.Fatalf("bad line %q", line)
+		}
+		if from == "new" {
+			from = ""
+		}
+		edges[from] = strings.Fields(to)
+	}
+	return edges
+}
+
+func (m machine) has(from, to string) bool {
+	for _, s := range m.edges[from] {
+		if s == to {
+			return true
+		}
+	}
+	return false
+}
+
+// names lists the states, that before creation and one that does not exist.
+func (m machine) names() []string {
+	names := []string{"nonsense"}
+	for s := range m.edges {
+		names = append(names, s)
+	}
+	return names
+}
+
+func TestTransitionTables(t *testing.T) {
+	t.Parallel()
+	for name, m := range machines(t) {
+		for _, from := range m.names() {
+			for _, to := range m.names() {
+				if got := m.canMove(from, to); got != m.has(from, to) {
+					t.Errorf("%s: %q -> %q is %v in the code", name, from, to, got)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryStateIsReachable(t *testing.T) {
+	t.Parallel()
+	for name, m := range machines(t) {
+		reached := map[string]bool{"": true}
+		for queue := []string{""}; len(queue) > 0; queue = queue[1:] {
+			for _, to := range m.names() {
+				if m.canMove(queue[0], to) && !reached[to] {
+					reached[to] = true
+					queue = append(queue, to)
+				}
+			}
+		}
+		for s := range m.edges {
+			if !reached[s] {
+				t.Errorf("%s: %q cannot be reached", name, s)
+			}
+		}
+		if reached["nonsense"] {
+			t.Errorf("%s: a state that does not exist can be reached", name)
+		}
+	}
+}
+
+func TestStatusPredicates(t *testing.T) {
+	t.Parallel()
+	const (
+		absorbing = "rejected denied expired canceled superseded reversed"
+		finished  = "applied failed unknown reversed rejected denied expired canceled superseded"
+	)
+	in := func(list string, s gatehouse.Status) bool {
+		return strings.Contains(" "+list+" ", " "+string(s)+" ")
+	}
+	edges := readDesign(t, actionDesign)
+	if len(gatehouse.Statuses()) != len(edges)-1 {
+		t.Errorf("Statuses lists %d of %d states", len(gatehouse.Statuses()), len(edges)-1)
+	}
+	for _, s := range gatehouse.Statuses() {
+		if _, ok := edges[string(s)]; !ok {
+			t.Errorf("Statuses has %q", s)
+		}
+		if s.Absorbing() != in(absorbing, s) || s.Finished() != in(finished, s) || s.Decided() != (s != "pending") {
+			t.Errorf("%s: absorbing %v, finished %v, decided %v", s, s.Absorbing(), s.Finished(), s.Decided())
+		}
+	}
+	if gatehouse.Status("").Absorbing() {
+		t.Error("the state before creation is absorbing")
+	}
+	push := readDesign(t, pushDesign)
+	if len(gatehouse.PushStatuses()) != len(push)-1 {
+		t.Errorf("PushStatuses lists %d of %d states", len(gatehouse.PushStatuses()), len(push)-1)
+	}
+	for _, s := range gatehouse.PushStatuses() {
+		if _, ok := push[string(s)]; !ok {
+			t.Errorf("PushStatuses has %q", s)
+		}
+	}
+}
+
+// TestRandomWalks drives each machine with random requests, as a store's
+// guarded updates do. Whatever is asked, it stays within the design; a state
+// without a way out is never left; and nothing is approved again but a failed
+// action, nor pushed unless it was approved.
+func TestRandomWalks(t *testing.T) {
+	t.Parallel()
+	for name, m := range machines(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			names := m.names()
+			rapid.Check(t, func(t *rapid.T) {
+				state, previous := "", ""
+				approved := false
+				for range rapid.IntRange(1, 60).Draw(t, "requests") {
+					want := rapid.SampledFrom(names).Draw(t, "to")
+					if !m.canMove(state, want) {
+						continue
+					}
+					if !m.has(state, want) {
+						t.Fatalf("moved %q -> %q", state, want)
+					}
+					if len(m.edges[state]) == 0 {
+						t.Fatalf("left %q, which absorbs, for %q", state, want)
+					}
+					previous, state = state, want
+					if name != "action" {
+						continue
+					}
+					if state == "approved" && approved && previous != "failed" {
+						t.Fatalf("approved again from %q", previous)
+					}
+					approved = approved || state == "approved"
+					if (state == "pushing" || state == "applied" || state == "unknown") && !approved {
+						t.Fatalf("%s without an approval", state)
+					}
+					if gatehouse.Status(state).Absorbing() != (len(m.edges[state]) == 0) {
+						t.Fatalf("%s: Absorbing is %v", state, gatehouse.Status(state).Absorbing())
+					}
+				}
+			})
+		})
+	}
+}
