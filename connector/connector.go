@@ -1,0 +1,176 @@
+// Package connector defines what carries a change out at one kind of target.
+//
+// A connector promises three things. It makes at most one call per Execute.
+// It classifies every failure as an [*Error] whose kind never claims more than
+// was proven: NotSent only when no byte of the request can have reached the
+// target. And it takes all that it sends from the [Call] alone, so that what
+// was approved is what is sent.
+//
+// Abilities beyond Execute are the small interfaces [Checker], [ReadBacker],
+// [Validator] and [Floorer]; a connector has those that it implements.
+package connector
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Class says what may be done after an ambiguous outcome.
+type Class string
+
+// The classes of DESIGN.md.
+const (
+	// ClassA is idempotent by key: the same call again is harmless.
+	ClassA Class = "A"
+	// ClassB is a conditional write: the condition guards the same call.
+	ClassB Class = "B"
+	// ClassC is neither: at most one automatic call.
+	ClassC Class = "C"
+)
+
+// Operation describes one thing that a connector can do.
+type Operation struct {
+	Name  string
+	Class Class
+	// Floor is the least risk level of the operation.
+	Floor gatehouse.RiskLevel
+	// KeyRetention is how long the target keeps idempotency records; a dead
+	// letter older than that is not replayed. Zero means for ever.
+	KeyRetention time.Duration
+}
+
+// Call is one approved change, on its way to the target. Its members come
+// from the stored action, whose digest was recomputed just before.
+type Call struct {
+	Tenant         string
+	ActionID       string
+	IdempotencyKey string
+	Digest         gatehouse.Digest
+	Attempt        int
+	Operation      string
+	Target         gatehouse.Target
+	CurrentState   gatehouse.JSON
+	ProposedChange gatehouse.JSON
+}
+
+// Result is the proof of a change that was applied.
+type Result struct {
+	// ExternalID is the target's own name for the effect, if it has one.
+	ExternalID string
+	// RequestMetadata and ResponseMetadata are evidence for the receipt:
+	// what was sent and answered, without secrets and without bulk.
+	RequestMetadata  gatehouse.JSON
+	ResponseMetadata gatehouse.JSON
+	// Reversal is nil when the change cannot be undone.
+	Reversal *gatehouse.Reversal
+}
+
+// Connector performs operations on one configured target.
+type Connector interface {
+	// Fingerprint is the SHA-256, as 64 hexadecimal digits, over the resolved
+	// definition: type, address, templates, names of secrets, never their values.
+	Fingerprint() string
+	// Operation describes an operation; false when there is none of the name.
+	Operation(name string) (Operation, bool)
+	// Execute carries the call out, once. The context's deadline is shorter
+	// than what is left of the lease. Any error is an *Error; one of another
+	// kind counts as ambiguous. The Result may carry metadata beside an error.
+	Execute(ctx context.Context, c Call) (Result, error)
+}
+
+// State is what a Checker found at the target.
+type State struct {
+	// Matches is whether the target still is as the proposal says.
+	Matches bool
+	// Expected and Actual tell the difference to a person, as versions or as
+	// the members of the pre-image that differ.
+	Expected, Actual gatehouse.JSON
+	// Unchecked is true, beside Matches, when the connector has no way to read
+	// the target of this operation: nothing was compared.
+	Unchecked bool
+}
+
+// Checker compares the target with the proposal's version and pre-image. It
+// changes nothing. A call that names neither matches.
+type Checker interface {
+	Check(ctx context.Context, c Call) (State, error)
+}
+
+// Finding is what reading back says of an earlier call.
+type Finding int
+
+// The findings.
+const (
+	// Inconclusive: nothing is proven either way.
+	Inconclusive Finding = iota
+	// Present: the effect is there, made under this idempotency key or
+	// indistinguishable from it.
+	Present
+	// Absent: the effect is not there, and no earlier call can still make it.
+	Absent
+)
+
+// ReadBacker asks the target whether an earlier call had its effect. The
+// Result is set when the finding is Present.
+type ReadBacker interface {
+	ReadBack(ctx context.Context, c Call) (Finding, Result, error)
+}
+
+// Validator refuses a proposal that can never be carried out, such as one that
+// names an unknown column. It makes no call. The error has code invalid.
+type Validator interface {
+	Validate(c Call) error
+}
+
+// Floorer raises the floor of an operation by what the call is aimed at: its
+// entity, or how many keys it names. What holds is the larger of Floor and
+// the Floor of [Operation]. It makes no call.
+type Floorer interface {
+	Floor(c Call) gatehouse.RiskLevel
+}
+
+// Kind classifies a failed call.
+type Kind int
+
+// The kinds of failure.
+const (
+	// Ambiguous: the change may or may not have been applied.
+	Ambiguous Kind = iota
+	// NotSent: proven that nothing reached the target.
+	NotSent
+	// Transient: the target answered that it did nothing and may do it later.
+	Transient
+	// Terminal: the target answered that it did nothing and never will.
+	Terminal
+)
+
+func (k Kind) String() string {
+	switch k {
+	case NotSent:
+		return "not_sent"
+	case Transient:
+		return "transient"
+	case Terminal:
+		return "terminal"
+	}
+	return "ambiguous"
+}
+
+// Error is a failed call. Code is for machines (such as target_changed,
+// http_422, timeout), Detail for people, without secrets.
+type Error struct {
+	Kind   Kind
+	Code   string
+	Detail string
+	// RetryAfter is the target's own wish; zero for none.
+	RetryAfter time.Duration
+	Err        error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %s", e.Kind, e.Code, e.Detail) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

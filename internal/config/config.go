@@ -1,0 +1,190 @@
+// Package config reads the one configuration file. The comments of the structs
+// are its manual. Unknown keys are errors with line and column; every scalar
+// may hold ${NAME} for an environment variable, or be file:PATH for a file's
+// content without its last line break.
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Config is the whole file.
+type Config struct {
+	// Connectors maps a name, as actions use it, to a target system.
+	Connectors map[string]Connector
+	// Policy says where the first policy comes from.
+	Policy Policy
+	// Dispatch sets how approved changes are carried out.
+	Dispatch Dispatch
+	// Secrets maps a name to a value. Connectors refer to secrets by name; the
+	// values stand in no fingerprint, log, receipt or answer.
+	Secrets map[string]string
+	// RateLimit bounds the requests of one key; absent for none.
+	RateLimit RateLimit
+}
+
+// Connector is one entry of connectors, to be decoded by its type.
+type Connector struct {
+	// Type is sql or http.
+	Type string
+	// Tenants lists who may use it; absent means default only.
+	Tenants []string
+	node    *yaml.Node
+	file    string
+}
+
+// Policy names the file that is stored for a tenant that has none yet. After
+// that, policies are applied with `gatehouse policy apply`.
+type Policy struct {
+	File string `yaml:"file"`
+}
+
+// Dispatch sets how approved changes are carried out.
+type Dispatch struct {
+	// Hold rests every approval before dispatch where no rule says otherwise.
+	// Absent: 10s for L1 to L3 decided by people, none for the rest.
+	Hold *gatehouse.Duration `yaml:"hold"`
+	// Retries is how many calls follow a first one that failed; 3 by default.
+	Retries *int `yaml:"retries"`
+	// Backoff is the wait before each retry; the last one is used again.
+	Backoff []gatehouse.Duration `yaml:"backoff"`
+	// Lease is how long a worker may hold a push; 60s by default, 1s at least.
+	Lease gatehouse.Duration `yaml:"lease"`
+	// Workers is how many calls are under way at once; 16 by default.
+	Workers int `yaml:"workers"`
+}
+
+// RateLimit bounds the requests of one key.
+type RateLimit struct {
+	// PerSecond is the sustained rate, Burst what may come at once.
+	PerSecond float64 `yaml:"per_second"`
+	Burst     int     `yaml:"burst"`
+}
+
+// file is the raw shape.
+type file struct {
+	Connectors map[string]yaml.Node `yaml:"connectors"`
+	Policy     Policy               `yaml:"policy"`
+	Dispatch   Dispatch             `yaml:"dispatch"`
+	Secrets    map[string]string    `yaml:"secrets"`
+	RateLimit  RateLimit            `yaml:"rate_limit"`
+}
+
+// Load reads a file. A missing one is an error that wraps fs.ErrNotExist.
+func Load(path string) (*Config, error) {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, src)
+}
+
+// Parse reads a file's content; path is for messages, and what file: and
+// policy.file are relative to.
+func Parse(path string, src []byte) (*Config, error) {
+	var root yaml.Node
+	if empty(src) {
+		src = []byte("{}")
+	}
+	if err := yaml.Load(src, &root); err != nil {
+		return nil, locate(path, err)
+	}
+	if err := resolve(path, &root); err != nil {
+		return nil, err
+	}
+	var raw file
+	if err := root.Load(&raw, yaml.WithKnownFields()); err != nil {
+		return nil, locate(path, err)
+	}
+	c := &Config{
+		Connectors: make(map[string]Connector, len(raw.Connectors)),
+		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit,
+	}
+	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
+		c.Policy.File = filepath.Join(filepath.Dir(path), c.Policy.File)
+	}
+	for name, node := range raw.Connectors {
+		var head struct {
+			Type    string   `yaml:"type"`
+			Tenants []string `yaml:"tenants"`
+		}
+		if err := node.Load(&head); err != nil {
+			return nil, locate(path, err)
+		}
+		if !gatehouse.ValidName(name) {
+			return nil, fmt.Errorf("%s:%d:%d: %s cannot name a connector", path, node.Line, node.Column, gatehouse.Quote(name))
+		}
+		c.Connectors[name] = Connector{Type: head.Type, Tenants: head.Tenants, node: &node, file: path}
+	}
+	return c, c.Dispatch.validate(path)
+}
+
+// empty reports whether a file has nothing but white space and comments.
+func empty(src []byte) bool {
+	for line := range bytes.Lines(src) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *Dispatch) validate(path string) error {
+	switch {
+	case d.Retries != nil && (*d.Retries < 0 || *d.Retries > 100):
+		return fmt.Errorf("%s: dispatch.retries: must be 0 to 100", path)
+	case d.Lease != 0 && d.Lease.D() < time.Second:
+		return fmt.Errorf("%s: dispatch.lease: must be at least 1s", path)
+	case d.Workers < 0 || d.Workers > 1024:
+		return fmt.Errorf("%s: dispatch.workers: must be 1 to 1024", path)
+	case d.Hold != nil && d.Hold.D() > gatehouse.MaxExpiry:
+		return fmt.Errorf("%s: dispatch.hold: must be at most 365d", path)
+	}
+	return nil
+}
+
+// Decode reads the entry into the configuration of its type, strictly.
+func (c Connector) Decode(into any) error {
+	if err := c.node.Load(into, yaml.WithKnownFields()); err != nil {
+		return locate(c.file, err)
+	}
+	return nil
+}
+
+// At returns file:line:column of the entry, for messages about it.
+func (c Connector) At() string { return fmt.Sprintf("%s:%d:%d", c.file, c.node.Line, c.node.Column) }
+
+// Secret returns a secret's value by name.
+func (c *Config) Secret(name string) (string, error) {
+	v, ok := c.Secrets[name]
+	if !ok || v == "" {
+		return "", fmt.Errorf("secrets: there is none named %s", gatehouse.Quote(name))
+	}
+	return v, nil
+}
+
+// locate puts file, line and column before a YAML error.
+func locate(path string, err error) error {
+	var many *yaml.LoadErrors
+	if errors.As(err, &many) && len(many.Errors) > 0 {
+		all := make([]error, len(many.Errors))
+		for i, e := range many.Errors {
+			all[i] = fmt.Errorf("%s:%d:%d: %s", path, e.Mark.Line, e.Mark.Column, e.Message)
+		}
+		return errors.Join(all...)
+	}
+	var one *yaml.LoadError
+	if errors.As(err, &one) {
+		return fmt.Errorf("%s:%d:%d: %s", path, one.Mark.Line, one.Mark.Column, one.Message)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
