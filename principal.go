@@ -90,8 +90,8 @@ func (p *Principal) Validate() error {
 		if !slices.Contains(Roles(), r) {
 			v.Add("/roles", "unknown role %s", Quote(string(r)))
 		}
-		if (r == RoleViewer || r == RoleAuditor) && len(p.Roles) > 1 {
-			v.Add("/roles", "%s stands alone: it can never change anything", r)
+		if r == RoleViewer && len(p.Roles) > 1 {
+			v.Add("/roles", "viewer stands alone")
 		}
 	}
 	if p.Sponsor != "" && p.Kind != KindAgent {

@@ -22,12 +22,11 @@ const (
 func (p *Proposal) Validate() error {
 	var v Violations
 	need := func(pointer, s string, limit int) {
-		switch {
-		case s == "":
+		if s == "" {
 			v.Add(pointer, "is required")
-		default:
-			checkText(&v, pointer, s, limit)
+			return
 		}
+		checkText(&v, pointer, s, limit)
 	}
 	need("/action_type", p.ActionType, 128)
 	if p.ActionType != "" && !ValidName(p.ActionType) {
