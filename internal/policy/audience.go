@@ -1,0 +1,57 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// audience says who may answer: holders of any of the roles, and the people
+// named, by principal name or id. Whoever answers is an approver besides; the
+// use cases see to that. The zero audience leaves it to another.
+type audience struct {
+	roles  []gatehouse.Role
+	people []string
+}
+
+func (a audience) stated() bool { return len(a.roles) > 0 || len(a.people) > 0 }
+
+// everyone reports whether every approver is in it.
+func (a audience) everyone() bool { return slices.Contains(a.roles, gatehouse.RoleApprover) }
+
+// and returns who is in both. A person named in one and covered by a role of
+// the other is left out, since who holds a role is not known here; except that
+// everybody is covered by approver.
+func (a audience) and(b audience) audience {
+	switch {
+	case !a.stated() || a.everyone():
+		if !b.stated() {
+			return a
+		}
+		return b
+	case !b.stated() || b.everyone():
+		return a
+	}
+	var both audience
+	for _, r := range a.roles {
+		if slices.Contains(b.roles, r) || r == gatehouse.RoleAdmin && slices.Contains(b.roles, gatehouse.RoleOperator) {
+			both.roles = append(both.roles, r)
+		}
+	}
+	for _, r := range b.roles {
+		if r == gatehouse.RoleAdmin && slices.Contains(a.roles, gatehouse.RoleOperator) && !slices.Contains(both.roles, r) {
+			both.roles = append(both.roles, r)
+		}
+	}
+	for _, name := range a.people {
+		if slices.Contains(b.people, name) {
+			both.people = append(both.people, name)
+		}
+	}
+	slices.Sort(both.roles)
+	slices.Sort(both.people)
+	return both
+}
+
+// enough reports whether n distinct persons could be in it.
+func (a audience) enough(n int) bool { return len(a.roles) > 0 || len(a.people) >= n }

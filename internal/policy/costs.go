@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// costs tells CEL what the functions of the core cost; what is not named here
+// costs one. The unit of text is ten bytes, as for CEL's own functions.
+func costs() []cel.ProgramOption {
+	both := func(args []ref.Val, _ ref.Val) *uint64 {
+		n := 1 + min(weight(args[0]), weight(args[1]))
+		return &n
+	}
+	total := func(args []ref.Val, _ ref.Val) *uint64 {
+		n := 1 + scalarWeight(args[0]) + scalarWeight(args[1])
+		return &n
+	}
+	first := func(args []ref.Val, _ ref.Val) *uint64 {
+		n := 1 + weight(args[0])
+		return &n
+	}
+	scalar := func(args []ref.Val, _ ref.Val) *uint64 {
+		n := 1 + scalarWeight(args[0])
+		return &n
+	}
+	container := func(args []ref.Val, _ ref.Val) *uint64 {
+		n := uint64(1)
+		if _, ok := args[1].(traits.Lister); ok {
+			n += weight(args[1])
+		}
+		return &n
+	}
+	var options []cost.TrackerOption
+	for name, fn := range map[string]cost.FunctionTracker{
+		"@eq": both, "@ne": both, "@contains": container,
+		"@lt": both, "@le": both, "@gt": both, "@ge": both,
+		"@add": total, "@sub": total, "@mul": total,
+		"dec_dyn": scalar, "abs_dyn": scalar, "sum_list": first, "@size": scalar,
+	} {
+		options = append(options, cost.OverloadTracker(name, fn))
+	}
+	return []cel.ProgramOption{cel.CostTrackerOptions(options...)}
+}
+
+// scalarWeight is the weight of a text or number; lists and maps are added and
+// measured without walking them.
+func scalarWeight(v ref.Val) uint64 {
+	switch v.(type) {
+	case types.String, number:
+		return weight(v)
+	}
+	return 0
+}
+
+// weight estimates how much there is to walk in a value.
+func weight(v ref.Val) uint64 {
+	switch v := v.(type) {
+	case types.String:
+		return uint64(len(v)) / 10
+	case number:
+		return uint64(len(v)) / 10
+	case *object:
+		return uint64(len(v.text)) / 2 // at most that many values
+	case *list:
+		return uint64(len(v.text)) / 2
+	case traits.Sizer:
+		if n, ok := v.Size().(types.Int); ok {
+			return uint64(n)
+		}
+	}
+	return 1
+}

@@ -1,0 +1,221 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"cel.dev/cel-go/common/types"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Evaluate judges a proposal. It never fails: what cannot be evaluated makes
+// the verdict stricter. It is safe for concurrent use.
+func (p *Policy) Evaluate(f Facts) gatehouse.Verdict {
+	return p.judge(f, nil)
+}
+
+// Explain judges like Evaluate and tells what became of each rule, in the
+// order of the file.
+func (p *Policy) Explain(f Facts) (gatehouse.Verdict, []gatehouse.RuleTrace) {
+	trace := make([]gatehouse.RuleTrace, 0, len(p.rules))
+	v := p.judge(f, func(r *rule, matched bool, err error) {
+		t := gatehouse.RuleTrace{Rule: r.id, Outcome: r.then, Matched: matched}
+		switch {
+		case err != nil:
+			t.Detail = "error: " + err.Error()
+		case !matched:
+			t.Detail = "does not hold: " + oneLine(r.when.source)
+		}
+		trace = append(trace, t)
+	})
+	place := make(map[string]int, len(p.rules))
+	for _, r := range p.rules {
+		place[r.id] = r.at.Line*10_000 + r.at.Column
+	}
+	slices.SortStableFunc(trace, func(a, b gatehouse.RuleTrace) int { return place[a.Rule] - place[b.Rule] })
+	return v, trace
+}
+
+// rank orders outcomes: the stricter is the greater.
+func rank(o gatehouse.Outcome) int {
+	switch o {
+	case gatehouse.OutcomeDeny:
+		return 2
+	case gatehouse.OutcomeNeedsApproval:
+		return 1
+	}
+	return 0
+}
+
+// finding is a rule that has a say in the verdict.
+type finding struct {
+	*rule
+	err error // why it could not be evaluated
+}
+
+// outcome is the rule's; one that cannot be evaluated never allows.
+func (f finding) outcome() gatehouse.Outcome {
+	if f.err != nil && f.then == gatehouse.OutcomeAllow {
+		return gatehouse.OutcomeNeedsApproval
+	}
+	return f.then
+}
+
+func (f finding) words() string {
+	if f.err != nil {
+		return fmt.Sprintf("rule %s cannot be evaluated: %v", f.id, f.err)
+	}
+	if f.reason != "" {
+		return f.reason
+	}
+	switch f.then {
+	case gatehouse.OutcomeAllow:
+		return "rule " + f.id + " allows it"
+	case gatehouse.OutcomeDeny:
+		return "rule " + f.id + " denies it"
+	}
+	return "rule " + f.id + " asks for approval"
+}
+
+func (p *Policy) judge(f Facts, observe func(*rule, bool, error)) gatehouse.Verdict {
+	if f.Proposal == nil {
+		return denied(gatehouse.L5, "there is no proposal to judge")
+	}
+	v := &view{Facts: &f, risk: min(gatehouse.L5, max(p.levelOf(f.Proposal.ActionType), f.Floor, f.Proposal.RiskLevel, gatehouse.L1))}
+	var found []finding
+	risk := v.risk
+	for i := range p.rules {
+		r := &p.rules[i]
+		matched, err := r.when.holds(v)
+		if observe != nil {
+			observe(r, matched, err)
+		}
+		if matched || err != nil {
+			found = append(found, finding{r, err})
+			risk = max(risk, r.risk)
+		}
+	}
+	v.risk = risk
+	verdict := settle(found, risk)
+	p.ask(&verdict, found)
+	p.claim(&verdict, v)
+	if verdict.Outcome == gatehouse.OutcomeDeny {
+		d := denied(verdict.RiskLevel, verdict.Reasons...)
+		d.Rules = verdict.Rules
+		return d
+	}
+	return verdict
+}
+
+// settle finds the outcome, the rules that decided it, and their words.
+func settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Verdict {
+	v := gatehouse.Verdict{RiskLevel: risk, Rules: []string{}}
+	if len(found) == 0 {
+		v.Outcome = gatehouse.OutcomeNeedsApproval
+		v.Reasons = []string{fmt.Sprintf("no rule matched; %s needs approval", risk)}
+		return v
+	}
+	v.Outcome = gatehouse.OutcomeAllow
+	for _, f := range found {
+		if o := f.outcome(); rank(o) > rank(v.Outcome) {
+			v.Outcome = o
+		}
+	}
+	if v.Outcome == gatehouse.OutcomeAllow && risk.NeedsPerson() {
+		v.Outcome = gatehouse.OutcomeNeedsApproval
+		v.Reasons = append(v.Reasons, fmt.Sprintf("%s is never allowed without a person, though rule %s allows it", risk, found[0].id))
+		return v
+	}
+	for _, f := range found {
+		if f.outcome() == v.Outcome {
+			v.Rules = append(v.Rules, f.id)
+			v.Reasons = append(v.Reasons, f.words())
+		}
+	}
+	return v
+}
+
+// ask fills in what people are asked. A rule that asks for approval says it in
+// its own words, or in those of the level; where several do, the stricter
+// counts: more persons, only who may answer to each, less time. The longest
+// hold that a rule sets counts, whatever its outcome.
+func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
+	level := p.approvals[v.RiskLevel]
+	all := question{}
+	for _, f := range found {
+		if f.hold != nil && (all.hold == nil || *f.hold > *all.hold) {
+			all.hold = f.hold
+		}
+		if f.outcome() != gatehouse.OutcomeNeedsApproval {
+			continue
+		}
+		q := f.over(level)
+		all.required = max(all.required, q.required)
+		if all.expiry == 0 || q.expiry < all.expiry {
+			all.expiry = q.expiry
+		}
+		if !all.audience.stated() {
+			all.audience = q.audience
+		} else if all.audience = all.audience.and(q.audience); !all.audience.stated() {
+			refuse(v, "the rules that matched name nobody in common who may approve")
+			return
+		}
+	}
+	if all.required == 0 {
+		all.required, all.expiry, all.audience = level.required, level.expiry, level.audience
+	}
+	if all.hold == nil {
+		all.hold = level.hold
+	}
+	all.required = max(all.required, minimum(v.RiskLevel))
+	if !all.audience.enough(all.required) {
+		refuse(v, fmt.Sprintf("%d persons must approve, but the policy names only %d", all.required, len(all.audience.people)))
+		return
+	}
+	v.Required, v.Expiry = all.required, all.expiry
+	v.Roles, v.People = slices.Clone(all.audience.roles), slices.Clone(all.audience.people)
+	if all.hold != nil {
+		hold := *all.hold
+		v.Hold = &hold
+	}
+}
+
+// over returns what the finding asks, where it says nothing what the level
+// asks. A rule that could not be evaluated can only add to the level.
+func (f finding) over(level question) question {
+	q := level
+	if f.required > 0 {
+		q.required = f.required
+	}
+	if f.expiry > 0 {
+		q.expiry = f.expiry
+	}
+	if f.audience.stated() {
+		q.audience = f.audience
+	}
+	if f.err != nil {
+		q.required, q.expiry = max(q.required, level.required), min(q.expiry, level.expiry)
+	}
+	return q
+}
+
+// denied is a verdict of which only the outcome counts.
+func denied(level gatehouse.RiskLevel, reasons ...string) gatehouse.Verdict {
+	return gatehouse.Verdict{
+		Outcome: gatehouse.OutcomeDeny, RiskLevel: level, Rules: []string{}, Reasons: reasons,
+	}
+}
+
+// holds evaluates a condition: anything but a truth value is an error.
+func (e *expression) holds(v *view) (bool, error) {
+	out, _, err := e.program.Eval(v)
+	if err != nil {
+		return false, brief(err)
+	}
+	is, ok := out.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("the condition gives %s, not a truth value", typeName(out))
+	}
+	return bool(is), nil
+}

@@ -1,0 +1,177 @@
+package policy
+
+import (
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Facts is what a policy may look at. Nothing in it is changed.
+type Facts struct {
+	Tenant   string
+	Proposal *gatehouse.Proposal  // as proposed
+	Proposer *gatehouse.Principal // its name, kind, roles and sponsor count
+	// Floor is the connector's for the operation, 0 if it has none.
+	Floor gatehouse.RiskLevel
+}
+
+// view shows facts to CEL. Values are made when a program asks for them, and
+// kept for the next one. It serves one evaluation, in one goroutine.
+type view struct {
+	*Facts
+	risk gatehouse.RiskLevel
+	// kept holds the values that take work to make, by name.
+	change, current, context, metadata *object
+	evaluations, refs, roles           ref.Val
+}
+
+var _ cel.Activation = (*view)(nil)
+
+// Parent implements cel.Activation.
+func (*view) Parent() cel.Activation { return nil }
+
+// ResolveName implements cel.Activation. A fact that the proposal does not
+// give is not found, which CEL makes an error of.
+func (v *view) ResolveName(name string) (any, bool) {
+	if fact, ok := strings.CutPrefix(name, givenPrefix); ok {
+		_, given := v.ResolveName(fact)
+		return types.Bool(given), true
+	}
+	p := v.Proposal
+	switch name {
+	case "risk":
+		return types.Int(v.risk), true
+	case "tenant":
+		return types.String(v.Tenant), true
+	case "action.type":
+		return types.String(p.ActionType), true
+	case "action.connector":
+		return types.String(p.Connector), true
+	case "action.operation":
+		return types.String(p.Operation), true
+	case "action.idempotency_key":
+		return given(p.IdempotencyKey)
+	case "action.risk_claimed":
+		return types.Int(p.RiskLevel), p.RiskLevel != 0
+	case "target.type":
+		return types.String(p.Target.EntityType), true
+	case "target.ref":
+		return given(p.Target.EntityRef)
+	case "target.version":
+		return given(p.Target.Version)
+	case "target.refs":
+		return lazy(&v.refs, func() ref.Val { return texts(targets(p)) }), true
+	case "on_behalf_of":
+		return types.String(p.OnBehalfOf), true
+	case "change":
+		return lazyObject(&v.change, p.ProposedChange), true
+	case "current":
+		return lazyObject(&v.current, p.CurrentState), true
+	case "context":
+		return lazyObject(&v.context, p.Context), true
+	case "metadata":
+		return lazyObject(&v.metadata, p.Metadata), true
+	case "evaluations":
+		return lazy(&v.evaluations, func() ref.Val { return evaluations(p.Evaluations) }), true
+	case "magnitude.amount":
+		if p.Magnitude == nil || p.Magnitude.Amount == "" {
+			return nil, false
+		}
+		return number(p.Magnitude.Amount), true
+	case "magnitude.currency":
+		if p.Magnitude == nil {
+			return nil, false
+		}
+		return given(p.Magnitude.Currency)
+	}
+	return v.proposerFact(name)
+}
+
+func (v *view) proposerFact(name string) (any, bool) {
+	who := v.Proposer
+	if who == nil {
+		return nil, false
+	}
+	switch name {
+	case "proposer.id":
+		return types.String(who.ID), true
+	case "proposer.name":
+		return types.String(who.Name), true
+	case "proposer.kind":
+		return types.String(who.Kind), true
+	case "proposer.sponsor":
+		return given(who.Sponsor)
+	case "proposer.roles":
+		return lazy(&v.roles, func() ref.Val {
+			names := make([]string, len(who.Roles))
+			for i, r := range who.Roles {
+				names[i] = string(r)
+			}
+			return texts(names)
+		}), true
+	}
+	return nil, false
+}
+
+// targets lists the keys of a proposal's target: one, or those of a bulk operation.
+func targets(p *gatehouse.Proposal) []string {
+	if len(p.Target.EntityRefs) > 0 {
+		return p.Target.EntityRefs
+	}
+	if p.Target.EntityRef != "" {
+		return []string{p.Target.EntityRef}
+	}
+	return nil
+}
+
+func given(s string) (any, bool) {
+	if s == "" {
+		return nil, false
+	}
+	return types.String(s), true
+}
+
+func lazy(kept *ref.Val, build func() ref.Val) ref.Val {
+	if *kept == nil {
+		*kept = build()
+	}
+	return *kept
+}
+
+func lazyObject(kept **object, text gatehouse.JSON) ref.Val {
+	if *kept == nil {
+		if text == "" {
+			text = emptyObject
+		}
+		*kept = &object{text: text}
+	}
+	return *kept
+}
+
+func texts(list []string) ref.Val {
+	return types.NewStringList(types.DefaultTypeAdapter, list)
+}
+
+// evaluations are objects with the members that each of them has.
+func evaluations(list []gatehouse.Evaluation) ref.Val {
+	values := make([]ref.Val, len(list))
+	for i, e := range list {
+		members := []gatehouse.Member{
+			{Name: "kind", Value: gatehouse.StringJSON(e.Kind)},
+			{Name: "name", Value: gatehouse.StringJSON(e.Name)},
+			{Name: "result", Value: gatehouse.StringJSON(e.Result)},
+		}
+		if e.Confidence != "" {
+			members = append(members, gatehouse.Member{Name: "confidence", Value: e.Confidence})
+		}
+		if e.Details != "" {
+			members = append(members, gatehouse.Member{Name: "details", Value: gatehouse.StringJSON(e.Details)})
+		}
+		values[i] = &object{text: gatehouse.ObjectJSON(members...)}
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, values)
+}

@@ -1,0 +1,202 @@
+package policy
+
+import (
+	"fmt"
+	"reflect"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// toValue makes a CEL value of a JSON value. Objects are taken apart only when
+// something looks into them, and then one level at a time.
+func toValue(j gatehouse.JSON) ref.Val {
+	if j == "" {
+		return types.NullValue
+	}
+	switch j[0] {
+	case '{':
+		return &object{text: j}
+	case '[':
+		elements, err := j.Elements()
+		if err != nil {
+			return types.NewErr("a list does not read: %v", err)
+		}
+		values := make([]ref.Val, len(elements))
+		for i, e := range elements {
+			values[i] = toValue(e)
+		}
+		return &list{types.NewRefValList(types.DefaultTypeAdapter, values), j}
+	case '"':
+		s, ok := j.Text()
+		if !ok {
+			return types.NewErr("a string does not read")
+		}
+		return types.String(s)
+	case 't':
+		return types.True
+	case 'f':
+		return types.False
+	case 'n':
+		return types.NullValue
+	}
+	n, ok := j.Number()
+	if !ok {
+		return types.NewErr("a number is out of range")
+	}
+	return number(n)
+}
+
+// list is a JSON array as a CEL list. It knows its text, for the cost of
+// comparing it.
+type list struct {
+	traits.Lister
+	text gatehouse.JSON
+}
+
+// Equal implements ref.Val.
+func (l *list) Equal(other ref.Val) ref.Val {
+	m, ok := other.(traits.Lister)
+	if !ok {
+		return types.False
+	}
+	return equalLists(l, m)
+}
+
+// object is a JSON object as a CEL map. It serves one evaluation, in one
+// goroutine.
+type object struct {
+	text    gatehouse.JSON
+	read    bool
+	members []gatehouse.Member
+	index   map[string]int // into members; nil while they are few
+	values  map[string]ref.Val
+	err     error
+}
+
+// emptyObject stands for an object that the proposal does not have.
+const emptyObject = gatehouse.JSON("{}")
+
+func (o *object) load() {
+	if o.read {
+		return
+	}
+	o.read = true
+	o.members, o.err = o.text.Fields()
+	o.values = make(map[string]ref.Val)
+	if len(o.members) > 16 {
+		o.index = make(map[string]int, len(o.members))
+		for i, m := range o.members {
+			o.index[m.Name] = i
+		}
+	}
+}
+
+func (o *object) member(name string) (gatehouse.JSON, bool) {
+	if o.index != nil {
+		i, ok := o.index[name]
+		if !ok {
+			return "", false
+		}
+		return o.members[i].Value, true
+	}
+	for _, m := range o.members {
+		if m.Name == name {
+			return m.Value, true
+		}
+	}
+	return "", false
+}
+
+// Find implements traits.Mapper.
+func (o *object) Find(key ref.Val) (ref.Val, bool) {
+	o.load()
+	if o.err != nil {
+		return types.NewErr("an object does not read: %v", o.err), false
+	}
+	name, ok := key.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(key), false
+	}
+	if v, ok := o.values[string(name)]; ok {
+		return v, true
+	}
+	text, ok := o.member(string(name))
+	if !ok {
+		return nil, false
+	}
+	v := toValue(text)
+	o.values[string(name)] = v
+	return v, true
+}
+
+// Get implements traits.Indexer.
+func (o *object) Get(key ref.Val) ref.Val {
+	v, found := o.Find(key)
+	if !found && v == nil {
+		return types.NewErr("no such key: %v", key.Value())
+	}
+	return v
+}
+
+// Contains implements traits.Container.
+func (o *object) Contains(key ref.Val) ref.Val {
+	v, found := o.Find(key)
+	if v != nil && types.IsUnknownOrError(v) {
+		return v
+	}
+	return types.Bool(found)
+}
+
+// Size implements traits.Sizer.
+func (o *object) Size() ref.Val {
+	o.load()
+	if o.err != nil {
+		return types.NewErr("an object does not read: %v", o.err)
+	}
+	return types.Int(len(o.members))
+}
+
+// Iterator implements traits.Iterable: over the names, in canonical order.
+func (o *object) Iterator() traits.Iterator {
+	o.load()
+	names := make([]string, len(o.members))
+	for i, m := range o.members {
+		names[i] = m.Name
+	}
+	return types.NewStringList(types.DefaultTypeAdapter, names).Iterator()
+}
+
+// Equal implements ref.Val.
+func (o *object) Equal(other ref.Val) ref.Val {
+	m, ok := other.(traits.Mapper)
+	if !ok {
+		return types.False
+	}
+	return equalMaps(o, m)
+}
+
+// Type implements ref.Val.
+func (*object) Type() ref.Type { return types.MapType }
+
+// Value implements ref.Val.
+func (o *object) Value() any { return o.text }
+
+// ConvertToType implements ref.Val.
+func (o *object) ConvertToType(t ref.Type) ref.Val {
+	switch t {
+	case types.MapType:
+		return o
+	case types.TypeType:
+		return types.MapType
+	}
+	return types.NewErr("an object cannot become %s", t.TypeName())
+}
+
+// ConvertToNative implements ref.Val.
+func (o *object) ConvertToNative(t reflect.Type) (any, error) {
+	return nil, fmt.Errorf("an object cannot become %s", t)
+}

@@ -1,0 +1,233 @@
+package policy
+
+import (
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// equal compares like CEL's ==, but numbers by value whatever side they stand
+// on. A number beside a string or a truth value is an error and not
+// "different": the rule was written for another shape of data.
+func equal(a, b ref.Val) ref.Val {
+	if types.IsUnknownOrError(a) {
+		return a
+	}
+	if types.IsUnknownOrError(b) {
+		return b
+	}
+	if n, ok := operand(a); ok {
+		return equalNumber(n, b)
+	}
+	if n, ok := operand(b); ok {
+		return equalNumber(n, a)
+	}
+	switch a := a.(type) {
+	case traits.Mapper:
+		if b, ok := b.(traits.Mapper); ok {
+			return equalMaps(a, b)
+		}
+		return types.False
+	case traits.Lister:
+		if b, ok := b.(traits.Lister); ok {
+			return equalLists(a, b)
+		}
+		return types.False
+	}
+	return types.Equal(a, b)
+}
+
+func equalNumber(n number, other ref.Val) ref.Val {
+	switch other.(type) {
+	case number, types.Int, types.Uint:
+		return n.Equal(other)
+	case types.Null, traits.Mapper, traits.Lister:
+		return types.False
+	}
+	return mismatch("compare", n, other)
+}
+
+func equalMaps(a, b traits.Mapper) ref.Val {
+	if types.IsUnknownOrError(a.Size()) {
+		return a.Size()
+	}
+	if a.Size() != b.Size() {
+		return types.False
+	}
+	for it := a.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		v, _ := a.Find(key)
+		w, found := b.Find(key)
+		if !found {
+			return types.False
+		}
+		if eq := equal(v, w); eq != types.True {
+			return eq
+		}
+	}
+	return types.True
+}
+
+func equalLists(a, b traits.Lister) ref.Val {
+	if a.Size() != b.Size() {
+		return types.False
+	}
+	for i := types.Int(0); i < a.Size().(types.Int); i++ {
+		if eq := equal(a.Get(i), b.Get(i)); eq != types.True {
+			return eq
+		}
+	}
+	return types.True
+}
+
+func notEqual(a, b ref.Val) ref.Val {
+	eq := equal(a, b)
+	if is, ok := eq.(types.Bool); ok {
+		return !is
+	}
+	return eq
+}
+
+// contains is CEL's in. Unlike there, an element that cannot be compared makes
+// the whole an error, even when another is equal.
+func contains(elem, container ref.Val) ref.Val {
+	switch c := container.(type) {
+	case traits.Mapper:
+		return c.Contains(elem)
+	case traits.Lister:
+		found := types.False
+		for i := types.Int(0); i < c.Size().(types.Int); i++ {
+			switch eq := equal(elem, c.Get(i)); eq {
+			case types.True:
+				found = types.True
+			case types.False:
+			default:
+				return eq
+			}
+		}
+		return found
+	}
+	return types.MaybeNoSuchOverloadErr(container)
+}
+
+// has is CEL's has() on a map. On anything else it is an error, where CEL
+// would say false of some values.
+func has(operand, field ref.Val) ref.Val {
+	m, ok := operand.(traits.Mapper)
+	if !ok {
+		return types.NewErr("has: a value of type %s has no fields", typeName(operand))
+	}
+	return m.Contains(field)
+}
+
+// ordered makes a comparison of what Compare says.
+func ordered(holds func(sign types.Int) bool) func(a, b ref.Val) ref.Val {
+	return func(a, b ref.Val) ref.Val {
+		if n, ok := b.(number); ok {
+			m, ok := operand(a)
+			if !ok {
+				return mismatch("compare", a, b)
+			}
+			return types.Bool(holds(types.Int(m.dec().Cmp(n.dec()))))
+		}
+		c, ok := a.(traits.Comparer)
+		if !ok {
+			return mismatch("compare", a, b)
+		}
+		sign, ok := c.Compare(b).(types.Int)
+		if !ok {
+			return mismatch("compare", a, b)
+		}
+		return types.Bool(holds(sign))
+	}
+}
+
+// lift makes a number of the left operand when the right one is one.
+func lift(a, b ref.Val) ref.Val {
+	if _, ok := b.(number); ok {
+		if m, ok := operand(a); ok {
+			return m
+		}
+	}
+	return a
+}
+
+func add(a, b ref.Val) ref.Val {
+	if x, ok := lift(a, b).(traits.Adder); ok {
+		return x.Add(b)
+	}
+	return mismatch("add", a, b)
+}
+
+func subtract(a, b ref.Val) ref.Val {
+	if x, ok := lift(a, b).(traits.Subtractor); ok {
+		return x.Subtract(b)
+	}
+	return mismatch("subtract", a, b)
+}
+
+func multiply(a, b ref.Val) ref.Val {
+	if x, ok := lift(a, b).(traits.Multiplier); ok {
+		return x.Multiply(b)
+	}
+	return mismatch("multiply", a, b)
+}
+
+func negate(v ref.Val) ref.Val {
+	if x, ok := v.(traits.Negater); ok {
+		return x.Negate()
+	}
+	return types.MaybeNoSuchOverloadErr(v)
+}
+
+func size(v ref.Val) ref.Val {
+	s, ok := v.(traits.Sizer)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(v)
+	}
+	return s.Size()
+}
+
+// toText is string(): of a number, the digits as they were written.
+func toText(v ref.Val) ref.Val { return v.ConvertToType(types.StringType) }
+
+// toDec is dec(): a number of a number, an integer or a string.
+func toDec(v ref.Val) ref.Val {
+	if types.IsUnknownOrError(v) {
+		return v
+	}
+	n, err := toNumber(v)
+	if err != nil {
+		return types.NewErr("dec: %v", err)
+	}
+	return n
+}
+
+func absolute(v ref.Val) ref.Val {
+	n, ok := operand(v)
+	if !ok {
+		return types.NewErr("abs: a value of type %s is not a number; dec(…) makes one of a string", typeName(v))
+	}
+	return number(n.dec().Abs())
+}
+
+// sum adds the numbers of a list; its elements may be strings, as for dec().
+func sum(v ref.Val) ref.Val {
+	list, ok := v.(traits.Lister)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(v)
+	}
+	total := ref.Val(number("0"))
+	i := 0
+	for it := list.Iterator(); it.HasNext() == types.True; i++ {
+		n, err := toNumber(it.Next())
+		if err != nil {
+			return types.NewErr("sum: element %d: %v", i, err)
+		}
+		total = total.(number).Add(n)
+		if types.IsError(total) {
+			return total
+		}
+	}
+	return total
+}

@@ -1,0 +1,272 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"cel.dev/cel-go/cel"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// The bounds of a policy.
+const (
+	maxRules    = 1000
+	maxCeilings = 100
+	maxTests    = 5000
+	maxPeople   = 100
+	maxQuorum   = 20
+	minExpiry   = gatehouse.Duration(time.Minute)
+	maxExpiry   = gatehouse.Duration(gatehouse.MaxExpiry)
+	maxHold     = gatehouse.Duration(30 * 24 * time.Hour)
+	minWindow   = gatehouse.Duration(time.Minute)
+	maxWindow   = gatehouse.Duration(366 * 24 * time.Hour)
+)
+
+// parser makes a policy of a file.
+type parser struct {
+	reader
+	compiler *compiler
+	policy   Policy
+}
+
+// Parse reads a policy strictly and type-checks its expressions. The error is
+// a *[Problems] with all that is wrong.
+func Parse(source []byte) (*Policy, error) {
+	c, err := newCompiler()
+	if err != nil {
+		return nil, &Problems{[]Problem{{1, 1, err.Error()}}}
+	}
+	p := &parser{compiler: c}
+	if doc := p.load(source); doc != nil {
+		p.document(doc)
+	}
+	if len(p.problems) > 0 {
+		return nil, &Problems{sortProblems(p.problems)}
+	}
+	return &p.policy, nil
+}
+
+func (p *parser) document(n *yaml.Node) {
+	f := p.mapping(n, "a policy", "version", "risk", "approvals", "rules", "ceilings", "tests")
+	if v := f.values["version"]; v == nil {
+		p.fail(n, "version is missing; write version: 1")
+	} else if v.Kind != yaml.ScalarNode || v.Value != "1" {
+		p.fail(v, "version must be 1")
+	}
+	p.risk(f.values["risk"])
+	p.approvals(f.values["approvals"])
+	for _, item := range p.few(f.values["rules"], "rules", maxRules) {
+		p.rule(item)
+	}
+	slices.SortStableFunc(p.policy.rules, func(a, b rule) int { return cmp.Compare(a.id, b.id) })
+	for _, item := range p.few(f.values["ceilings"], "ceilings", maxCeilings) {
+		p.ceiling(item)
+	}
+	for _, item := range p.few(f.values["tests"], "tests", maxTests) {
+		p.test(item)
+	}
+}
+
+// few returns the items of a list that is not too long.
+func (p *parser) few(n *yaml.Node, what string, limit int) []*yaml.Node {
+	items := p.list(n, what)
+	if len(items) > limit {
+		p.fail(n, "there are more than %d %s", limit, what)
+		return nil
+	}
+	return items
+}
+
+func (p *parser) risk(n *yaml.Node) {
+	p.policy.risk = make(map[string]gatehouse.RiskLevel)
+	p.policy.riskAt = make(map[string]Problem)
+	if n == nil {
+		return
+	}
+	f := p.mapping(n, "risk")
+	for _, key := range f.keys {
+		if !gatehouse.ValidName(key.Value) {
+			p.fail(key, "an action type must be letters, digits, or any of ._@:+-")
+		}
+		p.policy.risk[key.Value] = p.level(f.values[key.Value], "risk")
+		p.policy.riskAt[key.Value] = Problem{Line: key.Line, Column: key.Column}
+	}
+}
+
+func (p *parser) level(n *yaml.Node, what string) gatehouse.RiskLevel {
+	return gatehouse.RiskLevel(p.whole(n, what, int(gatehouse.L1), int(gatehouse.L5)))
+}
+
+func (p *parser) approvals(n *yaml.Node) {
+	for level := gatehouse.L1; level <= gatehouse.L5; level++ {
+		p.policy.approvals[level] = standard(level)
+	}
+	if n == nil {
+		return
+	}
+	f := p.mapping(n, "approvals", "1", "2", "3", "4", "5")
+	for _, key := range f.keys {
+		level, _ := strconv.Atoi(key.Value)
+		value := f.values[key.Value]
+		q := p.question(p.mapping(value, "an approvals entry", "required", "roles", "people", "expiry", "hold"))
+		s := standard(gatehouse.RiskLevel(level))
+		q.required = cmp.Or(q.required, s.required)
+		q.expiry = cmp.Or(q.expiry, s.expiry)
+		if !q.audience.stated() {
+			q.audience = s.audience
+		}
+		if !q.audience.enough(max(q.required, minimum(gatehouse.RiskLevel(level)))) {
+			p.fail(value, "L%d needs %d persons, but only %d are named", level,
+				max(q.required, minimum(gatehouse.RiskLevel(level))), len(q.audience.people))
+		}
+		p.policy.approvals[level] = q
+		p.policy.levelAt[level] = Problem{Line: value.Line, Column: value.Column}
+	}
+}
+
+// question reads what rules and levels say of an approval.
+func (p *parser) question(f fields) question {
+	q := question{
+		required: p.whole(f.values["required"], "required", 1, maxQuorum),
+		expiry:   p.duration(f.values["expiry"], "expiry", minExpiry, maxExpiry).D(),
+	}
+	if n := f.values["hold"]; n != nil {
+		hold := p.duration(n, "hold", 0, maxHold).D()
+		q.hold = &hold
+	}
+	for _, item := range p.list(f.values["roles"], "roles") {
+		role := gatehouse.Role(p.text(item, "a role"))
+		switch {
+		case role == "":
+		case role != gatehouse.RoleApprover && role != gatehouse.RoleOperator && role != gatehouse.RoleAdmin:
+			p.fail(item, "%s cannot decide; a role is approver, operator or admin", gatehouse.Quote(string(role)))
+		case slices.Contains(q.audience.roles, role):
+			p.fail(item, "%s stands twice", gatehouse.Quote(string(role)))
+		default:
+			q.audience.roles = append(q.audience.roles, role)
+		}
+	}
+	if p.few(f.values["people"], "people", maxPeople) != nil {
+		q.audience.people = p.texts(f.values["people"], "people")
+	}
+	for _, key := range []string{"roles", "people"} {
+		if n := f.values[key]; n != nil && n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+			p.fail(n, "%s is empty, so that nobody could answer", key)
+		}
+	}
+	slices.Sort(q.audience.roles)
+	slices.Sort(q.audience.people)
+	return q
+}
+
+func (p *parser) rule(n *yaml.Node) {
+	f := p.mapping(n, "a rule", "id", "when", "then", "reason", "risk", "required", "roles", "people", "expiry", "hold")
+	if f.node == nil {
+		return
+	}
+	p.need(f, "a rule", "id", "when", "then")
+	r := rule{
+		id: p.name(f.values["id"], "id"), at: Problem{Line: n.Line, Column: n.Column},
+		when:     p.expression(f.values["when"], "when", wantCondition),
+		then:     gatehouse.Outcome(p.text(f.values["then"], "then")),
+		reason:   p.text(f.values["reason"], "reason"),
+		risk:     p.level(f.values["risk"], "risk"),
+		question: p.question(f),
+	}
+	if slices.ContainsFunc(p.policy.rules, func(other rule) bool { return other.id == r.id }) && r.id != "" {
+		p.fail(f.values["id"], "another rule is named %s", gatehouse.Quote(r.id))
+	}
+	var idle []string
+	switch r.then {
+	case gatehouse.OutcomeAllow:
+		idle = []string{"required", "roles", "people", "expiry"}
+	case gatehouse.OutcomeDeny:
+		idle = []string{"required", "roles", "people", "expiry", "hold"}
+	case gatehouse.OutcomeNeedsApproval:
+		if q := r.question; q.audience.stated() && !q.audience.enough(max(1, q.required)) {
+			p.fail(n, "%d persons are required, but only %d named", q.required, len(q.audience.people))
+		}
+	case "":
+	default:
+		p.fail(f.values["then"], "then must be allow, deny or needs_approval")
+	}
+	for _, key := range idle {
+		if at := f.values[key]; at != nil {
+			p.fail(at, "%s says nothing where then is %s", key, r.then)
+		}
+	}
+	p.policy.rules = append(p.policy.rules, r)
+}
+
+func (p *parser) ceiling(n *yaml.Node) {
+	f := p.mapping(n, "a ceiling", "name", "when", "per", "window", "limit", "amount", "count")
+	if f.node == nil {
+		return
+	}
+	p.need(f, "a ceiling", "name", "per", "window")
+	c := ceiling{
+		name:   p.name(f.values["name"], "name"),
+		when:   p.expression(f.values["when"], "when", wantCondition),
+		per:    p.text(f.values["per"], "per"),
+		window: p.duration(f.values["window"], "window", minWindow, maxWindow),
+		amount: p.expression(f.values["amount"], "amount", wantAmount),
+	}
+	switch c.per {
+	case perTenant, perAgent, perType, perTarget, "":
+	default:
+		p.fail(f.values["per"], "per must be tenant, agent, type or target")
+	}
+	limit, count, amount := f.values["limit"], f.values["count"], f.values["amount"]
+	switch {
+	case count != nil && (limit != nil || amount != nil):
+		p.fail(count, "a ceiling has a count, or a limit and an amount")
+	case count != nil:
+		c.limit = gatehouse.Decimal(strconv.Itoa(p.whole(count, "count", 1, 1_000_000)))
+	case limit == nil || amount == nil:
+		p.fail(n, "a ceiling needs a count, or a limit and an amount")
+	default:
+		c.limit = p.amount(limit, "limit")
+		if _, err := c.limit.Micros(); err != nil || c.limit != "" && c.limit.Sign() <= 0 {
+			p.fail(limit, "limit must be above 0 and fit an amount")
+		}
+	}
+	if c.name != "" && slices.ContainsFunc(p.policy.ceilings, func(o ceiling) bool { return o.name == c.name }) {
+		p.fail(f.values["name"], "another ceiling is named %s", gatehouse.Quote(c.name))
+	}
+	p.policy.ceilings = append(p.policy.ceilings, c)
+}
+
+func (p *parser) need(f fields, what string, keys ...string) {
+	for _, key := range keys {
+		if f.values[key] == nil {
+			p.fail(f.node, "%s needs %s", what, key)
+		}
+	}
+}
+
+// expression compiles an expression and puts its errors where they stand in the file.
+func (p *parser) expression(n *yaml.Node, what string, want []*cel.Type) *expression {
+	if n == nil {
+		return nil
+	}
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		p.fail(n, "%s must be an expression; put it in quotes", what)
+		return nil
+	case n.ShortTag() == "!!timestamp" || n.ShortTag() == "!!null",
+		n.ShortTag() == "!!int" && !wholeForm.MatchString(n.Value),
+		n.ShortTag() == "!!float" && !decimalForm.MatchString(n.Value):
+		p.fail(n, "%s means something else in YAML than it shows; put it in quotes", what)
+		return nil
+	}
+	e, errs := p.compiler.compile(n.Value, want)
+	for _, err := range errs {
+		line, column := p.locate(n, err.offset)
+		p.at(line, column, "%s: %s", what, oneLine(err.detail))
+	}
+	return e
+}

@@ -1,0 +1,108 @@
+package policy
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Policy is a parsed policy. It never changes and serves any number of
+// goroutines.
+type Policy struct {
+	risk      map[string]gatehouse.RiskLevel
+	riskAt    map[string]Problem         // where each type is listed
+	approvals [gatehouse.L5 + 1]question // by level; index 0 is not used
+	levelAt   [gatehouse.L5 + 1]Problem  // where each level stands, zero if it does not
+	rules     []rule                     // in the order of their ids
+	ceilings  []ceiling
+	tests     []testCase
+}
+
+// question is what is asked of people: how many, who, until when. Zero values
+// leave it to another.
+type question struct {
+	required int
+	audience audience
+	expiry   time.Duration
+	hold     *time.Duration
+}
+
+// rule is one rule of a policy.
+type rule struct {
+	id     string
+	at     Problem // where it stands
+	when   *expression
+	then   gatehouse.Outcome
+	reason string
+	risk   gatehouse.RiskLevel
+	question
+}
+
+// ceiling is a cumulative limit over a sliding window.
+type ceiling struct {
+	name   string
+	when   *expression // nil: every action
+	per    string
+	window gatehouse.Duration
+	limit  gatehouse.Decimal
+	amount *expression // nil: counts actions
+}
+
+// The prefixes that a type may carry; the rest of it is looked up where the
+// whole is not listed.
+var typePrefixes = []string{"ns_", "propose_", "workflow_"}
+
+// levelOf returns the level of an action type; an unlisted one is L3.
+func (p *Policy) levelOf(actionType string) gatehouse.RiskLevel {
+	for {
+		if level, ok := p.risk[actionType]; ok {
+			return level
+		}
+		stripped := actionType
+		for _, prefix := range typePrefixes {
+			if rest, ok := strings.CutPrefix(actionType, prefix); ok {
+				stripped = rest
+				break
+			}
+		}
+		if stripped == actionType {
+			return gatehouse.L3
+		}
+		actionType = stripped
+	}
+}
+
+// minimum is the number of persons below which no policy can go.
+func minimum(level gatehouse.RiskLevel) int {
+	if level >= gatehouse.L5 {
+		return 2
+	}
+	return 1
+}
+
+// standard is what is asked where a policy says nothing of a level.
+func standard(level gatehouse.RiskLevel) question {
+	return question{
+		required: minimum(level),
+		audience: audience{roles: []gatehouse.Role{gatehouse.RoleApprover}},
+		expiry:   24 * time.Hour,
+	}
+}
+
+//go:embed default.yaml
+var defaultSource []byte
+
+// DefaultSource returns the policy that holds where an operator gives none.
+func DefaultSource() []byte { return append([]byte(nil), defaultSource...) }
+
+// Default returns the parsed default policy.
+func Default() *Policy {
+	p, err := Parse(defaultSource)
+	if err != nil {
+		panic(fmt.Sprintf("policy: the embedded default does not parse: %v", err))
+	}
+	return p
+}

@@ -1,0 +1,51 @@
+package policy
+
+import (
+	"unicode"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// locate finds where a rune of a scalar's value stands in the file. YAML folds
+// lines, strips indentation and reads escapes, so the value is walked beside
+// its source: white space matches white space, and any other rune the next
+// equal one.
+func (r *reader) locate(n *yaml.Node, offset int) (line, column int) {
+	line, column = n.Line, n.Column
+	switch {
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		line, column = line+1, 1 // after the header
+	case n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
+		column++
+	}
+	value := []rune(n.Value)
+	for i := 0; i < len(value) && i <= offset; i++ {
+		if unicode.IsSpace(value[i]) {
+			continue
+		}
+		l, c, found := r.next(line, column, value[i])
+		if !found {
+			break
+		}
+		if i == offset {
+			return l, c
+		}
+		line, column = l, c+1
+	}
+	if line > len(r.source) || line < 1 {
+		return n.Line, n.Column
+	}
+	return line, column
+}
+
+// next finds a rune at or after a place.
+func (r *reader) next(line, column int, want rune) (int, int, bool) {
+	for ; line >= 1 && line <= len(r.source); line, column = line+1, 1 {
+		for ; column <= len(r.source[line-1]); column++ {
+			if r.source[line-1][column-1] == want {
+				return line, column, true
+			}
+		}
+	}
+	return 0, 0, false
+}
