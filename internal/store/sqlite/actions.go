@@ -1,0 +1,290 @@
+package sqlite
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// tx implements gatehouse.Tx. The writer's transaction is every lock there is.
+type tx struct{ readTx }
+
+var (
+	_ gatehouse.ReadTx = (*readTx)(nil)
+	_ gatehouse.Tx     = (*tx)(nil)
+)
+
+const actionColumns = `
+  a.seq, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''), a.proposed_at,
+  a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
+  coalesce(a.supersedes, ''), coalesce(a.superseded_by, ''), coalesce(a.reverses, ''), coalesce(a.reversed_by, ''),
+  p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.claimed_risk,
+  p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint, p.content_hash,
+  p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by, p.rationale,
+  p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
+  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value`
+
+const actionTables = ` FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq `
+
+const (
+	findAction      = `SELECT` + actionColumns + actionTables + `WHERE a.tenant = ? AND a.id = ?`
+	findActionByKey = `SELECT` + actionColumns + actionTables + `WHERE a.tenant = ? AND a.idempotency_key = ?`
+	findByApproval  = `SELECT` + actionColumns + ` FROM approval o JOIN action a ON a.seq = o.seq JOIN proposal p ON p.seq = a.seq
+WHERE o.tenant = ? AND o.id = ?`
+	findActions = `SELECT` + actionColumns + actionTables + `WHERE a.seq IN (SELECT value FROM json_each(?))`
+)
+
+// extra holds the rare parts of a proposal.
+type extra struct {
+	Evaluations  []gatehouse.Evaluation   `json:"evaluations,omitempty"`
+	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
+	Callback     *gatehouse.Callback      `json:"callback,omitempty"`
+	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
+}
+
+// scanned is an action with its row's number.
+type scanned struct {
+	seq    int64
+	action *gatehouse.Action
+}
+
+// scanAction reads a row of actionColumns.
+func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
+	a := new(gatehouse.Action)
+	row = scanned{seq: r.int(), action: a}
+	a.Tenant, a.ID, a.Status = r.text(), r.text(), gatehouse.Status(r.text())
+	a.ActionType, a.RiskLevel, a.ProposerID = r.text(), gatehouse.RiskLevel(r.int()), r.text()
+	a.IdempotencyKey, a.ProposedAt = r.text(), r.time()
+	a.DecidedBy, a.DecidedVia, a.DecidedAt, a.FinishedAt = r.text(), gatehouse.Channel(r.text()), r.timePtr(), r.timePtr()
+	if r.null() {
+		r.column += 2
+	} else {
+		a.Failure = &gatehouse.Failure{Code: r.text(), Detail: r.text()}
+	}
+	a.Supersedes, a.Superseded, a.Reverses, a.ReversedBy = r.text(), r.text(), r.text(), r.text()
+	a.Revision, a.Connector, a.Operation = int(r.int()), r.text(), r.text()
+	a.Target.EntityType, a.Target.EntityRef = r.text(), r.text()
+	a.Target.EntityRefs, a.Target.Version = listAt[string](r, &err), r.text()
+	a.ClaimedRisk = gatehouse.RiskLevel(r.int())
+	if r.null() {
+		r.column += 2
+	} else {
+		a.Magnitude = &gatehouse.Magnitude{Amount: gatehouse.Decimal(r.text()), Currency: r.text()}
+	}
+	a.OnBehalfOf = r.text()
+	a.ExpiresIn, a.HoldFor = gatehouse.Duration(r.int()), gatehouse.Duration(r.int())
+	a.Digest, a.Fingerprint, a.ContentHash = gatehouse.Digest(r.text()), r.text(), r.hash()
+	a.Policy.Outcome, a.Policy.Version = gatehouse.Outcome(r.text()), int(r.int())
+	a.Policy.Rules, a.Policy.Reasons = listAt[string](r, &err), listAt[string](r, &err)
+	a.ProposedBy, a.Rationale = r.text(), r.text()
+	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
+	if x := jsonAt[extra](r, &err); x != nil {
+		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings
+	}
+	if !r.null() {
+		a.Approval = scanApproval(r, a.ID, &err)
+		t.show(a)
+	}
+	return row, err
+}
+
+// show lets an approval that has run out appear as what it is.
+func (t *readTx) show(a *gatehouse.Action) {
+	if !t.stored && a.Status == gatehouse.StatusPending && !t.at.Before(a.Approval.ExpiresAt) {
+		a.Status = gatehouse.StatusExpired
+		a.Approval.Status = gatehouse.ApprovalExpired
+	}
+}
+
+// FindAction finds by the id of the action or of its approval.
+func (t *readTx) FindAction(tenant, id string) (*gatehouse.Action, error) {
+	if strings.HasPrefix(id, "apr_") {
+		a, err := t.load(findByApproval, tenant, id)
+		if err != gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
+			return a, err
+		}
+		return t.load(findAction, tenant, id)
+	}
+	a, err := t.load(findAction, tenant, id)
+	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
+		return t.load(findByApproval, tenant, id)
+	}
+	return a, err
+}
+
+// FindActionByKey finds by the idempotency key.
+func (t *readTx) FindActionByKey(tenant, key string) (*gatehouse.Action, error) {
+	return t.load(findActionByKey, tenant, key)
+}
+
+func (t *readTx) load(sql, tenant, key string) (*gatehouse.Action, error) {
+	var row scanned
+	err := t.one(sql, func(r *stmt) (err error) { row, err = t.scanAction(r); return err }, tenant, key)
+	if err != nil {
+		return nil, err
+	}
+	a := row.action
+	if a.Approval != nil {
+		if a.Approval.Votes, err = t.votes(row.seq); err != nil {
+			return nil, err
+		}
+	}
+	if a.Status == gatehouse.StatusPending {
+		return a, nil // nothing was sent
+	}
+	if err := t.attachPush(row); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// ExpiredActions lists what the sweeper has to write down, of all tenants.
+func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
+	var refs []gatehouse.ActionRef
+	err := t.each(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?`,
+		func(r *stmt) error {
+			refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
+			return nil
+		}, t.at, limit)
+	return refs, err
+}
+
+// OpenReversal finds the reversal of an action that is under way or done.
+func (t *readTx) OpenReversal(tenant, actionID string) (id string, err error) {
+	err = t.each(`SELECT id FROM action WHERE tenant = ? AND reverses = ?
+AND status NOT IN ('rejected', 'denied', 'expired', 'canceled', 'superseded', 'failed')
+AND NOT (status = 'pending' AND expires_at <= ?) ORDER BY id DESC LIMIT 1`,
+		func(r *stmt) error { id = r.text(); return nil }, tenant, actionID, t.at)
+	return id, err
+}
+
+// LockAction is FindAction of what is stored: a pending action past its expiry
+// is still pending here, as the guard of MoveAction sees it.
+func (t *tx) LockAction(tenant, id string) (*gatehouse.Action, error) {
+	t.stored = true
+	defer func() { t.stored = false }()
+	return t.FindAction(tenant, id)
+}
+
+// InsertAction stores an action as it is proposed, and its approval.
+func (t *tx) InsertAction(a *gatehouse.Action) error {
+	if !gatehouse.Status("").CanMove(a.Status) {
+		return gatehouse.ErrConflict
+	}
+	var expires *time.Time
+	if a.Approval != nil {
+		expires = &a.Approval.ExpiresAt
+	}
+	var code, detail any
+	if a.Failure != nil {
+		code, detail = a.Failure.Code, a.Failure.Detail
+	}
+	_, err := t.exec(`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
+decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, orNull(a.IdempotencyKey), a.ProposedAt, expires,
+		a.DecidedBy, string(a.DecidedVia), a.DecidedAt, a.FinishedAt, code, detail,
+		orNull(a.Supersedes), orNull(a.Superseded), orNull(a.Reverses), orNull(a.ReversedBy))
+	if err != nil {
+		return err
+	}
+	seq := t.c.lastRow()
+	if err := t.insertProposal(seq, a); err != nil {
+		return err
+	}
+	if a.Approval != nil {
+		return t.insertApproval(seq, a)
+	}
+	return nil
+}
+
+func (t *tx) insertProposal(seq int64, a *gatehouse.Action) error {
+	var rare string
+	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 {
+		var err error
+		if rare, err = encodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings}); err != nil {
+			return err
+		}
+	}
+	var amount, currency any
+	if a.Magnitude != nil {
+		amount, currency = string(a.Magnitude.Amount), a.Magnitude.Currency
+	}
+	search := strings.ToLower(a.ActionType + "\n" + a.Target.EntityRef + "\n" + a.Rationale)
+	_, err := t.exec(`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
+target_version, claimed_risk, amount, currency, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
+policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale, search,
+proposed_change, current_state, context, metadata, extra)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		seq, a.Tenant, a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef, encodeList(a.Target.EntityRefs),
+		a.Target.Version, int(a.ClaimedRisk), amount, currency, a.OnBehalfOf, int64(a.ExpiresIn), int64(a.HoldFor),
+		string(a.Digest), a.Fingerprint, a.ContentHash[:],
+		string(a.Policy.Outcome), a.Policy.Version, encodeList(a.Policy.Rules), encodeList(a.Policy.Reasons),
+		a.ProposedBy, a.Rationale, search, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare)
+	return err
+}
+
+const moveAction = `UPDATE action SET status = ?1,
+  decided_by = CASE WHEN ?2 = '' THEN decided_by ELSE ?2 END,
+  decided_via = CASE WHEN ?3 = '' THEN decided_via ELSE ?3 END,
+  decided_at = coalesce(?4, decided_at),
+  finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?5, finished_at) END,
+  failure_code = CASE WHEN ?6 IS NOT NULL THEN ?6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
+  failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END,
+  reversed_by = coalesce(?8, reversed_by)
+WHERE tenant = ?9 AND id = ?10 AND status = ?11`
+
+// MoveAction is one guarded transition. An action that goes back to work, by a
+// replay, is not finished any more.
+func (t *tx) MoveAction(m gatehouse.ActionMove) error {
+	if !m.From.CanMove(m.To) {
+		return gatehouse.ErrConflict
+	}
+	var decided, finished *time.Time
+	if m.Decided {
+		decided = &t.at
+	}
+	if m.Finished {
+		finished = &t.at
+	}
+	var code, detail any
+	if m.Failure != nil {
+		code, detail = m.Failure.Code, m.Failure.Detail
+	}
+	return t.guarded(moveAction, string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished,
+		code, detail, orNull(m.ReversedBy), m.Tenant, m.ID, string(m.From))
+}
+
+// guarded runs a statement that must change one row.
+func (t *readTx) guarded(sql string, args ...any) error {
+	n, err := t.exec(sql, args...)
+	if err == nil && n == 0 {
+		return gatehouse.ErrConflict
+	}
+	return err
+}
+
+// found runs a statement that changes a row which must be there.
+func (t *readTx) found(sql string, args ...any) error {
+	n, err := t.exec(sql, args...)
+	if err == nil && n == 0 {
+		return gatehouse.ErrNotFound
+	}
+	return err
+}
+
+// LinkSuperseded names the revision that took an action's place.
+func (t *tx) LinkSuperseded(tenant, oldID, newID string) error {
+	return t.found(`UPDATE action SET superseded_by = ? WHERE tenant = ? AND id = ?`, newID, tenant, oldID)
+}
+
+func sortVotes(votes []gatehouse.Vote) {
+	slices.SortStableFunc(votes, func(a, b gatehouse.Vote) int {
+		if c := a.At.Compare(b.At); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Person, b.Person)
+	})
+}

@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func scanApproval(r *stmt, actionID string, err *error) *gatehouse.Approval {
+	o := &gatehouse.Approval{
+		ActionID: actionID, ID: r.text(), Status: gatehouse.ApprovalStatus(r.text()), Required: int(r.int()),
+		Roles: listAt[gatehouse.Role](r, err), People: listAt[string](r, err), Excluded: listAt[string](r, err),
+		ExpiresAt: r.time(), CreatedAt: r.time(), Votes: []gatehouse.Vote{},
+	}
+	if !r.null() {
+		o.Confirm = &gatehouse.Confirm{Prompt: r.text(), Value: r.text()}
+	}
+	return o
+}
+
+func (t *tx) insertApproval(seq int64, a *gatehouse.Action) error {
+	o := a.Approval
+	if !gatehouse.ApprovalStatus("").CanMove(o.Status) {
+		return gatehouse.ErrConflict
+	}
+	var prompt, value any
+	if o.Confirm != nil {
+		prompt, value = o.Confirm.Prompt, o.Confirm.Value
+	}
+	_, err := t.exec(`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
+confirm_prompt, confirm_value) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		seq, a.Tenant, o.ID, string(o.Status), o.Required, encodeList(o.Roles), encodeList(o.People), encodeList(o.Excluded),
+		o.ExpiresAt, o.CreatedAt, prompt, value)
+	if err != nil {
+		return err
+	}
+	for _, v := range o.Votes {
+		if err := t.PutVote(a.Tenant, o.ID, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const voteColumns = `seq, person, principal_id, name, decision, notes, via, digest, at`
+
+func scanVote(r *stmt) (seq int64, v gatehouse.Vote) {
+	seq = r.int()
+	v = gatehouse.Vote{
+		Person: r.text(), PrincipalID: r.text(), Name: r.text(), Decision: gatehouse.DecisionKind(r.text()),
+		Notes: r.text(), Via: gatehouse.Channel(r.text()), Digest: gatehouse.Digest(r.text()), At: r.time(),
+	}
+	return seq, v
+}
+
+// votes returns the votes of one approval, the oldest first.
+func (t *readTx) votes(seq int64) ([]gatehouse.Vote, error) {
+	votes := []gatehouse.Vote{}
+	err := t.each(`SELECT `+voteColumns+` FROM vote WHERE seq = ?`, func(r *stmt) error {
+		_, v := scanVote(r)
+		votes = append(votes, v)
+		return nil
+	}, seq)
+	sortVotes(votes)
+	return votes, err
+}
+
+// MoveApproval moves a requested approval on.
+func (t *tx) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStatus) error {
+	if !gatehouse.ApprovalRequested.CanMove(to) {
+		return gatehouse.ErrConflict
+	}
+	return t.guarded(`UPDATE approval SET status = ? WHERE tenant = ? AND id = ? AND status = 'requested'`, string(to), tenant, approvalID)
+}
+
+// PutVote stores a person's vote, in the place of an earlier one. There is no
+// voting on a question that has its answer.
+func (t *tx) PutVote(tenant, approvalID string, v gatehouse.Vote) error {
+	n, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
+SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ? FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'
+ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name, decision = excluded.decision,
+  notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at`,
+		v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, tenant, approvalID)
+	if err != nil || n > 0 {
+		return err
+	}
+	return t.absent(`SELECT 1 FROM approval WHERE tenant = ? AND id = ?`, tenant, approvalID)
+}
+
+// absent tells why a guarded insert found nothing to hang on: the row is
+// there, in another state, or is not there.
+func (t *readTx) absent(sql string, args ...any) error {
+	n, err := t.number(sql, args...)
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		return gatehouse.ErrNotFound
+	}
+	return gatehouse.ErrConflict
+}

@@ -1,0 +1,39 @@
+package sqlite
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// ReserveCeiling stores one claim, in the place of an earlier one of the same
+// action, ceiling and scope. Amounts are kept in millionths, rounded away from
+// zero: a sum is never below the truth.
+func (t *tx) ReserveCeiling(tenant, actionID string, c gatehouse.CeilingClaim) error {
+	amount, err := c.Amount.Micros()
+	if err != nil {
+		return err
+	}
+	return t.found(`INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at)
+SELECT seq, ?, ?, tenant, ?, ? FROM action WHERE tenant = ? AND id = ?
+ON CONFLICT (action_seq, ceiling, scope) DO UPDATE SET amount = excluded.amount, reserved_at = excluded.reserved_at, released_at = NULL`,
+		c.Ceiling, c.Scope, amount, t.at, tenant, actionID)
+}
+
+// CeilingUsed sums what is reserved since. The writer's transaction is the
+// lock. A sum that does not fit fails, so nothing passes the ceiling by it.
+func (t *tx) CeilingUsed(tenant, ceiling, scope string, since time.Time) (gatehouse.Decimal, error) {
+	sum, err := t.number(`SELECT coalesce(sum(amount), 0) FROM ceiling_claim
+WHERE tenant = ? AND ceiling = ? AND scope = ? AND reserved_at > ? AND released_at IS NULL`, tenant, ceiling, scope, since)
+	if err != nil {
+		return "", err
+	}
+	return gatehouse.DecimalFromMicros(sum), nil
+}
+
+// ReleaseCeilings gives back what an action reserved.
+func (t *tx) ReleaseCeilings(tenant, actionID string) error {
+	_, err := t.exec(`UPDATE ceiling_claim SET released_at = ?
+WHERE action_seq = (SELECT seq FROM action WHERE tenant = ? AND id = ?) AND released_at IS NULL`, t.at, tenant, actionID)
+	return err
+}

@@ -1,0 +1,416 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"modernc.org/libc"
+	"modernc.org/libc/sys/types"
+	_ "modernc.org/sqlite" // patches and registers the library before its first use
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// conn is one connection to SQLite's C interface, used by one goroutine at a
+// time. It speaks to the library itself and not through database/sql: its
+// statements live as long as the connection, their texts are bound from one
+// buffer each, and reading a row allocates nothing but the texts.
+// docs/decisions/0004-sqlite-connection.md has the figures.
+type conn struct {
+	tls   *libc.TLS
+	db    uintptr
+	stmts map[string]*stmt
+	// out is C memory for what the library returns through pointers.
+	out uintptr
+}
+
+// stmt is a prepared statement and, while it is stepped, its current row.
+// The column methods read from left to right.
+type stmt struct {
+	c      *conn
+	p      uintptr
+	params int
+	// buf is C memory that holds the bound texts until the next binding.
+	buf    uintptr
+	size   int
+	column int32
+	busy   bool
+}
+
+// openConn opens the file, creating it when create is set.
+func openConn(path string, create bool) (*conn, error) {
+	flags := int32(sqlite3.SQLITE_OPEN_READWRITE | sqlite3.SQLITE_OPEN_NOMUTEX)
+	if create {
+		flags |= sqlite3.SQLITE_OPEN_CREATE
+	}
+	c := &conn{tls: libc.NewTLS(), stmts: make(map[string]*stmt)}
+	c.out = libc.Xcalloc(c.tls, 2, 8)
+	name, err := libc.CString(path)
+	if err != nil {
+		c.tls.Close()
+		return nil, err
+	}
+	rc := sqlite3.Xsqlite3_open_v2(c.tls, name, c.out, flags, 0)
+	c.db = pointerAt(c.out)
+	libc.Xfree(c.tls, name)
+	if rc != sqlite3.SQLITE_OK {
+		err := c.failure(rc)
+		_ = c.close()
+		return nil, err
+	}
+	sqlite3.Xsqlite3_extended_result_codes(c.tls, c.db, 1)
+	return c, nil
+}
+
+const pointerSize = bits.UintSize / 8
+
+func pointerAt(p uintptr) uintptr {
+	b := libc.GoBytes(p, pointerSize)
+	if pointerSize == 8 {
+		return uintptr(binary.NativeEndian.Uint64(b))
+	}
+	return uintptr(binary.NativeEndian.Uint32(b))
+}
+
+func (c *conn) close() error {
+	if c.tls == nil {
+		return nil
+	}
+	for _, s := range c.stmts {
+		s.finalize()
+	}
+	c.stmts = nil
+	var err error
+	if c.db != 0 {
+		if rc := sqlite3.Xsqlite3_close_v2(c.tls, c.db); rc != sqlite3.SQLITE_OK {
+			err = &dbError{code: rc, text: "close"}
+		}
+	}
+	libc.Xfree(c.tls, c.out)
+	c.tls.Close()
+	c.tls, c.db = nil, 0
+	return err
+}
+
+// interrupt makes a running statement fail. It is the one method that may be
+// called from another goroutine, as long as the connection is open.
+func (c *conn) interrupt() {
+	tls := libc.NewTLS()
+	sqlite3.Xsqlite3_interrupt(tls, c.db)
+	tls.Close()
+}
+
+// autocommit reports whether no transaction is open.
+func (c *conn) autocommit() bool { return sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) != 0 }
+
+// totalChanges counts the rows that the connection changed so far.
+func (c *conn) totalChanges() int64 {
+	return int64(sqlite3.Xsqlite3_total_changes64(c.tls, c.db))
+}
+
+// deferredKeys reports whether a deferred foreign key is not fulfilled yet.
+func (c *conn) deferredKeys() bool {
+	sqlite3.Xsqlite3_db_status(c.tls, c.db, sqlite3.SQLITE_DBSTATUS_DEFERRED_FKS, c.out, c.out+8, 0)
+	b := libc.GoBytes(c.out, 4)
+	return b[0]|b[1]|b[2]|b[3] != 0
+}
+
+func (c *conn) lastRow() int64 { return int64(sqlite3.Xsqlite3_last_insert_rowid(c.tls, c.db)) }
+
+func (c *conn) failure(rc int32) error {
+	e := &dbError{code: rc}
+	if c.db != 0 {
+		if code := sqlite3.Xsqlite3_extended_errcode(c.tls, c.db); code&0xff == rc&0xff {
+			e.code = code
+		}
+		e.text = libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db))
+	} else {
+		e.text = libc.GoString(sqlite3.Xsqlite3_errstr(c.tls, rc))
+	}
+	return e
+}
+
+// prepare compiles the first statement of a text. s is nil for a comment.
+func (c *conn) prepare(text uintptr) (s *stmt, tail uintptr, err error) {
+	rc := sqlite3.Xsqlite3_prepare_v3(c.tls, c.db, text, -1, sqlite3.SQLITE_PREPARE_PERSISTENT, c.out, c.out+pointerSize)
+	if rc != sqlite3.SQLITE_OK {
+		return nil, 0, c.failure(rc)
+	}
+	tail = pointerAt(c.out + pointerSize)
+	p := pointerAt(c.out)
+	if p == 0 {
+		return nil, tail, nil
+	}
+	return &stmt{c: c, p: p, params: int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, p))}, tail, nil
+}
+
+// cached returns the statement of an SQL text, prepared once per connection.
+func (c *conn) cached(sql string) (*stmt, error) {
+	if s := c.stmts[sql]; s != nil {
+		return s, nil
+	}
+	text, err := libc.CString(sql)
+	if err != nil {
+		return nil, err
+	}
+	defer libc.Xfree(c.tls, text)
+	s, _, err := c.prepare(text)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %s: %w", sql, err)
+	}
+	c.stmts[sql] = s
+	return s, nil
+}
+
+// script runs each statement of a text, which has no parameters.
+func (c *conn) script(sql string) error {
+	text, err := libc.CString(sql)
+	if err != nil {
+		return err
+	}
+	defer libc.Xfree(c.tls, text)
+	for at := text; libc.GoBytes(at, 1)[0] != 0; {
+		s, tail, err := c.prepare(at)
+		if err != nil {
+			return err
+		}
+		at = tail
+		if s == nil {
+			continue
+		}
+		err = s.drain()
+		s.finalize()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exec runs a statement and returns the number of rows that it changed.
+func (c *conn) exec(sql string, args ...any) (int, error) {
+	s, err := c.bound(sql, args)
+	if err != nil {
+		return 0, err
+	}
+	err = s.drain()
+	s.reset()
+	if err != nil {
+		return 0, err
+	}
+	return int(sqlite3.Xsqlite3_changes(c.tls, c.db)), nil
+}
+
+// each calls row for every row of a query. row must not run the same query.
+func (c *conn) each(sql string, row func(*stmt) error, args ...any) error {
+	s, err := c.bound(sql, args)
+	if err != nil {
+		return err
+	}
+	defer s.reset()
+	for {
+		more, err := s.step()
+		if err != nil || !more {
+			return err
+		}
+		if err := row(s); err != nil {
+			return err
+		}
+	}
+}
+
+// first calls row for the first row, and reports whether there was one.
+func (c *conn) first(sql string, row func(*stmt) error, args ...any) (bool, error) {
+	s, err := c.bound(sql, args)
+	if err != nil {
+		return false, err
+	}
+	defer s.reset()
+	found, err := s.step()
+	if err != nil || !found {
+		return false, err
+	}
+	return true, row(s)
+}
+
+// number reads one integer; 0 where there is no row.
+func (c *conn) number(sql string, args ...any) (n int64, err error) {
+	_, err = c.first(sql, func(r *stmt) error { n = r.int(); return nil }, args...)
+	return n, err
+}
+
+func (c *conn) bound(sql string, args []any) (*stmt, error) {
+	s, err := c.cached(sql)
+	if err != nil {
+		return nil, err
+	}
+	if s.busy {
+		return nil, fmt.Errorf("statement is being read: %s", sql)
+	}
+	if len(args) != s.params {
+		return nil, fmt.Errorf("%d arguments for %d parameters: %s", len(args), s.params, sql)
+	}
+	if err := s.bind(args); err != nil {
+		return nil, err
+	}
+	s.busy = true
+	return s, nil
+}
+
+// bind binds the arguments: string, JSON, integers, bool, []byte, time.Time,
+// *time.Time (microseconds since 1970), null when nil.
+func (s *stmt) bind(args []any) error {
+	need := 0
+	for _, a := range args {
+		switch v := a.(type) {
+		case string:
+			need += len(v)
+		case gatehouse.JSON:
+			need += len(v)
+		case []byte:
+			need += len(v)
+		}
+	}
+	if s.buf == 0 || need > s.size {
+		if s.buf != 0 {
+			libc.Xfree(s.c.tls, s.buf)
+		}
+		s.size = max(need+need/2, 64)
+		if s.buf = libc.Xmalloc(s.c.tls, types.Size_t(s.size)); s.buf == 0 {
+			s.size = 0
+			return &dbError{code: sqlite3.SQLITE_NOMEM, text: "out of memory"}
+		}
+	}
+	at := s.buf
+	for i, a := range args {
+		if rc := s.bindOne(int32(i+1), a, &at); rc != sqlite3.SQLITE_OK {
+			return fmt.Errorf("bind parameter %d, a %T: %w", i+1, a, s.c.failure(rc))
+		}
+	}
+	return nil
+}
+
+func (s *stmt) bindOne(i int32, a any, at *uintptr) int32 {
+	tls := s.c.tls
+	switch v := a.(type) {
+	case string:
+		return s.bindText(i, v, at)
+	case gatehouse.JSON:
+		return s.bindText(i, string(v), at)
+	case int64:
+		return sqlite3.Xsqlite3_bind_int64(tls, s.p, i, sqlite3.Tsqlite_int64(v))
+	case int:
+		return sqlite3.Xsqlite3_bind_int64(tls, s.p, i, sqlite3.Tsqlite_int64(v))
+	case bool:
+		if v {
+			return sqlite3.Xsqlite3_bind_int64(tls, s.p, i, 1)
+		}
+		return sqlite3.Xsqlite3_bind_int64(tls, s.p, i, 0)
+	case time.Time:
+		return sqlite3.Xsqlite3_bind_int64(tls, s.p, i, sqlite3.Tsqlite_int64(v.UnixMicro()))
+	case *time.Time:
+		if v == nil {
+			return sqlite3.Xsqlite3_bind_null(tls, s.p, i)
+		}
+		return sqlite3.Xsqlite3_bind_int64(tls, s.p, i, sqlite3.Tsqlite_int64(v.UnixMicro()))
+	case []byte:
+		if v == nil {
+			return sqlite3.Xsqlite3_bind_null(tls, s.p, i)
+		}
+		p := *at
+		copy(libc.GoBytes(p, len(v)), v)
+		*at += uintptr(len(v))
+		return sqlite3.Xsqlite3_bind_blob(tls, s.p, i, p, int32(len(v)), 0)
+	case nil:
+		return sqlite3.Xsqlite3_bind_null(tls, s.p, i)
+	}
+	return sqlite3.SQLITE_MISUSE
+}
+
+func (s *stmt) bindText(i int32, v string, at *uintptr) int32 {
+	p := *at
+	copy(libc.GoBytes(p, len(v)), v)
+	*at += uintptr(len(v))
+	return sqlite3.Xsqlite3_bind_text(s.c.tls, s.p, i, p, int32(len(v)), 0)
+}
+
+func (s *stmt) step() (bool, error) {
+	s.column = 0
+	switch rc := sqlite3.Xsqlite3_step(s.c.tls, s.p); rc {
+	case sqlite3.SQLITE_ROW:
+		return true, nil
+	case sqlite3.SQLITE_DONE:
+		return false, nil
+	default:
+		return false, s.c.failure(rc)
+	}
+}
+
+func (s *stmt) drain() error {
+	for {
+		if more, err := s.step(); err != nil || !more {
+			return err
+		}
+	}
+}
+
+func (s *stmt) reset() {
+	sqlite3.Xsqlite3_reset(s.c.tls, s.p)
+	s.busy = false
+}
+
+func (s *stmt) finalize() {
+	sqlite3.Xsqlite3_finalize(s.c.tls, s.p)
+	if s.buf != 0 {
+		libc.Xfree(s.c.tls, s.buf)
+		s.buf = 0
+	}
+}
+
+// raw returns the next column's bytes, which live until the next step.
+func (s *stmt) raw() []byte {
+	p := sqlite3.Xsqlite3_column_blob(s.c.tls, s.p, s.column)
+	n := sqlite3.Xsqlite3_column_bytes(s.c.tls, s.p, s.column)
+	s.column++
+	if p == 0 || n == 0 {
+		return nil
+	}
+	return libc.GoBytes(p, int(n))
+}
+
+func (s *stmt) text() string { return string(s.raw()) }
+
+func (s *stmt) int() int64 {
+	v := sqlite3.Xsqlite3_column_int64(s.c.tls, s.p, s.column)
+	s.column++
+	return int64(v)
+}
+
+func (s *stmt) bool() bool { return s.int() != 0 }
+
+func (s *stmt) time() time.Time { return time.UnixMicro(s.int()).UTC() }
+
+func (s *stmt) timePtr() *time.Time {
+	if s.null() {
+		s.column++
+		return nil
+	}
+	t := s.time()
+	return &t
+}
+
+// null reports whether the next column is NULL, without passing it.
+func (s *stmt) null() bool {
+	return sqlite3.Xsqlite3_column_type(s.c.tls, s.p, s.column) == sqlite3.SQLITE_NULL
+}
+
+func (s *stmt) hash() (h [32]byte) {
+	copy(h[:], s.raw())
+	return h
+}
+
+// blob returns the next column's bytes as a copy.
+func (s *stmt) blob() []byte { return append([]byte(nil), s.raw()...) }

@@ -1,0 +1,185 @@
+package sqlite
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const principalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at`
+
+func scanPrincipal(r *stmt) (*gatehouse.Principal, error) {
+	var err error
+	p := &gatehouse.Principal{
+		Tenant: r.text(), ID: r.text(), Name: r.text(), Kind: gatehouse.Kind(r.text()), Roles: listAt[gatehouse.Role](r, &err),
+		Person: r.text(), Sponsor: r.text(), Disabled: r.bool(), CreatedAt: r.time(),
+	}
+	return p, err
+}
+
+// FindPrincipal finds by id, else by name.
+func (t *readTx) FindPrincipal(tenant, idOrName string) (p *gatehouse.Principal, err error) {
+	scan := func(r *stmt) (err error) { p, err = scanPrincipal(r); return err }
+	err = t.one(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.id = ?`, scan, tenant, idOrName)
+	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
+		err = t.one(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.name = ?`, scan, tenant, idOrName)
+	}
+	return p, err
+}
+
+// ListPrincipals lists by id, the oldest first.
+func (t *readTx) ListPrincipals(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
+	c, err := parseCursor(cursor, kindPrincipals, tenant)
+	if err != nil {
+		return page, err
+	}
+	limit = pageLimit(limit)
+	page.Items = []*gatehouse.Principal{}
+	err = t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.id > ? ORDER BY p.id LIMIT ?`, func(r *stmt) error {
+		p, err := scanPrincipal(r)
+		page.Items = append(page.Items, p)
+		return err
+	}, tenant, c.ID, limit+1)
+	return finish(page, limit, func(p *gatehouse.Principal) cursorAt { return cursorAt{ID: p.ID} }, kindPrincipals, tenant), err
+}
+
+// InsertPrincipal stores a principal; a known id or name is ErrConflict.
+func (t *tx) InsertPrincipal(p *gatehouse.Principal) error {
+	_, err := t.exec(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		p.Tenant, p.ID, p.Name, string(p.Kind), encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt)
+	return err
+}
+
+// UpdatePrincipal writes all but the kind and the time of creation.
+func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
+	return t.found(`UPDATE principal SET name = ?, roles = ?, person = ?, sponsor = ?, disabled = ? WHERE tenant = ? AND id = ?`,
+		p.Name, encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.Tenant, p.ID)
+}
+
+// PrincipalsForShare reads principals; the writer's transaction keeps them.
+func (t *tx) PrincipalsForShare(tenant string, ids []string) ([]*gatehouse.Principal, error) {
+	list := make([]*gatehouse.Principal, 0, len(ids))
+	for _, id := range ids {
+		err := t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.id = ?`, func(r *stmt) error {
+			p, err := scanPrincipal(r)
+			list = append(list, p)
+			return err
+		}, tenant, id)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+const keyColumns = `k.tenant, k.id, k.principal_id, k.hash, k.created_at, k.revoked_at`
+
+func scanKey(r *stmt) *gatehouse.Key {
+	return &gatehouse.Key{
+		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), Hash: r.hash(), CreatedAt: r.time(), RevokedAt: r.timePtr(),
+	}
+}
+
+// FindKey finds an unrevoked key and its principal.
+func (t *readTx) FindKey(hash [32]byte) (k *gatehouse.Key, p *gatehouse.Principal, err error) {
+	err = t.one(`SELECT `+keyColumns+`, `+principalColumns+` FROM api_key k
+JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash = ? AND k.revoked_at IS NULL`,
+		func(r *stmt) (err error) {
+			k = scanKey(r)
+			p, err = scanPrincipal(r)
+			return err
+		}, hash[:])
+	return k, p, err
+}
+
+// ListKeys lists a principal's keys, revoked ones too, the oldest first.
+func (t *readTx) ListKeys(tenant, principalID string) (list []*gatehouse.Key, err error) {
+	err = t.each(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = ? AND k.principal_id = ? ORDER BY k.id`,
+		func(r *stmt) error { list = append(list, scanKey(r)); return nil }, tenant, principalID)
+	return list, err
+}
+
+// InsertKey stores a key; a known id or hash is ErrConflict.
+func (t *tx) InsertKey(k *gatehouse.Key) error {
+	_, err := t.exec(`INSERT INTO api_key (hash, tenant, id, principal_id, created_at, revoked_at) VALUES (?, ?, ?, ?, ?, ?)`,
+		k.Hash[:], k.Tenant, k.ID, k.PrincipalID, k.CreatedAt, k.RevokedAt)
+	return err
+}
+
+// RevokeKey ends a key. Of a revoked one the first time stays.
+func (t *tx) RevokeKey(tenant, keyID string) error {
+	n, err := t.exec(`UPDATE api_key SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL`, t.at, tenant, keyID)
+	if err != nil || n > 0 {
+		return err
+	}
+	if err := t.absent(`SELECT 1 FROM api_key WHERE tenant = ? AND id = ?`, tenant, keyID); err != gatehouse.ErrConflict { //nolint:errorlint // own
+		return err
+	}
+	return nil
+}
+
+// FindEditToken finds the hash of a person's edit token.
+func (t *readTx) FindEditToken(tenant, principalID string) (hash [32]byte, err error) {
+	err = t.one(`SELECT hash FROM edit_token WHERE tenant = ? AND principal_id = ?`,
+		func(r *stmt) error { hash = r.hash(); return nil }, tenant, principalID)
+	return hash, err
+}
+
+// PutEditToken stores it in the place of an earlier one.
+func (t *tx) PutEditToken(tenant, principalID string, hash [32]byte) error {
+	_, err := t.exec(`INSERT INTO edit_token (tenant, principal_id, hash) VALUES (?, ?, ?)
+ON CONFLICT (tenant, principal_id) DO UPDATE SET hash = excluded.hash`, tenant, principalID, hash[:])
+	return err
+}
+
+// FindTenant finds by id.
+func (t *readTx) FindTenant(id string) (n *gatehouse.Tenant, err error) {
+	err = t.one(`SELECT id, created_at FROM tenant WHERE id = ?`,
+		func(r *stmt) error { n = &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()}; return nil }, id)
+	return n, err
+}
+
+// ListTenants lists all, by id.
+func (t *readTx) ListTenants() (list []*gatehouse.Tenant, err error) {
+	err = t.each(`SELECT id, created_at FROM tenant ORDER BY id`, func(r *stmt) error {
+		list = append(list, &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()})
+		return nil
+	})
+	return list, err
+}
+
+// InsertTenant stores a tenant; a known one is ErrConflict.
+func (t *tx) InsertTenant(n *gatehouse.Tenant) error {
+	_, err := t.exec(`INSERT INTO tenant (id, created_at) VALUES (?, ?)`, n.ID, n.CreatedAt)
+	return err
+}
+
+// FindIdempotency finds a stored answer that is still within its window.
+func (t *readTx) FindIdempotency(tenant, principalID, route, key string) (a *gatehouse.IdempotencyRecord, err error) {
+	err = t.one(`SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
+WHERE tenant = ? AND principal_id = ? AND route = ? AND key = ? AND created_at > ?`, func(r *stmt) error {
+		a = &gatehouse.IdempotencyRecord{
+			Tenant: r.text(), PrincipalID: r.text(), Route: r.text(), Key: r.text(), BodyHash: r.hash(), CreatedAt: r.time(), Body: r.blob(),
+		}
+		return nil
+	}, tenant, principalID, route, key, t.windowStart())
+	return a, err
+}
+
+func (t *readTx) windowStart() time.Time { return t.at.Add(-gatehouse.IdempotencyWindow) }
+
+// InsertIdempotency stores an answer. One that is past its window, and not yet
+// purged, makes room; one within it is ErrConflict.
+func (t *tx) InsertIdempotency(a *gatehouse.IdempotencyRecord) error {
+	return t.guarded(`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant, principal_id, route, key) DO UPDATE SET body_hash = excluded.body_hash, created_at = excluded.created_at,
+  body = excluded.body WHERE created_at <= ?`,
+		a.Tenant, a.PrincipalID, a.Route, a.Key, a.BodyHash[:], a.CreatedAt, a.Body, t.windowStart())
+}
+
+// PurgeIdempotency deletes old answers, the oldest first.
+func (t *tx) PurgeIdempotency(olderThan time.Time, limit int) (int, error) {
+	return t.exec(`DELETE FROM idempotency WHERE seq IN (SELECT seq FROM idempotency WHERE created_at < ? ORDER BY created_at LIMIT ?)`,
+		olderThan, limit)
+}

@@ -1,0 +1,62 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// fileLock keeps a second process out. SQLite's own locks would let it in, and
+// two writers would each believe in their own clock and batch numbers.
+type fileLock struct{ f *os.File }
+
+var errLocked = errors.New("held by another process")
+
+// acquire takes the lock, waiting up to wait for its holder to end.
+func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	deadline := time.Now().Add(wait)
+	for {
+		err := tryLock(f)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errLocked) {
+			return nil, errors.Join(fmt.Errorf("sqlite: lock %s: %w", path, err), f.Close())
+		}
+		if !time.Now().Before(deadline) {
+			holder, _ := os.ReadFile(path)
+			who := strings.TrimSpace(string(holder))
+			if who == "" {
+				who = "unknown"
+			}
+			return nil, errors.Join(fmt.Errorf("sqlite: the data folder is in use by another gatehouse (process %s): one process at a time may open %s", who, path), f.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), f.Close())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	// For people only: the lock itself ends with the process.
+	if err := f.Truncate(0); err == nil {
+		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
+	}
+	return &fileLock{f}, nil
+}
+
+// release lets go. The file stays, since removing it would race with the next holder.
+func (l *fileLock) release() error {
+	if l == nil || l.f == nil {
+		return nil
+	}
+	err := l.f.Close()
+	l.f = nil
+	return err
+}

@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const receiptColumns = `tenant, id, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code, error, external_id,
+reversible, late, source, at, request_metadata, response_metadata, reversal`
+
+func scanReceipt(r *stmt) (*gatehouse.Receipt, error) {
+	var err error
+	c := &gatehouse.Receipt{
+		Tenant: r.text(), ID: r.text(), ActionID: r.text(), PushID: r.text(), IdempotencyKey: r.text(),
+		Attempt: int(r.int()), Generation: int(r.int()), Outcome: gatehouse.ReceiptOutcome(r.text()),
+		ErrorCode: r.text(), Error: r.text(), ExternalID: r.text(), Reversible: r.bool(), Late: r.bool(), Source: r.text(), At: r.time(),
+		RequestMetadata: r.json(), ResponseMetadata: r.json(), Reversal: jsonAt[gatehouse.Reversal](r, &err),
+	}
+	return c, err
+}
+
+// InsertReceipt stores what came of a call. Its push must be there.
+func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
+	reversal, err := encodeJSON(c.Reversal)
+	if err != nil {
+		return err
+	}
+	return t.found(`INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome,
+error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal)
+SELECT tenant, ?, action_seq, action_id, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM push
+WHERE tenant = ? AND id = ? AND action_id = ?`,
+		c.ID, c.IdempotencyKey, c.Attempt, c.Generation, string(c.Outcome), c.ErrorCode, c.Error, c.ExternalID, c.Reversible, c.Late,
+		c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal, c.Tenant, c.PushID, c.ActionID)
+}
+
+// SuccessReceipt finds the first receipt that says applied under a key.
+func (t *readTx) SuccessReceipt(tenant, idempotencyKey string) (c *gatehouse.Receipt, err error) {
+	err = t.one(`SELECT `+receiptColumns+` FROM receipt WHERE tenant = ? AND idempotency_key = ? AND outcome = 'applied' ORDER BY seq LIMIT 1`,
+		func(r *stmt) (err error) { c, err = scanReceipt(r); return err }, tenant, idempotencyKey)
+	return c, err
+}
+
+// ListReceipts lists an action's receipts, the oldest first.
+func (t *readTx) ListReceipts(tenant, actionID string) (list []*gatehouse.Receipt, err error) {
+	err = t.each(`SELECT `+receiptColumns+` FROM receipt
+WHERE action_seq = (SELECT seq FROM action WHERE tenant = ? AND id = ?) ORDER BY seq`,
+		func(r *stmt) error {
+			c, err := scanReceipt(r)
+			list = append(list, c)
+			return err
+		}, tenant, actionID)
+	return list, err
+}
+
+// InsertCorpus stores what a decision teaches.
+func (t *tx) InsertCorpus(c *gatehouse.CorpusEntry) error {
+	return t.found(`INSERT INTO corpus (tenant, id, action_seq, action_id, action_type, outcome, decided_by, notes, at, features)
+SELECT tenant, ?, seq, id, ?, ?, ?, ?, ?, ? FROM action WHERE tenant = ? AND id = ?`,
+		c.ID, c.ActionType, string(c.Outcome), c.DecidedBy, c.Notes, c.At, c.Features, c.Tenant, c.ActionID)
+}
+
+// InsertMirror stores what an application did, once per action.
+func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
+	target, err := encodeJSON(&m.Target)
+	if err != nil {
+		return err
+	}
+	return t.found(`INSERT INTO mirror (tenant, action_seq, action_id, action_type, connector, operation, target, digest, external_id,
+receipt_id, applied_at, before_state, after_state)
+SELECT tenant, seq, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM action WHERE tenant = ? AND id = ?`,
+		m.ActionType, m.Connector, m.Operation, target, string(m.Digest), m.ExternalID, m.ReceiptID, m.AppliedAt, m.Before, m.After,
+		m.Tenant, m.ActionID)
+}

@@ -1,0 +1,189 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Config sets up a store. Only Path is required.
+type Config struct {
+	// Path is the database file. Its folder is created when missing; beside
+	// the file stand its -wal and -shm, and a -lock that one process holds.
+	Path string
+	// Logger takes what operators should know; nil is slog.Default.
+	Logger *slog.Logger
+	// Readers is the number of reading connections; 0 means one per CPU, at
+	// least 2.
+	Readers int
+	// Clock replaces the wall clock, for tests.
+	Clock func() time.Time
+	// LockWait is how long Open waits for another process to let go of the
+	// file before it gives up; 0 means 2 s, negative not at all.
+	LockWait time.Duration
+}
+
+// Store is a gatehouse.Store over one SQLite file.
+type Store struct {
+	config  Config
+	log     *slog.Logger
+	lock    *fileLock
+	clock   atomic.Int64 // the highest reading so far, in microseconds
+	readers chan *conn
+	writer  *writer
+
+	closing   chan struct{}
+	closeOnce sync.Once
+	closeErr  error
+}
+
+var _ gatehouse.Store = (*Store)(nil)
+
+// Open opens the store, creates or migrates it where needed, and takes the
+// file's lock: one process at a time.
+func Open(ctx context.Context, config Config) (*Store, error) {
+	if config.Path == "" {
+		return nil, errors.New("sqlite: no path")
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	if config.Readers <= 0 {
+		config.Readers = max(2, runtime.NumCPU())
+	}
+	if config.Clock == nil {
+		config.Clock = time.Now
+	}
+	if config.LockWait == 0 {
+		config.LockWait = 2 * time.Second
+	}
+	if err := os.MkdirAll(filepath.Dir(config.Path), 0o700); err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	lock, err := acquire(ctx, config.Path+"-lock", config.LockWait)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		config: config, log: config.Logger, lock: lock,
+		readers: make(chan *conn, config.Readers), closing: make(chan struct{}),
+	}
+	if err := s.start(); err != nil {
+		s.closeConns()
+		return nil, errors.Join(err, lock.release())
+	}
+	return s, nil
+}
+
+func (s *Store) start() error {
+	w, err := openWriter(s.config.Path)
+	if err != nil {
+		return fmt.Errorf("sqlite: open %s: %w", s.config.Path, err)
+	}
+	s.writer = newWriter(s, w)
+	if err := migrate(w, s.config.Clock()); err != nil {
+		return fmt.Errorf("sqlite: migrate %s: %w", s.config.Path, err)
+	}
+	if err := s.writer.load(); err != nil {
+		return err
+	}
+	for range s.config.Readers {
+		c, err := openReader(s.config.Path)
+		if err != nil {
+			return fmt.Errorf("sqlite: open a reader: %w", err)
+		}
+		s.readers <- c
+	}
+	go s.writer.loop()
+	return nil
+}
+
+// Ping reports whether the store reads and still takes writes.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.writer.broken(); err != nil {
+		return err
+	}
+	return s.View(ctx, func(tx gatehouse.ReadTx) error {
+		_, err := tx.(*readTx).c.number(`SELECT batch FROM meta`)
+		return err
+	})
+}
+
+// Close lets what waits finish, and closes the file. Later calls of the store fail.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		close(s.closing)
+		<-s.writer.done
+		for range cap(s.readers) {
+			s.closeErr = errors.Join(s.closeErr, (<-s.readers).close())
+		}
+		// The last connection to close checkpoints and removes the log.
+		s.closeErr = errors.Join(s.closeErr, s.writer.close(), s.lock.release())
+	})
+	return s.closeErr
+}
+
+func (s *Store) closeConns() {
+	for len(s.readers) > 0 {
+		_ = (<-s.readers).close()
+	}
+	if s.writer != nil {
+		_ = s.writer.close()
+	}
+}
+
+// now reads the clock, which never runs backwards. advance hands the reading
+// out for good, so that none later is below it.
+func (s *Store) now(advance bool) time.Time {
+	wall := s.config.Clock().UnixMicro()
+	for {
+		high := s.clock.Load()
+		if wall <= high {
+			return time.UnixMicro(high).UTC()
+		}
+		if !advance || s.clock.CompareAndSwap(high, wall) {
+			return time.UnixMicro(wall).UTC()
+		}
+	}
+}
+
+const pragmas = `
+PRAGMA foreign_keys = ON;
+PRAGMA busy_timeout = 5000;
+PRAGMA trusted_schema = OFF;
+PRAGMA temp_store = MEMORY;
+`
+
+func openWriter(path string) (*conn, error) {
+	return open(path, true, pragmas+`
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA wal_autocheckpoint = 8000;
+PRAGMA journal_size_limit = 67108864;
+PRAGMA cache_size = -16000;
+`)
+}
+
+func openReader(path string) (*conn, error) {
+	return open(path, false, pragmas+`PRAGMA query_only = ON; PRAGMA cache_size = -4000;`)
+}
+
+func open(path string, create bool, setup string) (*conn, error) {
+	c, err := openConn(path, create)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.script(setup); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}

@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func openTest(t testing.TB, config Config) *Store {
+	t.Helper()
+	if config.Path == "" {
+		config.Path = filepath.Join(t.TempDir(), "gatehouse.db")
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	s, err := Open(context.Background(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func pendingAction(id string, at time.Time) *gatehouse.Action {
+	return &gatehouse.Action{
+		ID: "act_" + id, Revision: 1, Tenant: "default",
+		Proposal: gatehouse.Proposal{
+			ActionType: "price_change", Connector: "shop", Operation: "update",
+			Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-" + id, Version: "7"},
+			CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50"}`,
+			Rationale: "supplier raised cost by 25 %", RiskLevel: 3, IdempotencyKey: "act_" + id + ":1",
+			Magnitude: &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"},
+		},
+		Status: gatehouse.StatusPending, Digest: gatehouse.NewDigest("x"), Fingerprint: "fp",
+		Policy:     gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{"r1"}, Reasons: []string{"L3 always needs a person"}, Version: 1},
+		ProposedBy: "bot", ProposerID: "prn_bot", ProposedAt: at,
+		Approval: &gatehouse.Approval{
+			ID: "apr_" + id, ActionID: "act_" + id, Status: gatehouse.ApprovalRequested, Required: 1,
+			Roles: []gatehouse.Role{gatehouse.RoleApprover}, Excluded: []string{"prn_bot"},
+			ExpiresAt: at.Add(4 * time.Hour), CreatedAt: at, Votes: []gatehouse.Vote{},
+		},
+	}
+}
+
+func TestSmoke(t *testing.T) {
+	s := openTest(t, Config{})
+	ctx := context.Background()
+	err := s.Update(ctx, func(tx gatehouse.Tx) error {
+		return tx.InsertAction(pendingAction("1", tx.Now()))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(ctx, func(tx gatehouse.Tx) error { return decide(tx, "1") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.View(ctx, func(tx gatehouse.ReadTx) error {
+		a, err := tx.FindAction("default", "apr_1")
+		t.Logf("%+v %+v", a, a.Push)
+		for _, f := range []gatehouse.ActionFilter{{}, {Status: "pending"}, {Status: "expired"}, {Status: "approved", Query: "supplier"}, {Sort: gatehouse.SortUrgency}} {
+			p, err := tx.ListActions("default", f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(len(p.Items))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func decide(tx gatehouse.Tx, id string) error {
+	a, err := tx.LockAction("default", "act_"+id)
+	if err != nil {
+		return err
+	}
+	now := tx.Now()
+	if err := tx.PutVote(a.Tenant, a.Approval.ID, gatehouse.Vote{
+		Person: "prn_ana", PrincipalID: "prn_ana", Name: "ana", Decision: gatehouse.Approve, Via: gatehouse.ViaAPI, Digest: a.Digest, At: now,
+	}); err != nil {
+		return err
+	}
+	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalApproved); err != nil {
+		return err
+	}
+	if err := tx.MoveAction(gatehouse.ActionMove{
+		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved, DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
+	}); err != nil {
+		return err
+	}
+	if err := tx.InsertCorpus(&gatehouse.CorpusEntry{
+		ID: "cor_" + id, Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Features: `{"risk":3}`, Outcome: gatehouse.Approve, DecidedBy: "ana", At: now,
+	}); err != nil {
+		return err
+	}
+	if err := tx.InsertPush(&gatehouse.Push{
+		ID: "psh_" + id, Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey, Digest: a.Digest,
+		Status: gatehouse.PushQueued, NotBefore: now, NextAttempt: &now, CreatedAt: now,
+	}); err != nil {
+		return err
+	}
+	for _, e := range []string{"hitl.approved", "push.queued"} {
+		if err := tx.AppendLeaf(&gatehouse.Leaf{
+			Tenant: a.Tenant, Type: e, Subject: a.ID, ActionID: a.ID, Actor: "prn_ana", From: "pending", To: "approved", Digest: a.Digest,
+			Data: `{"approval":"` + gatehouse.JSON(a.Approval.ID) + `","required":1,"via":"api","votes":1}`,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

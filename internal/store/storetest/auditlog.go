@@ -1,0 +1,228 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func (s *suite) leaf(tenant, action string) {
+	s.Helper()
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "t" + s.next(), Subject: "x", ActionID: action, Actor: "system"})
+	})
+}
+
+func (s *suite) waiting(limit int) (list []*gatehouse.PendingLeaf) {
+	s.Helper()
+	s.view(func(tx gatehouse.ReadTx) (err error) { list, err = tx.UnnumberedLeaves(limit); return err })
+	return list
+}
+
+// numbered gives leaves their numbers from size on, with the tree's hashes.
+func numbered(tx gatehouse.ReadTx, tenant string, size int64, leaves []*gatehouse.PendingLeaf) (list []*gatehouse.NumberedLeaf, added []gatehouse.Hash, err error) {
+	first := tlog.StoredHashCount(size)
+	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
+		var hashes []tlog.Hash
+		for _, i := range indexes {
+			if i >= first {
+				hashes = append(hashes, tlog.Hash(added[i-first]))
+				continue
+			}
+			stored, err := tx.LogHashes(tenant, []int64{i})
+			if err != nil {
+				return nil, err
+			}
+			hashes = append(hashes, tlog.Hash(stored[0]))
+		}
+		return hashes, nil
+	})
+	for i, l := range leaves {
+		n := size + int64(i)
+		hashes, err := tlog.StoredHashes(n, []byte(l.Body), reader)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, h := range hashes {
+			added = append(added, gatehouse.Hash(h))
+		}
+		list = append(list, &gatehouse.NumberedLeaf{Row: l.Row, Index: n, LeafHash: gatehouse.Hash(hashes[0])})
+	}
+	return list, added, nil
+}
+
+func (s *suite) auditNumbering() {
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
+	})
+	for i := range 7 {
+		s.leaf(tenant, fmt.Sprintf("act_%d", i%2))
+		s.leaf("acme", "")
+	}
+	all := s.waiting(100)
+	if len(all) != 14 {
+		s.Fatalf("%d leaves wait, want 14", len(all))
+	}
+	s.same("some of them", s.waiting(3), all[:3])
+	s.view(func(tx gatehouse.ReadTx) error {
+		list, err := tx.ListEntries(tenant, 0, 10)
+		s.same("entries before numbering", len(list), 0)
+		size, e := tx.LogSize(tenant)
+		s.same("size before numbering", size, int64(0))
+		if e != nil {
+			return e
+		}
+		return err
+	})
+	of := func(tenant string) (list []*gatehouse.PendingLeaf) {
+		for _, l := range all {
+			if l.Tenant == tenant {
+				list = append(list, l)
+			}
+		}
+		return list
+	}
+	// In two batches: the second builds on the stored hashes of the first.
+	for _, part := range [][2]int{{0, 3}, {3, 7}} {
+		for _, n := range []string{tenant, "acme"} {
+			s.update(func(tx gatehouse.Tx) error {
+				list, hashes, err := numbered(tx, n, int64(part[0]), of(n)[part[0]:part[1]])
+				if err != nil {
+					return err
+				}
+				return tx.NumberLeaves(n, int64(part[0]), list, hashes)
+			})
+		}
+	}
+	s.same("waiting after numbering", len(s.waiting(10)), 0)
+	s.view(func(tx gatehouse.ReadTx) error {
+		for _, n := range []string{tenant, "acme"} {
+			size, err := tx.LogSize(n)
+			if err != nil {
+				return err
+			}
+			s.same("size", size, int64(7))
+			list, err := tx.ListEntries(n, 2, 3)
+			if err != nil {
+				return err
+			}
+			if len(list) != 3 || list[0].Index != 2 || list[2].Index != 4 {
+				s.Fatalf("entries from 2: %+v", list)
+			}
+			for i, e := range list {
+				s.same("body", e.Body, of(n)[2+i].Body)
+				s.same("leaf hash", e.LeafHash, gatehouse.Hash(tlog.RecordHash([]byte(e.Body))))
+			}
+			root, err := tlog.TreeHash(size, tlog.HashReaderFunc(func(indexes []int64) (hashes []tlog.Hash, err error) {
+				stored, err := tx.LogHashes(n, indexes)
+				for _, h := range stored {
+					hashes = append(hashes, tlog.Hash(h))
+				}
+				return hashes, err
+			}))
+			if err != nil {
+				return err
+			}
+			var want []tlog.Hash
+			reader := tlog.HashReaderFunc(func(indexes []int64) (hashes []tlog.Hash, err error) {
+				for _, i := range indexes {
+					hashes = append(hashes, want[i])
+				}
+				return hashes, nil
+			})
+			for i, l := range of(n) {
+				added, err := tlog.StoredHashes(int64(i), []byte(l.Body), reader)
+				if err != nil {
+					return err
+				}
+				want = append(want, added...)
+			}
+			fresh, err := tlog.TreeHash(size, reader)
+			s.same("root", root, fresh)
+			if err != nil {
+				return err
+			}
+		}
+		list, err := tx.ListActionEntries(tenant, "act_1")
+		if err != nil {
+			return err
+		}
+		var numbers []int64
+		for _, e := range list {
+			numbers = append(numbers, e.Index)
+		}
+		s.same("of one action", numbers, []int64{1, 3, 5})
+		if _, err := tx.LogHashes(tenant, []int64{1000}); err == nil {
+			s.Error("a hash that is not stored was read")
+		}
+		return nil
+	})
+}
+
+// auditConflict lets sequencers meet: none but the first with a size stores anything.
+func (s *suite) auditConflict() {
+	for range 4 {
+		s.leaf(tenant, "act_1")
+	}
+	all := s.waiting(10)
+	number := func(size int64, leaves []*gatehouse.PendingLeaf, change ...func([]*gatehouse.NumberedLeaf)) func(gatehouse.Tx) error {
+		return func(tx gatehouse.Tx) error {
+			list, hashes, err := numbered(tx, tenant, size, leaves)
+			if err != nil {
+				return err
+			}
+			for _, c := range change {
+				c(list)
+			}
+			return tx.NumberLeaves(tenant, size, list, hashes)
+		}
+	}
+	s.update(number(0, all[:2]))
+	s.refused(gatehouse.ErrConflict, "the same size again", number(0, all[2:]))
+	s.refused(gatehouse.ErrConflict, "a leaf that has its number", number(2, all[1:2]))
+	s.refused(gatehouse.ErrConflict, "a gap", number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Index++ }))
+	s.refused(gatehouse.ErrConflict, "a row that is not there", number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Row = 1 << 40 }))
+	s.refused(gatehouse.ErrConflict, "a size ahead", func(tx gatehouse.Tx) error {
+		return tx.NumberLeaves(tenant, 3, []*gatehouse.NumberedLeaf{{Row: all[2].Row, Index: 3}}, nil)
+	})
+	s.refused(gatehouse.ErrConflict, "another tenant's row", func(tx gatehouse.Tx) error {
+		return tx.NumberLeaves("acme", 0, []*gatehouse.NumberedLeaf{{Row: all[2].Row}}, nil)
+	})
+	s.same("still waiting", s.waiting(10), all[2:])
+	s.update(number(2, all[2:]))
+	s.view(func(tx gatehouse.ReadTx) error {
+		size, err := tx.LogSize(tenant)
+		s.same("size", size, int64(4))
+		return err
+	})
+}
+
+// auditLeafBytes checks that the stored body is the canonical form.
+func (s *suite) auditLeafBytes() {
+	at := s.now().Add(-time.Hour)
+	full := &gatehouse.Leaf{
+		ID: "evt_1", Tenant: tenant, At: at, Type: "hitl.voted", Subject: "act_\"\\\x01é\u2028<&>", ActionID: "act_1", Actor: "prn_1",
+		From: "pending", To: "approved", Digest: "sha256:00", Data: `{"a":[1.0,"x"],"b":null}`,
+	}
+	least := &gatehouse.Leaf{Tenant: tenant, Type: "t", Subject: "s", Actor: "a"}
+	var now time.Time
+	s.update(func(tx gatehouse.Tx) error {
+		now = tx.Now()
+		for _, l := range []*gatehouse.Leaf{full, least} {
+			if err := tx.AppendLeaf(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if least.ID == "" || !least.At.Equal(now) {
+		s.Fatalf("id %q and time %s were not filled in", least.ID, least.At)
+	}
+	list := s.waiting(10)
+	for i, l := range []*gatehouse.Leaf{full, least} {
+		s.same("body", list[i].Body, gatehouse.MustJSON(l))
+	}
+}

@@ -1,0 +1,114 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func claim(amount gatehouse.Decimal) gatehouse.CeilingClaim {
+	return gatehouse.CeilingClaim{Ceiling: "daily", Scope: "tenant", Amount: amount, Limit: "100", Window: gatehouse.Duration(24 * time.Hour)}
+}
+
+func (s *suite) used(since time.Duration) (sum gatehouse.Decimal) {
+	s.Helper()
+	s.update(func(tx gatehouse.Tx) (err error) {
+		sum, err = tx.CeilingUsed(tenant, "daily", "tenant", tx.Now().Add(since))
+		return err
+	})
+	return sum
+}
+
+func (s *suite) ceilings() {
+	a, b := s.pending(), s.pending()
+	want := func(when string, sum gatehouse.Decimal) {
+		s.Helper()
+		if got := s.used(-time.Hour); got.Cmp(sum) != 0 {
+			s.Fatalf("%s: used %s, want %s", when, got, sum)
+		}
+	}
+	want("at first", "0")
+	var reserved time.Time
+	s.update(func(tx gatehouse.Tx) error {
+		reserved = tx.Now()
+		for _, c := range []gatehouse.CeilingClaim{
+			claim("1.25"),
+			{Ceiling: "daily", Scope: "agent:x", Amount: "7", Limit: "1", Window: 1},
+			{Ceiling: "other", Scope: "tenant", Amount: "7", Limit: "1", Window: 1},
+		} {
+			if err := tx.ReserveCeiling(tenant, a.ID, c); err != nil {
+				return err
+			}
+		}
+		return tx.ReserveCeiling(tenant, b.ID, claim("0.0000001"))
+	})
+	want("rounded away from zero", "1.250001")
+	s.update(func(tx gatehouse.Tx) error {
+		sum, err := tx.CeilingUsed(tenant, "daily", "tenant", reserved)
+		if err == nil && sum.Cmp("0") != 0 {
+			s.Errorf("reserved at the edge of the window: used %s", sum)
+		}
+		return err
+	})
+	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeiling(tenant, a.ID, claim("2")) })
+	want("a second claim of an action replaces the first", "2.000001")
+	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(tenant, a.ID) })
+	want("released", "0.000001")
+	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(tenant, a.ID) })
+	s.update(func(tx gatehouse.Tx) error { return tx.ReserveCeiling(tenant, a.ID, claim("3")) })
+	want("reserved again", "3.000001")
+	s.refused(gatehouse.ErrNotFound, "a claim of nothing", func(tx gatehouse.Tx) error { return tx.ReserveCeiling(tenant, "act_none", claim("1")) })
+	err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error { return tx.ReserveCeiling(tenant, a.ID, claim("1e30")) })
+	if err == nil {
+		s.Fatal("an amount that cannot be kept was reserved")
+	}
+	want("after refusals", "3.000001")
+}
+
+// ceilingRace lets many take from the last places at once.
+func (s *suite) ceilingRace() {
+	const callers, limit = 40, 7
+	actions := make([]*gatehouse.Action, callers)
+	for i := range actions {
+		actions[i] = s.pending()
+	}
+	full := errors.New("full")
+	var won, lost atomic.Int64
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for _, a := range actions {
+		wg.Go(func() {
+			<-start
+			err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+				used, err := tx.CeilingUsed(tenant, "daily", "tenant", tx.Now().Add(-time.Hour))
+				if err != nil {
+					return err
+				}
+				if used.Add("1").Cmp("7") > 0 {
+					return full
+				}
+				return tx.ReserveCeiling(tenant, a.ID, claim("1"))
+			})
+			switch {
+			case err == nil:
+				won.Add(1)
+			case errors.Is(err, full):
+				lost.Add(1)
+			default:
+				s.Errorf("Update: %v", err)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	if won.Load() != limit || lost.Load() != callers-limit {
+		s.Fatalf("%d won and %d lost, want %d and %d", won.Load(), lost.Load(), limit, callers-limit)
+	}
+	if got := s.used(-time.Hour); got.Cmp("7") != 0 {
+		s.Fatalf("used %s", got)
+	}
+}

@@ -1,0 +1,100 @@
+package storetest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// clock checks the contract of Now.
+func (s *suite) clock() {
+	var last time.Time
+	for range 50 {
+		s.update(func(tx gatehouse.Tx) error {
+			now := tx.Now()
+			if now.Before(last) {
+				s.Errorf("the clock ran back from %s to %s", last, now)
+			}
+			if now.Location() != time.UTC || now.Nanosecond()%1000 != 0 {
+				s.Errorf("%s is not in UTC and whole microseconds", now)
+			}
+			time.Sleep(time.Microsecond) // so that a second reading would differ
+			if !tx.Now().Equal(now) {
+				s.Errorf("two readings in one transaction: %s, %s", now, tx.Now())
+			}
+			last = now
+			return nil
+		})
+	}
+	s.view(func(tx gatehouse.ReadTx) error {
+		if tx.Now().Before(last) {
+			s.Errorf("a View reads %s after an Update read %s", tx.Now(), last)
+		}
+		return nil
+	})
+	// Of many at once, each that begins after another ended reads no less.
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			var mine time.Time
+			for range 20 {
+				err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+					if tx.Now().Before(mine) {
+						s.Errorf("the clock ran back from %s to %s", mine, tx.Now())
+					}
+					mine = tx.Now()
+					return nil
+				})
+				if err != nil {
+					s.Errorf("Update: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// clockJumps sets the wall clock back and forth.
+func (s *suite) clockJumps() {
+	store, ok := s.store.(Clocked)
+	if !ok {
+		s.Skip("this engine's clock cannot be set")
+	}
+	base := time.Date(2030, 1, 1, 0, 0, 0, 123456789, time.UTC)
+	at := func(now time.Time) { store.SetClock(func() time.Time { return now }) }
+	at(base)
+	s.same("set", s.now(), base.Truncate(time.Microsecond))
+	a := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = base.Truncate(time.Microsecond).Add(time.Hour) })
+	at(base.Add(-365 * 24 * time.Hour))
+	s.same("back", s.now(), base.Truncate(time.Microsecond))
+	s.same("shown", s.find(a.ID).Status, gatehouse.StatusPending)
+	at(a.Approval.ExpiresAt.Add(-time.Microsecond))
+	s.same("just before its expiry", s.find(a.ID).Status, gatehouse.StatusPending)
+	at(a.Approval.ExpiresAt)
+	s.same("at its expiry", s.find(a.ID).Status, gatehouse.StatusExpired)
+	s.same("forward", s.now(), a.Approval.ExpiresAt)
+	at(base)
+	s.same("expired stays expired", s.find(a.ID).Status, gatehouse.StatusExpired)
+
+	// The buckets of the inbox are those of its first page.
+	at(base.Add(24 * time.Hour))
+	soon := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt.Add(61 * time.Minute) })
+	sooner := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt.Add(30 * time.Minute) })
+	later := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt.Add(5 * time.Hour) })
+	f := gatehouse.ActionFilter{Sort: gatehouse.SortUrgency, Limit: 1}
+	var got []string
+	for f.Cursor != "" || len(got) == 0 {
+		s.view(func(tx gatehouse.ReadTx) error {
+			page, err := tx.ListActions(tenant, f)
+			for _, a := range page.Items {
+				got = append(got, a.ID)
+			}
+			f.Cursor = page.NextCursor
+			return err
+		})
+		at(base.Add(24*time.Hour + 10*time.Minute))
+	}
+	s.same("walked while time passes", got, []string{sooner.ID, soon.ID, later.ID})
+}

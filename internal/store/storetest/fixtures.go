@@ -1,0 +1,164 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// action is a small pending action; change edits it before it is returned.
+func (s *suite) action(at time.Time, change ...func(*gatehouse.Action)) *gatehouse.Action {
+	n := s.next()
+	a := &gatehouse.Action{
+		ID: "act_" + n, Revision: 1, Tenant: tenant,
+		Proposal: gatehouse.Proposal{
+			ActionType: "price_change", Connector: "shop", Operation: "update",
+			Target:         gatehouse.Target{EntityType: "item", EntityRef: "SKU-" + n},
+			ProposedChange: `{"price":"12.50"}`, RiskLevel: gatehouse.L3, IdempotencyKey: "act_" + n + ":1",
+		},
+		Status: gatehouse.StatusPending, Digest: gatehouse.NewDigest(gatehouse.JSON(n)), Fingerprint: "fp",
+		Policy:     gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{"r"}, Version: 1},
+		ProposerID: "prn_bot", ProposedBy: "bot", ProposedAt: at,
+		Approval: &gatehouse.Approval{
+			ID: "apr_" + n, ActionID: "act_" + n, Status: gatehouse.ApprovalRequested, Required: 1,
+			Roles: []gatehouse.Role{gatehouse.RoleApprover}, Excluded: []string{"prn_bot"},
+			ExpiresAt: at.Add(8 * time.Hour), CreatedAt: at,
+		},
+	}
+	for _, c := range change {
+		c(a)
+	}
+	return a
+}
+
+// pending stores a pending action.
+func (s *suite) pending(change ...func(*gatehouse.Action)) *gatehouse.Action {
+	s.Helper()
+	a := s.action(s.now(), change...)
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertAction(a) })
+	return a
+}
+
+// full is an action with every member set.
+func (s *suite) full(at time.Time) *gatehouse.Action {
+	added, removed := 3, 1
+	return s.action(at, func(a *gatehouse.Action) {
+		a.Revision = 2
+		a.ActionType, a.RiskLevel, a.ClaimedRisk = "bulk_delete", gatehouse.L5, gatehouse.L4
+		a.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"a", `b "quoted" \`, "ü\n"}, Version: "7"}
+		a.CurrentState = `{"n":1234567890123456789,"price":"10.00","x":1.10}`
+		a.ProposedChange = `{"n":1234567890123456790,"price":1e400}`
+		a.Context, a.Metadata = `{"edge":"e"}`, `{}`
+		a.Rationale = "because \u2028 <b>&</b> \\ \x01"
+		a.OnBehalfOf = "ana"
+		a.Magnitude = &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"}
+		a.Evaluations = []gatehouse.Evaluation{
+			{Name: "schema", Kind: "deterministic", Result: "pass", Confidence: "0.90", Details: "<ok>"},
+			{Name: "model", Kind: "probabilistic", Result: "warn"},
+		}
+		a.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "-a\n+b\n", Summary: "s", LinesAdded: &added, LinesRemoved: &removed}
+		a.Callback = &gatehouse.Callback{Type: "webhook", URL: "https://example.com/x", TaskToken: "t"}
+		a.ExpiresIn, a.HoldFor = gatehouse.Duration(4*time.Hour), gatehouse.Duration(10*time.Second)
+		a.Policy.Rules, a.Policy.Reasons = []string{"r1", "r2"}, []string{`says "no"`, ""}
+		a.Ceilings = []gatehouse.CeilingClaim{{Ceiling: "daily", Scope: "agent:prn_bot", Amount: "2.50", Limit: "100", Window: gatehouse.Duration(24 * time.Hour)}}
+		a.ContentHash = [32]byte{1, 2, 3, 31: 9}
+		a.Approval.Required = 2
+		a.Approval.People = []string{"ana", "ben"}
+		a.Approval.Confirm = &gatehouse.Confirm{Prompt: "Type the number of items", Value: "3"}
+	})
+}
+
+func vote(person string, d gatehouse.DecisionKind, at time.Time) gatehouse.Vote {
+	return gatehouse.Vote{
+		Person: person, PrincipalID: "prn_" + person, Name: person, Decision: d, Notes: "n", Via: gatehouse.ViaAPI,
+		Digest: "sha256:00", At: at,
+	}
+}
+
+// push is a queued push of an approved action.
+func push(a *gatehouse.Action, at time.Time) *gatehouse.Push {
+	return &gatehouse.Push{
+		ID: "psh_" + a.ID[4:], Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey,
+		Digest: a.Digest, Status: gatehouse.PushQueued, NotBefore: at, CreatedAt: at,
+	}
+}
+
+// approve decides an action and puts it into the outbox, as the use case does.
+func approve(tx gatehouse.Tx, a *gatehouse.Action, due time.Time) (*gatehouse.Push, error) {
+	locked, err := tx.LockAction(a.Tenant, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	if locked.Approval != nil {
+		if err := tx.PutVote(a.Tenant, locked.Approval.ID, vote("ana", gatehouse.Approve, tx.Now())); err != nil {
+			return nil, err
+		}
+		if err := tx.MoveApproval(a.Tenant, locked.Approval.ID, gatehouse.ApprovalApproved); err != nil {
+			return nil, err
+		}
+	}
+	err = tx.MoveAction(gatehouse.ActionMove{
+		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
+		DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := push(a, due)
+	p.CreatedAt = tx.Now()
+	return p, tx.InsertPush(p)
+}
+
+// queued stores an action that is approved, with its push.
+func (s *suite) queued(change ...func(*gatehouse.Action)) (a *gatehouse.Action, p *gatehouse.Push) {
+	s.Helper()
+	a = s.pending(change...)
+	s.update(func(tx gatehouse.Tx) (err error) { p, err = approve(tx, a, tx.Now()); return err })
+	return a, p
+}
+
+// paths leads from pending to each state, by moves of the table.
+func path(to gatehouse.Status) []gatehouse.Status {
+	switch to {
+	case gatehouse.StatusPending:
+		return nil
+	case gatehouse.StatusPushing:
+		return []gatehouse.Status{gatehouse.StatusApproved, to}
+	case gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusUnknown:
+		return append(path(gatehouse.StatusPushing), to)
+	case gatehouse.StatusReversed:
+		return append(path(gatehouse.StatusApplied), to)
+	}
+	return []gatehouse.Status{to}
+}
+
+// in stores an action in a state.
+func (s *suite) in(status gatehouse.Status) *gatehouse.Action {
+	s.Helper()
+	if status == gatehouse.StatusDenied {
+		at := s.now()
+		return s.pending(func(a *gatehouse.Action) {
+			a.Status, a.Approval, a.DecidedAt, a.FinishedAt = status, nil, &at, &at
+			a.DecidedBy, a.DecidedVia = "policy", gatehouse.ViaPolicy
+		})
+	}
+	a := s.pending()
+	from := gatehouse.StatusPending
+	for _, to := range path(status) {
+		s.update(func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
+		from = to
+	}
+	return a
+}
+
+// move is a complete move, as the use cases write them.
+func move(a *gatehouse.Action, from, to gatehouse.Status) gatehouse.ActionMove {
+	m := gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: from, To: to, Decided: from == gatehouse.StatusPending, Finished: to.Finished()}
+	switch to {
+	case gatehouse.StatusFailed:
+		m.Failure = &gatehouse.Failure{Code: "boom", Detail: "it did"}
+	case gatehouse.StatusReversed:
+		m.ReversedBy = a.ID
+	}
+	return m
+}

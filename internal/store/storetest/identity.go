@@ -1,0 +1,297 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func (s *suite) principal(change ...func(*gatehouse.Principal)) *gatehouse.Principal {
+	n := s.next()
+	p := &gatehouse.Principal{
+		ID: "prn_" + n, Tenant: tenant, Name: "ana" + n, Kind: gatehouse.KindPerson,
+		Roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAuditor}, Person: "prn_" + n, CreatedAt: s.now(),
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func (s *suite) insertPrincipal(change ...func(*gatehouse.Principal)) *gatehouse.Principal {
+	s.Helper()
+	p := s.principal(change...)
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertPrincipal(p) })
+	return p
+}
+
+func (s *suite) principals() {
+	ana := s.insertPrincipal()
+	bot := s.insertPrincipal(func(p *gatehouse.Principal) {
+		p.Kind, p.Sponsor, p.Roles = gatehouse.KindAgent, ana.ID, []gatehouse.Role{gatehouse.RoleProposer}
+	})
+	s.view(func(tx gatehouse.ReadTx) error {
+		for _, key := range []string{bot.ID, bot.Name} {
+			got, err := tx.FindPrincipal(tenant, key)
+			if err != nil {
+				return err
+			}
+			s.same("found by "+key, got, bot)
+		}
+		if _, err := tx.FindPrincipal(tenant, "none"); !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("FindPrincipal: error %v", err)
+		}
+		return nil
+	})
+	s.refused(gatehouse.ErrConflict, "the same name", func(tx gatehouse.Tx) error {
+		return tx.InsertPrincipal(&gatehouse.Principal{ID: "prn_z", Tenant: tenant, Name: ana.Name, Kind: gatehouse.KindPerson, Person: "prn_z", CreatedAt: tx.Now()})
+	})
+	s.refused(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error {
+		return tx.InsertPrincipal(&gatehouse.Principal{ID: ana.ID, Tenant: tenant, Name: "z", Kind: gatehouse.KindPerson, Person: "prn_z", CreatedAt: tx.Now()})
+	})
+	s.refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
+		return tx.InsertPrincipal(&gatehouse.Principal{ID: "prn_y", Tenant: "nobody", Name: "y", Kind: gatehouse.KindPerson, Person: "prn_y", CreatedAt: tx.Now()})
+	})
+	ana.Roles, ana.Disabled, ana.Person = []gatehouse.Role{gatehouse.RoleViewer}, true, "somebody"
+	s.update(func(tx gatehouse.Tx) error {
+		if err := tx.UpdatePrincipal(ana); err != nil {
+			return err
+		}
+		got, err := tx.PrincipalsForShare(tenant, []string{bot.ID, "prn_none", ana.ID})
+		slices.SortFunc(got, func(a, b *gatehouse.Principal) int { return strings.Compare(a.ID, b.ID) })
+		s.same("for share", got, []*gatehouse.Principal{ana, bot})
+		return err
+	})
+	s.refused(gatehouse.ErrNotFound, "an unknown principal", func(tx gatehouse.Tx) error {
+		return tx.UpdatePrincipal(&gatehouse.Principal{ID: "prn_none", Tenant: tenant, Name: "n", Person: "p"})
+	})
+	third := s.insertPrincipal()
+	s.view(func(tx gatehouse.ReadTx) error {
+		list, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.Principal], error) {
+			return tx.ListPrincipals(tenant, cursor, 1)
+		})
+		s.same("listed", list, []*gatehouse.Principal{ana, bot, third})
+		return err
+	})
+}
+
+func (s *suite) keys() {
+	ana := s.insertPrincipal()
+	key := func(b byte) *gatehouse.Key {
+		return &gatehouse.Key{ID: "key_" + s.next(), Tenant: tenant, PrincipalID: ana.ID, Hash: [32]byte{b}, CreatedAt: ana.CreatedAt}
+	}
+	first, second := key(1), key(2)
+	s.update(func(tx gatehouse.Tx) error {
+		if err := tx.InsertKey(first); err != nil {
+			return err
+		}
+		return tx.InsertKey(second)
+	})
+	found := func(k *gatehouse.Key) bool {
+		var ok bool
+		s.view(func(tx gatehouse.ReadTx) error {
+			got, p, err := tx.FindKey(k.Hash)
+			if errors.Is(err, gatehouse.ErrNotFound) {
+				return nil
+			}
+			ok = true
+			s.same("key", got, k)
+			s.same("its principal", p, ana)
+			return err
+		})
+		return ok
+	}
+	if !found(first) || !found(second) || found(key(3)) {
+		s.Fatal("FindKey found the wrong keys")
+	}
+	s.refused(gatehouse.ErrConflict, "the same hash", func(tx gatehouse.Tx) error { return tx.InsertKey(key(1)) })
+	s.refused(gatehouse.ErrNotFound, "an unknown principal", func(tx gatehouse.Tx) error {
+		k := key(4)
+		k.PrincipalID = "prn_none"
+		return tx.InsertKey(k)
+	})
+	s.refused(gatehouse.ErrNotFound, "revoking nothing", func(tx gatehouse.Tx) error { return tx.RevokeKey(tenant, "key_none") })
+	var at time.Time
+	s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.RevokeKey(tenant, first.ID) })
+	s.update(func(tx gatehouse.Tx) error { return tx.RevokeKey(tenant, first.ID) })
+	first.RevokedAt = &at
+	if found(first) || !found(second) {
+		s.Fatal("a revoked key was found, or another one was not")
+	}
+	s.view(func(tx gatehouse.ReadTx) error {
+		list, err := tx.ListKeys(tenant, ana.ID)
+		s.same("listed, with the first time of revocation", list, []*gatehouse.Key{first, second})
+		return err
+	})
+	token := func() (hash [32]byte, err error) {
+		s.view(func(tx gatehouse.ReadTx) error { hash, err = tx.FindEditToken(tenant, ana.ID); return nil })
+		return hash, err
+	}
+	if _, err := token(); !errors.Is(err, gatehouse.ErrNotFound) {
+		s.Fatalf("FindEditToken: error %v", err)
+	}
+	for _, h := range [][32]byte{{7}, {8}} {
+		s.update(func(tx gatehouse.Tx) error { return tx.PutEditToken(tenant, ana.ID, h) })
+		if got, err := token(); got != h || err != nil {
+			s.Fatalf("edit token %x, error %v, want %x", got, err, h)
+		}
+	}
+	s.refused(gatehouse.ErrNotFound, "a token of nobody", func(tx gatehouse.Tx) error { return tx.PutEditToken(tenant, "prn_none", [32]byte{1}) })
+}
+
+func (s *suite) tenants() {
+	at := s.now()
+	acme := &gatehouse.Tenant{ID: "acme", CreatedAt: at}
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertTenant(acme) })
+	s.refused(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error { return tx.InsertTenant(acme) })
+	s.refused(gatehouse.ErrConflict, "the default tenant is there", func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: gatehouse.DefaultTenant, CreatedAt: at})
+	})
+	s.view(func(tx gatehouse.ReadTx) error {
+		got, err := tx.FindTenant("acme")
+		s.same("found", got, acme)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.FindTenant("none"); !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("FindTenant: error %v", err)
+		}
+		list, err := tx.ListTenants()
+		var ids []string
+		for _, n := range list {
+			ids = append(ids, n.ID)
+		}
+		s.same("listed", ids, []string{"acme", gatehouse.DefaultTenant})
+		return err
+	})
+}
+
+func (s *suite) idempotency() {
+	record := func(at time.Time, change ...func(*gatehouse.IdempotencyRecord)) *gatehouse.IdempotencyRecord {
+		r := &gatehouse.IdempotencyRecord{
+			Tenant: tenant, PrincipalID: "prn_1", Route: "POST /x", Key: "k", BodyHash: gatehouse.Hash{1}, Body: []byte("{\"a\":1}\n"), CreatedAt: at,
+		}
+		for _, c := range change {
+			c(r)
+		}
+		return r
+	}
+	find := func(r *gatehouse.IdempotencyRecord) (got *gatehouse.IdempotencyRecord) {
+		s.view(func(tx gatehouse.ReadTx) (err error) {
+			got, err = tx.FindIdempotency(r.Tenant, r.PrincipalID, r.Route, r.Key)
+			if errors.Is(err, gatehouse.ErrNotFound) {
+				err = nil
+			}
+			return err
+		})
+		return got
+	}
+	now := s.now()
+	r := record(now)
+	others := []*gatehouse.IdempotencyRecord{
+		record(now, func(r *gatehouse.IdempotencyRecord) { r.PrincipalID = "prn_2" }),
+		record(now, func(r *gatehouse.IdempotencyRecord) { r.Route = "POST /y" }),
+		record(now, func(r *gatehouse.IdempotencyRecord) { r.Key = "K" }),
+	}
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertIdempotency(r) })
+	s.same("found", find(r), r)
+	for _, o := range others {
+		if find(o) != nil {
+			s.Errorf("the record was found as %+v", o)
+		}
+		s.update(func(tx gatehouse.Tx) error { return tx.InsertIdempotency(o) })
+	}
+	s.refused(gatehouse.ErrConflict, "the same again", func(tx gatehouse.Tx) error {
+		return tx.InsertIdempotency(record(now, func(r *gatehouse.IdempotencyRecord) { r.Body = []byte("other") }))
+	})
+	s.same("after the refusal", find(r), r)
+
+	old := record(now.Add(-gatehouse.IdempotencyWindow-time.Second), func(r *gatehouse.IdempotencyRecord) { r.Key = "old" })
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertIdempotency(old) })
+	if find(old) != nil {
+		s.Error("a record past its window was found")
+	}
+	fresh := record(now, func(r *gatehouse.IdempotencyRecord) { r.Key = "old" })
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertIdempotency(fresh) })
+	s.same("in the place of an old one", find(fresh), fresh)
+
+	for i := range 3 {
+		s.update(func(tx gatehouse.Tx) error {
+			return tx.InsertIdempotency(record(now.Add(-48*time.Hour+time.Duration(i)), func(r *gatehouse.IdempotencyRecord) { r.Key = s.next() }))
+		})
+	}
+	for _, want := range []int{2, 1, 0} {
+		s.update(func(tx gatehouse.Tx) error {
+			n, err := tx.PurgeIdempotency(now.Add(-gatehouse.IdempotencyWindow), 2)
+			s.same("purged", n, want)
+			return err
+		})
+	}
+	s.same("what is younger stays", find(r), r)
+}
+
+func (s *suite) policies() {
+	s.view(func(tx gatehouse.ReadTx) error {
+		if _, err := tx.ActivePolicy(tenant); !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("ActivePolicy: error %v", err)
+		}
+		n, err := tx.ActivePolicyVersion(tenant)
+		s.same("no version", n, 0)
+		return err
+	})
+	at := s.now()
+	var stored []*gatehouse.PolicyVersion
+	for _, source := range []string{"a: 1\n", "b: 2\n", "c: 3\n"} {
+		p := &gatehouse.PolicyVersion{Tenant: tenant, Source: source, SHA256: "s" + source, AppliedBy: "ana", AppliedAt: at}
+		s.update(func(tx gatehouse.Tx) error {
+			n, err := tx.InsertPolicy(p)
+			s.same("number", n, len(stored)+1)
+			return err
+		})
+		p.Version = len(stored) + 1
+		stored = append(stored, p)
+	}
+	check := func(active int) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) error {
+			n, err := tx.ActivePolicyVersion(tenant)
+			s.same("active number", n, active)
+			if err != nil {
+				return err
+			}
+			var short []*gatehouse.PolicyVersion
+			for _, p := range stored {
+				p.Active = p.Version == active
+				got, err := tx.FindPolicy(tenant, p.Version)
+				if err != nil {
+					return err
+				}
+				s.same("found", got, p)
+				q := *p
+				q.Source = ""
+				short = append([]*gatehouse.PolicyVersion{&q}, short...)
+			}
+			got, err := tx.ActivePolicy(tenant)
+			s.same("active", got, stored[active-1])
+			if err != nil {
+				return err
+			}
+			list, err := tx.ListPolicies(tenant)
+			s.same("listed", list, short)
+			return err
+		})
+	}
+	check(3)
+	s.update(func(tx gatehouse.Tx) error { return tx.ActivatePolicy(tenant, 1) })
+	check(1)
+	s.refused(gatehouse.ErrNotFound, "an unknown version", func(tx gatehouse.Tx) error { return tx.ActivatePolicy(tenant, 4) })
+	s.view(func(tx gatehouse.ReadTx) error {
+		if _, err := tx.FindPolicy(tenant, 4); !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("FindPolicy: error %v", err)
+		}
+		return nil
+	})
+}

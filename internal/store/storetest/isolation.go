@@ -1,0 +1,278 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// decideRace lets many decide the same action: exactly one does, and what it
+// wrote is there once.
+func (s *suite) decideRace() {
+	const callers = 48
+	a := s.pending()
+	var won, conflicts atomic.Int64
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for range callers {
+		wg.Go(func() {
+			<-start
+			err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+				if _, err := approve(tx, a, tx.Now()); err != nil {
+					return err
+				}
+				return tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "hitl.approved", Subject: a.ID, ActionID: a.ID, Actor: "ana"})
+			})
+			switch {
+			case err == nil:
+				won.Add(1)
+			case errors.Is(err, gatehouse.ErrConflict):
+				conflicts.Add(1)
+			default:
+				s.Errorf("Update: %v", err)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	if won.Load() != 1 || conflicts.Load() != callers-1 {
+		s.Fatalf("%d won, %d conflicts", won.Load(), conflicts.Load())
+	}
+	s.same("leaves", len(s.waiting(10)), 1)
+	if got := s.find(a.ID); got.Status != gatehouse.StatusApproved || got.Push == nil || len(got.Approval.Votes) != 1 {
+		s.Fatalf("the action is %+v", got)
+	}
+}
+
+// storm runs bad closures among good ones: the good ones are stored, of the
+// bad ones nothing is.
+func (s *suite) storm(bad func(tx gatehouse.Tx) error, check func(err error)) {
+	s.Helper()
+	const callers, rounds = 24, 4
+	var mu sync.Mutex
+	var good, gone []string
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range callers {
+		wg.Go(func() {
+			<-start
+			for range rounds {
+				n := s.next()
+				err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+					a := s.action(tx.Now(), func(a *gatehouse.Action) { a.ID = "act_s" + n })
+					if err := tx.InsertAction(a); err != nil {
+						return err
+					}
+					if i%3 == 0 {
+						return bad(tx)
+					}
+					return nil
+				})
+				mu.Lock()
+				if i%3 == 0 {
+					gone = append(gone, "act_s"+n)
+					check(err)
+				} else if good = append(good, "act_s"+n); err != nil {
+					s.Errorf("an innocent failed: %v", err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	s.view(func(tx gatehouse.ReadTx) error {
+		for _, id := range good {
+			if _, err := tx.FindAction(tenant, id); err != nil {
+				s.Errorf("%s was acknowledged: %v", id, err)
+			}
+		}
+		for _, id := range gone {
+			if _, err := tx.FindAction(tenant, id); !errors.Is(err, gatehouse.ErrNotFound) {
+				s.Errorf("%s failed and is stored: error %v", id, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *suite) failureIsolated() {
+	own := errors.New("own error")
+	s.storm(func(gatehouse.Tx) error { return own }, func(err error) {
+		if err != own { //nolint:errorlint // it is returned as it is
+			s.Errorf("error %v, want the closure's own", err)
+		}
+	})
+	// A statement that fails, and a foreign key that stays unfulfilled.
+	s.storm(func(tx gatehouse.Tx) error { return tx.RevokeKey(tenant, "key_none") }, func(err error) {
+		if !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("error %v, want not found", err)
+		}
+	})
+	s.storm(func(tx gatehouse.Tx) error {
+		return tx.InsertAction(s.action(tx.Now(), func(a *gatehouse.Action) { a.Supersedes = "act_none" }))
+	}, func(err error) {
+		if !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("error %v, want not found", err)
+		}
+	})
+}
+
+func (s *suite) panicIsolated() {
+	s.storm(func(gatehouse.Tx) error { panic("at the gate") }, func(err error) {
+		if err == nil || !strings.Contains(err.Error(), "at the gate") {
+			s.Errorf("error %v, want the panic", err)
+		}
+	})
+}
+
+// goexitIsolated is what a test that fails inside a closure does.
+func (s *suite) goexitIsolated() {
+	var wg sync.WaitGroup
+	for i := range 12 {
+		wg.Go(func() {
+			err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+				if i%4 == 0 {
+					runtime.Goexit()
+				}
+				return tx.InsertTenant(&gatehouse.Tenant{ID: "t" + s.next(), CreatedAt: tx.Now()})
+			})
+			if (err != nil) != (i%4 == 0) {
+				s.Errorf("caller %d: error %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	s.view(func(tx gatehouse.ReadTx) error {
+		list, err := tx.ListTenants()
+		s.same("tenants", len(list), 1+9)
+		return err
+	})
+}
+
+// snapshot checks that a View sees one state, and nothing uncommitted.
+func (s *suite) snapshot() {
+	a := s.pending()
+	s.view(func(tx gatehouse.ReadTx) error {
+		first, err := tx.FindAction(tenant, a.ID)
+		if err != nil {
+			return err
+		}
+		s.update(func(tx gatehouse.Tx) error { _, err := approve(tx, a, tx.Now()); return err })
+		second, err := tx.FindAction(tenant, a.ID)
+		s.same("the same View", second, first)
+		if err != nil {
+			return err
+		}
+		page, err := tx.ListPushes(tenant, gatehouse.PushFilter{})
+		s.same("pushes in the same View", len(page.Items), 0)
+		return err
+	})
+	s.same("the next View", s.find(a.ID).Status, gatehouse.StatusApproved)
+	// An Update that is under way is not seen.
+	b := s.action(s.now())
+	inside, looked := make(chan struct{}), make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		var once sync.Once
+		done <- s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+			if err := tx.InsertAction(b); err != nil {
+				return err
+			}
+			once.Do(func() { close(inside) })
+			<-looked
+			return nil
+		})
+	}()
+	<-inside
+	s.view(func(tx gatehouse.ReadTx) error {
+		if _, err := tx.FindAction(tenant, b.ID); !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("an uncommitted row: error %v", err)
+		}
+		return nil
+	})
+	close(looked)
+	if err := <-done; err != nil {
+		s.Fatalf("Update: %v", err)
+	}
+	s.find(b.ID)
+}
+
+// canceledCaller checks who is told what when a caller gives up.
+func (s *suite) canceledCaller() {
+	ctx, cancel := context.WithCancel(context.Background())
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	first := make(chan error, 1)
+	var once sync.Once
+	go func() {
+		first <- s.store.Update(ctx, func(tx gatehouse.Tx) error {
+			once.Do(func() { close(inside) })
+			<-goOn
+			return tx.InsertTenant(&gatehouse.Tenant{ID: "begun", CreatedAt: tx.Now()})
+		})
+	}()
+	<-inside
+	cancel()
+	if err := s.store.Update(ctx, func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: "never", CreatedAt: tx.Now()})
+	}); !errors.Is(err, context.Canceled) {
+		s.Errorf("Update of a caller who had given up: error %v", err)
+	}
+	if err := s.store.View(ctx, func(gatehouse.ReadTx) error { return nil }); !errors.Is(err, context.Canceled) {
+		s.Errorf("View of a caller who had given up: error %v", err)
+	}
+	// One that waits behind the first, with a deadline that passes meanwhile.
+	short, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer stop()
+	err := s.store.Update(short, func(tx gatehouse.Tx) error {
+		if short.Err() == nil {
+			s.Error("it did not wait") // an engine that runs both at once must make it wait
+		}
+		return short.Err()
+	})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		s.Errorf("Update of a caller who gave up waiting: error %v", err)
+	}
+	close(goOn)
+	// What began is either stored and acknowledged, or neither.
+	err = <-first
+	s.view(func(tx gatehouse.ReadTx) error {
+		_, found := tx.FindTenant("begun")
+		if (err == nil) != (found == nil) {
+			s.Errorf("Update: error %v, but stored: %v", err, found == nil)
+		}
+		if _, err := tx.FindTenant("never"); !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("a transaction of nobody was stored: %v", err)
+		}
+		return nil
+	})
+}
+
+// closed checks that a closed store refuses, and does not hang.
+func (s *suite) closed() {
+	s.pending()
+	if err := s.store.Ping(context.Background()); err != nil {
+		s.Fatalf("Ping: %v", err)
+	}
+	if err := s.store.Close(); err != nil {
+		s.Fatalf("Close: %v", err)
+	}
+	if err := s.store.Close(); err != nil {
+		s.Errorf("Close again: %v", err)
+	}
+	if err := s.store.Update(context.Background(), func(gatehouse.Tx) error { return nil }); err == nil {
+		s.Error("Update after Close succeeded")
+	}
+	if err := s.store.View(context.Background(), func(gatehouse.ReadTx) error { return nil }); err == nil {
+		s.Error("View after Close succeeded")
+	}
+	if err := s.store.Ping(context.Background()); err == nil {
+		s.Error("Ping after Close succeeded")
+	}
+}

@@ -1,0 +1,144 @@
+// Package storetest is the conformance suite of gatehouse.Store. An engine
+// passes all of it, unchanged and without exception; its whole test is
+//
+//	storetest.Run(t, func(t *testing.T) gatehouse.Store { … })
+//
+// where each call opens a store of its own, empty but for the default tenant,
+// and closes it when the test ends.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Clocked is a store whose wall clock a test can set. Where the store that
+// open returns is one, the suite also checks what a clock that jumps does.
+type Clocked interface {
+	gatehouse.Store
+	SetClock(now func() time.Time)
+}
+
+// Run runs the suite.
+func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
+	for _, c := range []struct {
+		name string
+		test func(*suite)
+	}{
+		{"ActionRoundTrip", (*suite).actionRoundTrip},
+		{"ActionKeys", (*suite).actionKeys},
+		{"ActionMoves", (*suite).actionMoves},
+		{"ActionMoveColumns", (*suite).actionMoveColumns},
+		{"ActionFirstStatus", (*suite).actionFirstStatus},
+		{"ActionLinks", (*suite).actionLinks},
+		{"ApprovalMoves", (*suite).approvalMoves},
+		{"Votes", (*suite).votes},
+		{"Expiry", (*suite).expiry},
+		{"OpenReversal", (*suite).openReversal},
+		{"Lessons", (*suite).lessons},
+		{"Ceilings", (*suite).ceilings},
+		{"CeilingRace", (*suite).ceilingRace},
+		{"PushRoundTrip", (*suite).pushRoundTrip},
+		{"PushMoves", (*suite).pushMoves},
+		{"PushNeedsApproval", (*suite).pushNeedsApproval},
+		{"PushFence", (*suite).pushFence},
+		{"Claims", (*suite).claims},
+		{"ClaimOrder", (*suite).claimOrder},
+		{"ClaimRace", (*suite).claimRace},
+		{"Leases", (*suite).leases},
+		{"Receipts", (*suite).receipts},
+		{"Principals", (*suite).principals},
+		{"Keys", (*suite).keys},
+		{"Tenants", (*suite).tenants},
+		{"Idempotency", (*suite).idempotency},
+		{"Policies", (*suite).policies},
+		{"AuditNumbering", (*suite).auditNumbering},
+		{"AuditConflict", (*suite).auditConflict},
+		{"AuditLeafBytes", (*suite).auditLeafBytes},
+		{"ListFilters", (*suite).listFilters},
+		{"ListUrgency", (*suite).listUrgency},
+		{"ListWalk", (*suite).listWalk},
+		{"ListCursors", (*suite).listCursors},
+		{"ListAttaches", (*suite).listAttaches},
+		{"TenantWalls", (*suite).tenantWalls},
+		{"DecideRace", (*suite).decideRace},
+		{"FailureIsolated", (*suite).failureIsolated},
+		{"PanicIsolated", (*suite).panicIsolated},
+		{"GoexitIsolated", (*suite).goexitIsolated},
+		{"Snapshot", (*suite).snapshot},
+		{"CanceledCaller", (*suite).canceledCaller},
+		{"Clock", (*suite).clock},
+		{"ClockJumps", (*suite).clockJumps},
+		{"Closed", (*suite).closed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(&suite{T: t, store: open(t)})
+		})
+	}
+}
+
+// suite is one test on one store.
+type suite struct {
+	*testing.T
+	store gatehouse.Store
+	last  atomic.Int64
+}
+
+const tenant = gatehouse.DefaultTenant
+
+// next returns ids that sort in the order of the calls, as real ones do.
+func (s *suite) next() string { return fmt.Sprintf("%08d", s.last.Add(1)) }
+
+func (s *suite) update(fn func(tx gatehouse.Tx) error) {
+	s.Helper()
+	if err := s.store.Update(context.Background(), fn); err != nil {
+		s.Fatalf("Update: %v", err)
+	}
+}
+
+func (s *suite) view(fn func(tx gatehouse.ReadTx) error) {
+	s.Helper()
+	if err := s.store.View(context.Background(), fn); err != nil {
+		s.Fatalf("View: %v", err)
+	}
+}
+
+// refused runs a closure that must fail with the error, and nothing of which
+// must be stored.
+func (s *suite) refused(want error, what string, fn func(tx gatehouse.Tx) error) {
+	s.Helper()
+	if err := s.store.Update(context.Background(), fn); !errors.Is(err, want) {
+		s.Fatalf("%s: error %v, want %v", what, err, want)
+	}
+}
+
+// same compares, with times by instant and nil slices as empty ones.
+func (s *suite) same(what string, got, want any) {
+	s.Helper()
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		s.Fatalf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+func (s *suite) find(id string) *gatehouse.Action {
+	s.Helper()
+	var a *gatehouse.Action
+	s.view(func(tx gatehouse.ReadTx) (err error) { a, err = tx.FindAction(tenant, id); return err })
+	return a
+}
+
+func (s *suite) now() (now time.Time) {
+	s.Helper()
+	s.update(func(tx gatehouse.Tx) error { now = tx.Now(); return nil })
+	return now
+}

@@ -1,0 +1,203 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// tenantWalls fills one tenant, and looks at it and writes to it as another.
+func (s *suite) tenantWalls() {
+	const other = "acme"
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	a, p := s.queued()
+	ana := s.insertPrincipal()
+	open := s.pending()
+	s.leaf(tenant, a.ID)
+	waiting := s.waiting(10)
+	now := s.now()
+	s.update(func(tx gatehouse.Tx) error {
+		list, hashes, err := numbered(tx, tenant, 0, waiting)
+		return errors.Join(
+			err,
+			tx.NumberLeaves(tenant, 0, list, hashes),
+			tx.InsertKey(&gatehouse.Key{ID: "key_1", Tenant: tenant, PrincipalID: ana.ID, Hash: [32]byte{1}, CreatedAt: now}),
+			tx.PutEditToken(tenant, ana.ID, [32]byte{2}),
+			tx.InsertReceipt(&gatehouse.Receipt{
+				ID: "rcp_1", Tenant: tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: p.IdempotencyKey, Outcome: gatehouse.ReceiptApplied, Source: "call", At: now,
+			}),
+			tx.InsertCorpus(&gatehouse.CorpusEntry{ID: "cor_1", Tenant: tenant, ActionID: a.ID, Outcome: gatehouse.Approve, Features: `{}`, At: now}),
+			tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: tenant, ActionID: a.ID, ReceiptID: "rcp_1", After: `{}`, AppliedAt: now}),
+			tx.ReserveCeiling(tenant, a.ID, claim("5")),
+			tx.InsertIdempotency(&gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: ana.ID, Route: "r", Key: "k", CreatedAt: now}),
+		)
+	})
+	s.update(func(tx gatehouse.Tx) error {
+		_, err := tx.InsertPolicy(&gatehouse.PolicyVersion{Tenant: tenant, Source: "x", AppliedAt: now})
+		return err
+	})
+	before := s.find(a.ID)
+	seen := func(tenant string) map[string]bool { return s.look(tenant, a, p, ana) }
+	for what, there := range seen(tenant) {
+		if !there {
+			s.Errorf("%s does not show the tenant its own row: the test proves nothing", what)
+		}
+	}
+	for what, there := range seen(other) {
+		if there {
+			s.Errorf("%s shows another tenant's row", what)
+		}
+	}
+	for what, write := range map[string]func(tx gatehouse.Tx) error{
+		"MoveAction": func(tx gatehouse.Tx) error {
+			return tx.MoveAction(gatehouse.ActionMove{Tenant: other, ID: open.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true})
+		},
+		"MoveApproval": func(tx gatehouse.Tx) error {
+			return tx.MoveApproval(other, open.Approval.ID, gatehouse.ApprovalApproved)
+		},
+		"PutVote": func(tx gatehouse.Tx) error {
+			return tx.PutVote(other, open.Approval.ID, vote("x", gatehouse.Approve, now))
+		},
+		"LinkSuperseded": func(tx gatehouse.Tx) error { return tx.LinkSuperseded(other, open.ID, a.ID) },
+		"InsertPush": func(tx gatehouse.Tx) error {
+			q := push(a, now)
+			q.Tenant, q.ID = other, "psh_x"
+			return tx.InsertPush(q)
+		},
+		"UpdatePush": func(tx gatehouse.Tx) error {
+			q := *p
+			q.Tenant, q.Status = other, gatehouse.PushCanceled
+			return tx.UpdatePush(&q, gatehouse.PushQueued, 0)
+		},
+		"InsertReceipt": func(tx gatehouse.Tx) error {
+			return tx.InsertReceipt(&gatehouse.Receipt{ID: "rcp_2", Tenant: other, ActionID: a.ID, PushID: p.ID, Outcome: gatehouse.ReceiptApplied, Source: "call", At: now})
+		},
+		"InsertCorpus": func(tx gatehouse.Tx) error {
+			return tx.InsertCorpus(&gatehouse.CorpusEntry{ID: "cor_2", Tenant: other, ActionID: a.ID, Outcome: gatehouse.Approve, At: now})
+		},
+		"InsertMirror": func(tx gatehouse.Tx) error {
+			return tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: other, ActionID: a.ID, AppliedAt: now})
+		},
+		"ReserveCeiling": func(tx gatehouse.Tx) error { return tx.ReserveCeiling(other, a.ID, claim("1")) },
+		"RevokeKey":      func(tx gatehouse.Tx) error { return tx.RevokeKey(other, "key_1") },
+		"InsertKey": func(tx gatehouse.Tx) error {
+			return tx.InsertKey(&gatehouse.Key{ID: "key_2", Tenant: other, PrincipalID: ana.ID, Hash: [32]byte{9}, CreatedAt: now})
+		},
+		"PutEditToken": func(tx gatehouse.Tx) error { return tx.PutEditToken(other, ana.ID, [32]byte{9}) },
+		"UpdatePrincipal": func(tx gatehouse.Tx) error {
+			q := *ana
+			q.Tenant, q.Disabled = other, true
+			return tx.UpdatePrincipal(&q)
+		},
+		"ActivatePolicy": func(tx gatehouse.Tx) error { return tx.ActivatePolicy(other, 1) },
+		"InsertAction that supersedes": func(tx gatehouse.Tx) error {
+			return tx.InsertAction(s.action(now, func(b *gatehouse.Action) { b.Tenant, b.Supersedes = other, a.ID }))
+		},
+		"InsertAction that reverses": func(tx gatehouse.Tx) error {
+			return tx.InsertAction(s.action(now, func(b *gatehouse.Action) { b.Tenant, b.Reverses = other, a.ID }))
+		},
+	} {
+		err := s.store.Update(s.Context(), write)
+		if !errors.Is(err, gatehouse.ErrNotFound) && !errors.Is(err, gatehouse.ErrConflict) {
+			s.Errorf("%s on another tenant's row: error %v", what, err)
+		}
+	}
+	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(other, a.ID) })
+	if got := s.used(-time.Hour); got.Cmp("5") != 0 {
+		s.Errorf("another tenant released a claim: used %s", got)
+	}
+	s.same("after it all", s.find(a.ID), before)
+	// The same keys and names are free in the other tenant.
+	s.update(func(tx gatehouse.Tx) error {
+		q := *ana
+		q.Tenant = other
+		b := *open
+		b.Tenant = other
+		return errors.Join(tx.InsertPrincipal(&q), tx.InsertAction(&b))
+	})
+}
+
+// look asks every reading method for the rows of one tenant, and reports which
+// of them showed something.
+func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana *gatehouse.Principal) map[string]bool {
+	seen := make(map[string]bool)
+	s.update(func(tx gatehouse.Tx) error {
+		clear(seen)
+		found := func(what string, err error) {
+			seen[what] = err == nil
+			if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+				s.Errorf("%s: %v", what, err)
+			}
+		}
+		some := func(what string, n int, err error) {
+			found(what, err)
+			seen[what] = n > 0
+		}
+		_, err := tx.FindAction(tenant, a.ID)
+		found("FindAction", err)
+		_, err = tx.FindAction(tenant, a.Approval.ID)
+		found("FindAction by approval", err)
+		_, err = tx.LockAction(tenant, a.ID)
+		found("LockAction", err)
+		_, err = tx.FindActionByKey(tenant, a.IdempotencyKey)
+		found("FindActionByKey", err)
+		for name, f := range map[string]gatehouse.ActionFilter{
+			"": {}, " by status": {Status: gatehouse.StatusPending}, " by urgency": {Sort: gatehouse.SortUrgency}, " by id": {Query: a.ID},
+			" by text": {Query: a.Target.EntityRef}, " by type": {ActionType: a.ActionType}, " by proposer": {ProposedBy: a.ProposerID},
+		} {
+			page, err := tx.ListActions(tenant, f)
+			some("ListActions"+name, len(page.Items), err)
+		}
+		_, err = tx.FindPush(tenant, p.ID)
+		found("FindPush", err)
+		_, err = tx.LockPush(tenant, p.ID)
+		found("LockPush", err)
+		pushes, err := tx.ListPushes(tenant, gatehouse.PushFilter{})
+		some("ListPushes", len(pushes.Items), err)
+		pushes, err = tx.ListPushes(tenant, gatehouse.PushFilter{Status: gatehouse.PushQueued})
+		some("ListPushes by status", len(pushes.Items), err)
+		_, err = tx.SuccessReceipt(tenant, p.IdempotencyKey)
+		found("SuccessReceipt", err)
+		receipts, err := tx.ListReceipts(tenant, a.ID)
+		some("ListReceipts", len(receipts), err)
+		mirror, err := tx.ListMirror(tenant, "", 0)
+		some("ListMirror", len(mirror.Items), err)
+		corpus, err := tx.ListCorpus(tenant, "", 0)
+		some("ListCorpus", len(corpus.Items), err)
+		_, err = tx.FindPrincipal(tenant, ana.ID)
+		found("FindPrincipal", err)
+		_, err = tx.FindPrincipal(tenant, ana.Name)
+		found("FindPrincipal by name", err)
+		_, err = tx.FindEditToken(tenant, ana.ID)
+		found("FindEditToken", err)
+		principals, err := tx.ListPrincipals(tenant, "", 0)
+		some("ListPrincipals", len(principals.Items), err)
+		shared, err := tx.PrincipalsForShare(tenant, []string{ana.ID})
+		some("PrincipalsForShare", len(shared), err)
+		keys, err := tx.ListKeys(tenant, ana.ID)
+		some("ListKeys", len(keys), err)
+		_, err = tx.FindIdempotency(tenant, ana.ID, "r", "k")
+		found("FindIdempotency", err)
+		_, err = tx.ActivePolicy(tenant)
+		found("ActivePolicy", err)
+		version, err := tx.ActivePolicyVersion(tenant)
+		some("ActivePolicyVersion", version, err)
+		_, err = tx.FindPolicy(tenant, 1)
+		found("FindPolicy", err)
+		policies, err := tx.ListPolicies(tenant)
+		some("ListPolicies", len(policies), err)
+		entries, err := tx.ListEntries(tenant, 0, 10)
+		some("ListEntries", len(entries), err)
+		entries, err = tx.ListActionEntries(tenant, a.ID)
+		some("ListActionEntries", len(entries), err)
+		size, err := tx.LogSize(tenant)
+		some("LogSize", int(size), err)
+		_, err = tx.LogHashes(tenant, []int64{0})
+		found("LogHashes", err)
+		used, err := tx.CeilingUsed(tenant, "daily", "tenant", tx.Now().Add(-time.Hour))
+		some("CeilingUsed", used.Cmp("0"), err)
+		return nil
+	})
+	return seen
+}
