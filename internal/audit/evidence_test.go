@@ -1,0 +1,177 @@
+package audit_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+)
+
+// fenced returns the code blocks of a language in docs/evidence.md.
+func fenced(t *testing.T, language string) []string {
+	t.Helper()
+	doc, err := os.ReadFile(filepath.FromSlash("../../docs/evidence.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for _, part := range strings.Split(string(doc), "\n```"+language+"\n")[1:] {
+		code, _, _ := strings.Cut(part, "\n```\n")
+		blocks = append(blocks, code+"\n")
+	}
+	if len(blocks) == 0 {
+		t.Fatalf("docs/evidence.md has no %s", language)
+	}
+	return blocks
+}
+
+// script writes the page's Python program to a file. Python is needed: an
+// independent implementation is what the page promises, so there is no skip.
+func script(t *testing.T) (python, path string) {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatalf("this test runs the program of docs/evidence.md: install python3 (%v)", err)
+	}
+	path = filepath.Join(t.TempDir(), "verify.py")
+	if err := os.WriteFile(path, []byte(fenced(t, "python")[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return python, path
+}
+
+// run runs the program and returns what it says, and whether it was content.
+func run(t *testing.T, python, path string, stdin []byte, args ...string) (string, bool) {
+	t.Helper()
+	cmd := exec.Command(python, append([]string{path}, args...)...)
+	cmd.Stdin = bytes.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); err != nil && code != 1 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strings.TrimSpace(string(out)), err == nil
+}
+
+// TestWorkedExample checks the page's example with our code and with its own.
+func TestWorkedExample(t *testing.T) {
+	t.Parallel()
+	examples := fenced(t, "json")
+	var entries []*gatehouse.Entry
+	for line := range strings.Lines(examples[0]) {
+		e := new(gatehouse.Entry)
+		if err := json.Unmarshal([]byte(line), e); err != nil {
+			t.Fatal(err)
+		}
+		if got := audit.LeafHash(e.Body); got != e.LeafHash {
+			b, _ := got.MarshalText()
+			t.Errorf("entry %d: leaf hash %s", e.Index, b)
+		}
+		entries = append(entries, e)
+	}
+	var head gatehouse.LogHead
+	if err := json.Unmarshal([]byte(examples[1]), &head); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := audit.VerifyEntries(sequence(entries), head); err != nil || r.Err() != nil || r.Found != 3 {
+		t.Errorf("%v, %v", err, r.Err())
+	}
+	python, path := script(t)
+	root, _ := head.Root.MarshalText()
+	if got, ok := run(t, python, path, []byte(examples[0])); !ok || got != "3 "+string(root) {
+		t.Errorf("verify.py says %q", got)
+	}
+}
+
+// TestEvidenceProgram runs the page's program on a log of awkward leaves, in
+// each form in which entries travel, intact and tampered with.
+func TestEvidenceProgram(t *testing.T) {
+	t.Parallel()
+	python, path := script(t)
+	data := []string{
+		`{"z":1.00,"a":1e400,"n":-0,"i":1234567890123456789,"t":[true,false,null,{},[]]}`,
+		`{"text":"<b>&\u2028\u2029\u0000\u001f\u007f\"\\\/\b\f\n\r\t é 😀"}`,
+		`{"\ue000":1,"😀":2,"é":3,"":4,"\u0001":5}`, // UTF-16 order is not code point order
+	}
+	var entries []*gatehouse.Entry
+	var tree audit.Tree
+	var heads []string
+	for i := range 37 {
+		heads = append(heads, headText(&tree))
+		l := gatehouse.Leaf{ID: fmt.Sprintf("leaf_%d", i), Tenant: "acme", Type: "hitl.approved", Subject: "act_1", Actor: "ana"}
+		if err := l.Data.UnmarshalJSON([]byte(data[i%len(data)])); err != nil {
+			t.Fatal(err)
+		}
+		e := &gatehouse.Entry{Index: int64(i), Body: gatehouse.MustJSON(l)}
+		e.LeafHash = audit.LeafHash(e.Body)
+		tree.Append(e.LeafHash, nil)
+		entries = append(entries, e)
+	}
+	want := headText(&tree)
+
+	lines := func(entries []*gatehouse.Entry) []byte {
+		var out bytes.Buffer
+		enc := json.NewEncoder(&out) // escapes HTML, as many do
+		for _, e := range entries {
+			if err := enc.Encode(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out.Bytes()
+	}
+	var pages bytes.Buffer
+	for from := 0; from < len(entries); from += 10 {
+		page := gatehouse.Page[*gatehouse.Entry]{Items: entries[from:min(from+10, len(entries))]}
+		b, err := json.MarshalIndent(page, "", "\t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages.Write(b)
+	}
+	changed := bytes.Replace(lines(entries), []byte("leaf_20"), []byte("leaf_02"), 1)
+	removed := lines(append(entries[:5:5], entries[6:]...))
+	rewritten := entries[:30:30]
+	rewritten = append(rewritten, rehash(&gatehouse.Entry{Index: 30, Body: "{}"}))
+	rewritten = append(rewritten, entries[31:]...)
+
+	for _, tt := range []struct {
+		name  string
+		stdin []byte
+		kept  string // head, "" for none
+		ok    bool
+		says  string
+	}{
+		{"lines", lines(entries), "", true, want},
+		{"pages", pages.Bytes(), "", true, want},
+		{"nothing", nil, "", true, heads[0]},
+		{"kept whole", lines(entries), want, true, want},
+		{"kept early", lines(entries), heads[11], true, want},
+		{"kept empty", lines(entries), heads[0], true, want},
+		{"changed", changed, "", false, "entry 20: its bytes give "},
+		{"removed", removed, "", false, "entry 5 is missing"},
+		{"rewritten, kept before", lines(rewritten), heads[30], true, "37 "},
+		{"rewritten, kept after", lines(rewritten), heads[31], false, "the first 31 entries give "},
+		{"cut off", lines(entries[:36]), want, false, "37 entries and the root "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := run(t, python, path, tt.stdin, strings.Fields(tt.kept)...)
+			if ok != tt.ok || !strings.HasPrefix(got, tt.says) {
+				t.Errorf("content: %v, says %q; want %v, %q", ok, got, tt.ok, tt.says)
+			}
+		})
+	}
+}
+
+// headText is a tree's head as the program prints and takes it.
+func headText(tree *audit.Tree) string {
+	root := tree.Root()
+	b, _ := root.MarshalText()
+	return fmt.Sprintf("%d %s", tree.Size(), b)
+}

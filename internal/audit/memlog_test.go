@@ -1,0 +1,164 @@
+package audit_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// memLog is the log's part of a store in memory, for the tests of pure
+// functions and of timing. What concerns transactions is tested on SQLite.
+type memLog struct {
+	gatehouse.Tx // nil: nothing but the log is there
+	mu           sync.Mutex
+	pending      []*gatehouse.PendingLeaf
+	entries      map[string][]*gatehouse.Entry
+	hashes       map[string][]gatehouse.Hash
+	rows         int64
+	// views counts calls of View, reads those that read the log.
+	views, reads int
+	// failView, when set, is asked before each View.
+	failView func() error
+}
+
+func newMemLog() *memLog {
+	return &memLog{entries: make(map[string][]*gatehouse.Entry), hashes: make(map[string][]gatehouse.Hash)}
+}
+
+func (m *memLog) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.views++
+	if m.failView != nil {
+		if err := m.failView(); err != nil {
+			return err
+		}
+	}
+	return fn(m)
+}
+
+func (m *memLog) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fn(m)
+}
+
+func (m *memLog) Ping(context.Context) error { return nil }
+func (m *memLog) Close() error               { return nil }
+
+// append adds a waiting leaf with the given body.
+func (m *memLog) append(tenant string, body gatehouse.JSON) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rows++
+	m.pending = append(m.pending, &gatehouse.PendingLeaf{Row: m.rows, Tenant: tenant, Body: body})
+}
+
+func (m *memLog) LogSize(tenant string) (int64, error) {
+	m.reads++
+	return int64(len(m.entries[tenant])), nil
+}
+
+func (m *memLog) ListEntries(tenant string, from int64, limit int) ([]*gatehouse.Entry, error) {
+	m.reads++
+	var out []*gatehouse.Entry
+	for _, e := range m.entries[tenant] {
+		if e.Index >= from && len(out) < limit {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func (m *memLog) LogHashes(tenant string, indexes []int64) ([]gatehouse.Hash, error) {
+	m.reads++
+	var out []gatehouse.Hash
+	for _, i := range indexes {
+		if i >= int64(len(m.hashes[tenant])) {
+			return nil, gatehouse.ErrNotFound
+		}
+		out = append(out, m.hashes[tenant][i])
+	}
+	return out, nil
+}
+
+func (m *memLog) UnnumberedLeaves(limit int) ([]*gatehouse.PendingLeaf, error) {
+	m.reads++
+	return m.pending[:min(limit, len(m.pending))], nil
+}
+
+func (m *memLog) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
+	if int64(len(m.entries[tenant])) != expectedSize {
+		return gatehouse.ErrConflict
+	}
+	if int64(len(m.hashes[tenant])) != tlog.StoredHashCount(expectedSize) {
+		return errors.New("hashes and entries do not agree")
+	}
+	for _, l := range leaves {
+		for i, p := range m.pending {
+			if p.Row == l.Row {
+				m.entries[tenant] = append(m.entries[tenant], &gatehouse.Entry{Index: l.Index, Body: p.Body, LeafHash: l.LeafHash})
+				m.pending = append(m.pending[:i:i], m.pending[i+1:]...)
+				break
+			}
+		}
+	}
+	m.hashes[tenant] = append(m.hashes[tenant], hashes...)
+	return nil
+}
+
+// mth is the Merkle tree hash of RFC 6962, section 2.1, word by word.
+func mth(d [][]byte) gatehouse.Hash {
+	switch n := len(d); n {
+	case 0:
+		return sha256.Sum256(nil)
+	case 1:
+		return sha256.Sum256(append([]byte{0}, d[0]...))
+	default:
+		k := 1
+		for k*2 < n {
+			k *= 2
+		}
+		left, right := mth(d[:k]), mth(d[k:])
+		return sha256.Sum256(append(append([]byte{1}, left[:]...), right[:]...))
+	}
+}
+
+// bodies makes n different leaves.
+func bodies(n int) [][]byte {
+	out := make([][]byte, n)
+	for i := range out {
+		out[i] = []byte(body(i))
+	}
+	return out
+}
+
+func body(i int) gatehouse.JSON {
+	return gatehouse.JSON(fmt.Sprintf(`{"actor":"ana","id":"leaf_%d","type":"hitl.approved"}`, i))
+}
+
+// logOf makes the entries and the head of a log of n leaves.
+func logOf(n int) ([]*gatehouse.Entry, gatehouse.LogHead) {
+	entries := make([]*gatehouse.Entry, n)
+	for i := range entries {
+		entries[i] = &gatehouse.Entry{Index: int64(i), Body: body(i), LeafHash: mth([][]byte{[]byte(body(i))})}
+	}
+	return entries, gatehouse.LogHead{Tenant: "acme", Size: int64(n), Root: mth(bodies(n))}
+}
+
+func sequence(entries []*gatehouse.Entry) iter.Seq2[*gatehouse.Entry, error] {
+	return func(yield func(*gatehouse.Entry, error) bool) {
+		for _, e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// DefaultBatch is how many leaves are numbered in one transaction.
+const DefaultBatch = 1000
+
+const (
+	// tick is how long a leaf waits whose wake-up was lost.
+	tick = 900 * time.Millisecond
+	// gap is the least time between two batches that are not full: under load
+	// it gathers leaves, so that the log takes few commits from the decisions.
+	gap = 20 * time.Millisecond
+	// contention is the mean pause after another sequencer was first.
+	contention = 50 * time.Millisecond
+	// A failure is followed by pauses from minBackoff, doubled up to maxBackoff.
+	minBackoff = time.Second
+	maxBackoff = 30 * time.Second
+)
+
+// Sequencer numbers the leaves that wait, in the order in which the store
+// hands them out. Any number of sequencers may run on one store: each batch is
+// guarded by the size that the log had when it was computed.
+type Sequencer struct {
+	Store gatehouse.Store
+	// Batch bounds the leaves of one transaction; 0 is [DefaultBatch].
+	Batch int
+	// Logger takes failures; nil is [slog.Default].
+	Logger *slog.Logger
+}
+
+// batch is what one tenant's log grows by.
+type batch struct {
+	tenant string
+	tree   *Tree
+	size   int64 // of the log before
+	leaves []*gatehouse.NumberedLeaf
+	hashes []gatehouse.Hash
+}
+
+// Once numbers up to Batch waiting leaves, of all tenants, in one transaction,
+// and returns how many. Either all of them are numbered or none. When another
+// sequencer was first the error is [gatehouse.ErrConflict]; call again.
+//
+// Leaves are read and hashed in a View, so that the Update only writes, and so
+// that an idle log costs the writer nothing.
+func (s *Sequencer) Once(ctx context.Context) (int, error) {
+	var batches []*batch
+	var n int
+	err := s.Store.View(ctx, func(tx gatehouse.ReadTx) error {
+		leaves, err := tx.UnnumberedLeaves(s.batch())
+		if err != nil {
+			return err
+		}
+		n = len(leaves)
+		batches, err = prepare(tx, leaves)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("audit: read waiting leaves: %w", err)
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	err = s.Store.Update(ctx, func(tx gatehouse.Tx) error {
+		for _, b := range batches {
+			if err := tx.NumberLeaves(b.tenant, b.size, b.leaves, b.hashes); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("audit: number %d leaves: %w", n, err)
+	}
+	return n, nil
+}
+
+// prepare gives the leaves their numbers and hashes, tenant by tenant, on top
+// of the logs as tx sees them. Per tenant it reads the log's size and the right
+// edge of its tree, nothing per leaf.
+func prepare(tx gatehouse.LogReader, leaves []*gatehouse.PendingLeaf) ([]*batch, error) {
+	var batches []*batch
+	byTenant := make(map[string]*batch)
+	var buf []byte
+	for _, l := range leaves {
+		b := byTenant[l.Tenant]
+		if b == nil {
+			size, err := tx.LogSize(l.Tenant)
+			if err != nil {
+				return nil, err
+			}
+			tree, err := loadTree(tx, l.Tenant, size)
+			if err != nil {
+				return nil, err
+			}
+			b = &batch{tenant: l.Tenant, tree: tree, size: size}
+			byTenant[l.Tenant] = b
+			batches = append(batches, b)
+		}
+		var h gatehouse.Hash
+		h, buf = leafHash(l.Body, buf)
+		b.leaves = append(b.leaves, &gatehouse.NumberedLeaf{Row: l.Row, Index: b.tree.Size(), LeafHash: h})
+		b.hashes = b.tree.Append(h, b.hashes)
+	}
+	return batches, nil
+}
+
+// Run numbers leaves until ctx ends: when woken, at least every 900 ms, and
+// again at once after a full batch. A wake-up is a hint; a nil wake is allowed.
+// A failure is logged and followed by a pause that grows from one second to
+// half a minute; that another sequencer was first is no failure.
+func (s *Sequencer) Run(ctx context.Context, wake <-chan struct{}) {
+	failures := 0
+	for ctx.Err() == nil {
+		n, err := s.Once(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, gatehouse.ErrConflict):
+			failures = 0
+			s.logger().DebugContext(ctx, "audit: another sequencer was first")
+			pause(ctx, contention/2+rand.N(contention)) //nolint:gosec // jitter is no secret
+		case err != nil:
+			failures++
+			wait := backoff(failures)
+			s.logger().ErrorContext(ctx, "audit: leaves wait for their numbers",
+				"error", err, "failures", failures, "retry_in", wait)
+			pause(ctx, wait)
+		case n >= s.batch():
+			failures = 0
+		default:
+			failures = 0
+			if n > 0 {
+				pause(ctx, gap)
+			}
+			wake = await(ctx, wake)
+		}
+	}
+}
+
+// await returns when woken, when the tick is over or when ctx ends. It returns
+// wake, or nil when that was closed.
+func await(ctx context.Context, wake <-chan struct{}) <-chan struct{} {
+	t := time.NewTimer(tick)
+	defer t.Stop()
+	select {
+	case _, open := <-wake:
+		if !open {
+			wake = nil
+		}
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return wake
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func backoff(failures int) time.Duration {
+	return min(minBackoff<<min(failures-1, 10), maxBackoff)
+}
+
+func (s *Sequencer) batch() int {
+	if s.Batch > 0 {
+		return s.Batch
+	}
+	return DefaultBatch
+}
+
+func (s *Sequencer) logger() *slog.Logger {
+	if s.Logger != nil {
+		return s.Logger
+	}
+	return slog.Default()
+}

@@ -1,0 +1,315 @@
+package audit_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+)
+
+func openStore(t testing.TB, path string) *sqlite.Store {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// appendLeaves stores leaves n0 to n1-1 of a tenant, in one transaction.
+func appendLeaves(store gatehouse.Store, tenant, writer string, n0, n1 int) error {
+	return store.Update(context.Background(), func(tx gatehouse.Tx) error {
+		for i := n0; i < n1; i++ {
+			err := tx.AppendLeaf(&gatehouse.Leaf{
+				Tenant: tenant, Type: "hitl.approved", Subject: fmt.Sprintf("act_%d", i), ActionID: fmt.Sprintf("act_%d", i), Actor: writer,
+				Data: gatehouse.MustJSON(map[string]any{"n": i}),
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// TestTwoSequencers lets two sequencers number what several writers append at
+// the same time. The log has each leaf once, without gaps, in the order of
+// each writer, and verifies.
+func TestTwoSequencers(t *testing.T) {
+	t.Parallel()
+	const writers, perWriter = 4, 250
+	store := openStore(t, filepath.Join(t.TempDir(), "gate.db"))
+	tenants := []string{"default", "acme"}
+	name := func(writer int) string { return fmt.Sprintf("<é😀\u2028\"\\\n> & %d", writer) }
+
+	var writing, numbering sync.WaitGroup
+	done := make(chan struct{})
+	for w := range writers {
+		writing.Go(func() {
+			for i := 0; i < perWriter; i += 5 {
+				if err := appendLeaves(store, tenants[w%2], name(w), i, i+5); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var counts [2]int
+	for s := range counts {
+		numbering.Go(func() {
+			seq := audit.Sequencer{Store: store, Batch: 13}
+			for {
+				var finished bool
+				select {
+				case <-done:
+					finished = true
+				default:
+				}
+				n, err := seq.Once(context.Background())
+				if err != nil && !errors.Is(err, gatehouse.ErrConflict) {
+					t.Error(err)
+					return
+				}
+				counts[s] += n
+				if finished && n == 0 && err == nil {
+					return
+				}
+			}
+		})
+	}
+	writing.Wait()
+	close(done)
+	numbering.Wait()
+
+	if counts[0]+counts[1] != writers*perWriter {
+		t.Errorf("the sequencers numbered %v leaves, want %d together", counts, writers*perWriter)
+	}
+	for i, tenant := range tenants {
+		next := map[string]int{}
+		var records [][]byte
+		for _, e := range allEntries(t, store, tenant) {
+			var l gatehouse.Leaf
+			if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
+				t.Fatal(err)
+			}
+			if want := fmt.Sprintf("act_%d", next[l.Actor]); e.Index != int64(len(records)) || l.Tenant != tenant || l.Subject != want {
+				t.Fatalf("tenant %s, place %d: entry %d of tenant %s is %s of writer %s, want %s", tenant, len(records), e.Index, l.Tenant, l.Subject, l.Actor, want)
+			}
+			if c, err := gatehouse.Canonicalize([]byte(e.Body)); err != nil || c != e.Body {
+				t.Fatalf("entry %d is not in canonical form: %s, %v", e.Index, e.Body, err)
+			}
+			next[l.Actor]++
+			records = append(records, []byte(e.Body))
+		}
+		if len(next) != 2 || next[name(i)] != perWriter || next[name(i+2)] != perWriter {
+			t.Errorf("tenant %s: leaves by writer %v, want %d each", tenant, next, perWriter)
+		}
+		r, err := audit.Check(t.Context(), store, tenant)
+		if err != nil || r.Err() != nil || r.Found != int64(len(records)) || r.Unnumbered != 0 || r.Root != mth(records) {
+			t.Errorf("tenant %s: %+v, %v", tenant, r, err)
+		}
+	}
+}
+
+func allEntries(t testing.TB, store gatehouse.Store, tenant string) []*gatehouse.Entry {
+	t.Helper()
+	var entries []*gatehouse.Entry
+	err := store.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
+		entries, err = tx.ListEntries(tenant, 0, 1_000_000)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+// overtaken is a store in which something happens before each Update.
+type overtaken struct {
+	gatehouse.Store
+	before func()
+}
+
+func (o overtaken) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+	o.before()
+	return o.Store.Update(ctx, fn)
+}
+
+// TestOvertakenSequencer lets another sequencer number a part of the same
+// leaves, of one tenant, after a batch was computed and before it is written.
+func TestOvertakenSequencer(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, filepath.Join(t.TempDir(), "gate.db"))
+	for _, tenant := range []string{"default", "acme"} {
+		if err := appendLeaves(store, tenant, "w", 0, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow := audit.Sequencer{Store: overtaken{store, func() {
+		fast := audit.Sequencer{Store: store, Batch: 3}
+		if n, err := fast.Once(t.Context()); n != 3 || err != nil {
+			t.Error(n, err)
+		}
+	}}}
+	if n, err := slow.Once(t.Context()); n != 0 || !errors.Is(err, gatehouse.ErrConflict) {
+		t.Errorf("the overtaken batch: %d, %v; want ErrConflict", n, err)
+	}
+	if a, b := len(allEntries(t, store, "default")), len(allEntries(t, store, "acme")); a != 3 || b != 0 {
+		t.Errorf("the logs have %d and %d entries, want 3 and 0: the batch is all or nothing", a, b)
+	}
+	seq := audit.Sequencer{Store: store}
+	if n, err := seq.Once(t.Context()); n != 17 || err != nil {
+		t.Errorf("the next batch: %d, %v; want 17", n, err)
+	}
+	for _, tenant := range []string{"default", "acme"} {
+		if r, err := audit.Check(t.Context(), store, tenant); err != nil || r.Err() != nil || r.Found != 10 {
+			t.Errorf("tenant %s: %+v, %v", tenant, r, err)
+		}
+	}
+}
+
+// TestCheckSQLite opens the database with another program, takes away the
+// triggers that keep the log, and tampers. Check names what was touched.
+func TestCheckSQLite(t *testing.T) {
+	t.Parallel()
+	const n = 40
+	forgedHash := fmt.Sprintf("X'%x'", audit.LeafHash("{}"))
+	hashAt := func(level int, i int64) string {
+		return fmt.Sprintf("tenant = 'default' AND position = %d", tlog.StoredHashIndex(level, i))
+	}
+	for _, tt := range []struct {
+		name  string
+		sql   string
+		kind  audit.FaultKind // "" for none
+		index int64
+		found int64
+	}{
+		{"nothing", `SELECT 1`, "", 0, n},
+		{"body", `UPDATE audit_leaf SET body = '{}' WHERE number = 17 AND tenant = 'default'`, audit.FaultLeafHash, 17, n},
+		{"one byte", `UPDATE audit_leaf SET body = replace(body, 'approved', 'approvee') WHERE number = 17 AND tenant = 'default'`, audit.FaultLeafHash, 17, n},
+		{"leaf hash", `UPDATE audit_leaf SET hash = zeroblob(32) WHERE number = 17 AND tenant = 'default'`, audit.FaultLeafHash, 17, n},
+		{"body and leaf hash", `UPDATE audit_leaf SET body = '{}', hash = ` + forgedHash + ` WHERE number = 17 AND tenant = 'default'`, audit.FaultTreeHash, 17, n},
+		{"body, leaf hash, leaf of the tree", `UPDATE audit_leaf SET body = '{}', hash = ` + forgedHash + ` WHERE number = 17 AND tenant = 'default';
+			UPDATE audit_hash SET hash = ` + forgedHash + ` WHERE ` + hashAt(0, 17), audit.FaultTreeHash, 17, n},
+		{"node", `UPDATE audit_hash SET hash = zeroblob(32) WHERE ` + hashAt(3, 2), audit.FaultTreeHash, 23, n},
+		{"hash removed", `DELETE FROM audit_hash WHERE ` + hashAt(0, 20), audit.FaultTreeHash, 20, n},
+		{"last hashes removed", `DELETE FROM audit_hash WHERE ` + hashAt(3, 4), audit.FaultTreeHash, 39, n},
+		{"entry removed", `DELETE FROM audit_leaf WHERE number = 5 AND tenant = 'default'`, audit.FaultIndex, 5, n - 1},
+		{"entry removed, rest moved up", `DELETE FROM audit_leaf WHERE number = 5 AND tenant = 'default';
+			UPDATE audit_leaf SET number = number - 1 + 1000 WHERE number > 5 AND tenant = 'default';
+			UPDATE audit_leaf SET number = number - 1000 WHERE number >= 1000 AND tenant = 'default'`, audit.FaultTreeHash, 5, n - 1},
+		{"entry back to waiting", `UPDATE audit_leaf SET number = NULL, hash = NULL WHERE number = 5 AND tenant = 'default'`, audit.FaultIndex, 5, n - 1},
+		{"entries swapped", `UPDATE audit_leaf SET number = 1000 WHERE number = 8 AND tenant = 'default';
+			UPDATE audit_leaf SET number = 8 WHERE number = 9 AND tenant = 'default';
+			UPDATE audit_leaf SET number = 9 WHERE number = 1000 AND tenant = 'default'`, audit.FaultTreeHash, 8, n},
+		{"end cut off", `DELETE FROM audit_leaf WHERE number >= 35 AND tenant = 'default'`, audit.FaultMissing, 35, 35},
+		{"end cut off, size too", `DELETE FROM audit_leaf WHERE number >= 35 AND tenant = 'default';
+			UPDATE audit_log SET size = 35 WHERE tenant = 'default'`, audit.FaultBeyond, 35, 35},
+		{"size lowered", `UPDATE audit_log SET size = 35 WHERE tenant = 'default'`, audit.FaultBeyond, 35, n},
+		{"log forgotten", `DELETE FROM audit_log WHERE tenant = 'default'`, audit.FaultBeyond, 0, n},
+		{"entry appended", `INSERT INTO audit_leaf (tenant, action_id, number, hash, body)
+			VALUES ('default', '', 40, ` + forgedHash + `, '{}')`, audit.FaultBeyond, n, n + 1},
+		{"entry appended, size too", `INSERT INTO audit_leaf (tenant, action_id, number, hash, body)
+			VALUES ('default', '', 40, ` + forgedHash + `, '{}'); UPDATE audit_log SET size = 41 WHERE tenant = 'default'`, audit.FaultTreeHash, n, n + 1},
+		{"entry given to another tenant", `UPDATE audit_leaf SET tenant = 'zen' WHERE number = 5 AND tenant = 'default'`, audit.FaultIndex, 5, n - 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "gate.db")
+			store := openStore(t, path)
+			seq := audit.Sequencer{Store: store}
+			for _, tenant := range []string{"default", "acme"} {
+				if err := appendLeaves(store, tenant, "w", 0, n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := seq.Once(t.Context()); got != 2*n || err != nil {
+				t.Fatal(got, err)
+			}
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			tamper(t, path, tt.sql)
+
+			store = openStore(t, path)
+			r, err := audit.Check(t.Context(), store, "default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case tt.kind == "":
+				if r.Err() != nil || r.Found != tt.found {
+					t.Errorf("%+v", r)
+				}
+			case r.Fault == nil || r.Fault.Kind != tt.kind || r.Fault.Index != tt.index || r.Found != tt.found:
+				t.Errorf("got %+v with %d found, want %s at %d with %d", r.Fault, r.Found, tt.kind, tt.index, tt.found)
+			}
+			if r, err := audit.Check(t.Context(), store, "acme"); err != nil || r.Err() != nil {
+				t.Errorf("the log of another tenant: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// tamper changes a database as somebody with access to its file can.
+func tamper(t *testing.T, path, statements string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	rows, err := db.Query(`SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'audit%'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var triggers []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		triggers = append(triggers, name)
+	}
+	if err := rows.Err(); err != nil || len(triggers) == 0 {
+		t.Fatalf("%d triggers guard the log, %v", len(triggers), err)
+	}
+	for _, name := range triggers {
+		if _, err := db.Exec(`DROP TRIGGER ` + name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Exec(statements); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// BenchmarkSequencer numbers leaves that wait, in full batches.
+func BenchmarkSequencer(b *testing.B) {
+	store := openStore(b, filepath.Join(b.TempDir(), "gate.db"))
+	seq := audit.Sequencer{Store: store}
+	for b.Loop() {
+		b.StopTimer()
+		if err := appendLeaves(store, "default", "w", 0, audit.DefaultBatch); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if n, err := seq.Once(b.Context()); n != audit.DefaultBatch || err != nil {
+			b.Fatal(n, err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*audit.DefaultBatch/b.Elapsed().Seconds(), "leaves/s")
+}
