@@ -1,0 +1,337 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// admin returns the caller, who must be an administrator.
+func admin(ctx context.Context) (*gatehouse.Caller, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c, require(c, gatehouse.RoleAdmin)
+}
+
+// CreatePrincipal makes a principal with its first key, and, for a person, an
+// edit token. Both are shown this once.
+func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*gatehouse.Credentials, error) {
+	c, err := admin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tenant := r.Tenant
+	if tenant == "" {
+		tenant = c.Principal.Tenant
+	}
+	if tenant != c.Principal.Tenant && c.Principal.Tenant != gatehouse.DefaultTenant {
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "only an administrator of the tenant default makes principals of another")
+	}
+	p := &gatehouse.Principal{
+		ID: NewID("prn"), Tenant: tenant, Name: r.Name, Kind: r.Kind, Roles: r.Roles, Person: r.Person,
+	}
+	if p.Person == "" {
+		p.Person = p.ID
+	}
+	p.Sponsor = r.Sponsor
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	key, keyHash := newSecret(keyPrefix)
+	out := &gatehouse.Credentials{ID: p.ID, Key: key, KeyID: NewID("key")}
+	var edit *[32]byte
+	if p.Kind == gatehouse.KindPerson {
+		token, hash := newSecret(editPrefix)
+		out.EditToken, edit = token, &hash
+	}
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		if err := answered(tx, c); err != nil {
+			return err
+		}
+		row := *p
+		row.CreatedAt = tx.Now()
+		if _, err := tx.FindTenant(tenant); err != nil {
+			return unknown(err, "/tenant", "no such tenant")
+		}
+		if _, err := tx.FindPrincipal(tenant, row.Name); err == nil {
+			return gatehouse.E(gatehouse.CodeAlreadyExists, "a principal has this name").With("name", row.Name)
+		} else if !errors.Is(err, gatehouse.ErrNotFound) {
+			return err
+		}
+		if err := resolveLinks(tx, &row); err != nil {
+			return err
+		}
+		if err := insertPrincipal(tx, &row, c.Principal.ID, keyHash, out.KeyID, edit); err != nil {
+			return err
+		}
+		return remember(tx, c, withoutSecrets(out))
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.hints.Notify(TopicAudit)
+	return out, nil
+}
+
+// withoutSecrets is what is stored under an Idempotency-Key: secrets are shown
+// once and never kept, so a replay tells the ids only.
+func withoutSecrets(c *gatehouse.Credentials) *gatehouse.Credentials {
+	return &gatehouse.Credentials{ID: c.ID, KeyID: c.KeyID}
+}
+
+// resolveLinks turns the sponsor's and the person's names into ids.
+func resolveLinks(tx gatehouse.ReadTx, p *gatehouse.Principal) error {
+	if p.Sponsor != "" {
+		s, err := tx.FindPrincipal(p.Tenant, p.Sponsor)
+		if err != nil {
+			return unknown(err, "/sponsor", "no such principal")
+		}
+		if s.Kind != gatehouse.KindPerson {
+			return gatehouse.Violations{{Pointer: "/sponsor", Detail: "must be a person"}}.Err()
+		}
+		p.Sponsor = s.ID
+	}
+	if p.Person != p.ID {
+		same, err := tx.FindPrincipal(p.Tenant, p.Person)
+		if err != nil {
+			return unknown(err, "/person", "no such principal")
+		}
+		p.Person = same.Person
+	}
+	return nil
+}
+
+func unknown(err error, pointer, detail string) error {
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return gatehouse.Violations{{Pointer: pointer, Detail: detail}}.Err()
+	}
+	return err
+}
+
+// FindPrincipal returns one by id or name.
+func (g *Gate) FindPrincipal(ctx context.Context, idOrName string) (p *gatehouse.Principal, err error) {
+	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		p, err = tx.FindPrincipal(c.Principal.Tenant, idOrName)
+		return err
+	})
+	return p, err
+}
+
+// ListPrincipals returns a page of the tenant's principals.
+func (g *Gate) ListPrincipals(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
+	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListPrincipals(c.Principal.Tenant, cursor, limit)
+		return err
+	})
+	return page, err
+}
+
+// UpdatePrincipal changes roles, sponsor, or whether it is disabled. It takes
+// effect at once: on the next request, and on votes that still have to count.
+func (g *Gate) UpdatePrincipal(ctx context.Context, idOrName string, r gatehouse.PrincipalChange) (*gatehouse.Principal, error) {
+	var out *gatehouse.Principal
+	err := g.changePrincipal(ctx, idOrName, func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
+		if r.Roles != nil {
+			p.Roles = *r.Roles
+		}
+		if r.Disabled != nil {
+			p.Disabled = *r.Disabled
+		}
+		if r.Sponsor != nil {
+			p.Sponsor = *r.Sponsor
+		}
+		if err := p.Validate(); err != nil {
+			return err
+		}
+		if err := resolveLinks(tx, p); err != nil {
+			return err
+		}
+		if p.ID == c.Principal.ID && (p.Disabled || !p.Has(gatehouse.RoleAdmin)) {
+			return gatehouse.Violations{{Pointer: "/roles", Detail: "an administrator cannot lock itself out"}}.Err()
+		}
+		if err := tx.UpdatePrincipal(p); err != nil {
+			return err
+		}
+		out = p
+		return tx.AppendLeaf(&gatehouse.Leaf{
+			Tenant: p.Tenant, Type: "principal.changed", Subject: p.ID, Actor: c.Principal.ID,
+			Data: gatehouse.MustJSON(map[string]any{"roles": p.Roles, "sponsor": p.Sponsor, "disabled": p.Disabled}),
+		})
+	})
+	return out, err
+}
+
+// changePrincipal finds a principal as administrator and changes it in a
+// transaction. A closure that is run again gets the row afresh.
+func (g *Gate) changePrincipal(ctx context.Context, idOrName string, fn func(gatehouse.Tx, *gatehouse.Caller, *gatehouse.Principal) error) error {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := g.FindPrincipal(ctx, idOrName); err != nil {
+		return err
+	}
+	if err := require(c, gatehouse.RoleAdmin); err != nil {
+		return err
+	}
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		p, err := tx.FindPrincipal(c.Principal.Tenant, idOrName)
+		if err != nil {
+			return err
+		}
+		return fn(tx, c, p)
+	})
+	if err == nil {
+		g.hints.Notify(TopicAudit)
+	}
+	return notFound(err, "principal")
+}
+
+// CreateKey makes another key for a principal.
+func (g *Gate) CreateKey(ctx context.Context, principal string) (*gatehouse.Credentials, error) {
+	secret, hash := newSecret(keyPrefix)
+	out := &gatehouse.Credentials{Key: secret, KeyID: NewID("key")}
+	err := g.changePrincipal(ctx, principal, func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
+		if err := answered(tx, c); err != nil {
+			return err
+		}
+		out.ID = p.ID
+		err := tx.InsertKey(&gatehouse.Key{ID: out.KeyID, Tenant: p.Tenant, PrincipalID: p.ID, Hash: hash, CreatedAt: tx.Now()})
+		if err != nil {
+			return err
+		}
+		if err := recordKey(tx, c, p, "key.created", out.KeyID); err != nil {
+			return err
+		}
+		return remember(tx, c, withoutSecrets(out))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func recordKey(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal, event, subject string) error {
+	return tx.AppendLeaf(&gatehouse.Leaf{
+		Tenant: p.Tenant, Type: event, Subject: subject, Actor: c.Principal.ID,
+		Data: gatehouse.MustJSON(map[string]string{"principal": p.ID}),
+	})
+}
+
+// ListKeys returns a principal's keys, without their secrets.
+func (g *Gate) ListKeys(ctx context.Context, principal string) (keys []*gatehouse.Key, err error) {
+	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		p, err := tx.FindPrincipal(c.Principal.Tenant, principal)
+		if err != nil {
+			return err
+		}
+		keys, err = tx.ListKeys(p.Tenant, p.ID)
+		return err
+	})
+	return keys, err
+}
+
+// RevokeKey ends a key, at once.
+func (g *Gate) RevokeKey(ctx context.Context, keyID string) error {
+	c, err := admin(ctx)
+	if err != nil {
+		return err
+	}
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		if err := tx.RevokeKey(c.Principal.Tenant, keyID); err != nil {
+			return err
+		}
+		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: c.Principal.Tenant, Type: "key.revoked", Subject: keyID, Actor: c.Principal.ID})
+	})
+	if err == nil {
+		g.hints.Notify(TopicAudit)
+	}
+	return notFound(err, "key")
+}
+
+// RotateEditToken gives a person a new edit token and ends the old one.
+func (g *Gate) RotateEditToken(ctx context.Context, principal string) (*gatehouse.Credentials, error) {
+	token, hash := newSecret(editPrefix)
+	out := &gatehouse.Credentials{EditToken: token}
+	err := g.changePrincipal(ctx, principal, func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
+		if p.Kind != gatehouse.KindPerson {
+			return gatehouse.E(gatehouse.CodeInvalid, "only a person has an edit token")
+		}
+		out.ID = p.ID
+		if err := tx.PutEditToken(p.Tenant, p.ID, hash); err != nil {
+			return err
+		}
+		return recordKey(tx, c, p, "edit_token.rotated", p.ID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// CreateTenant makes a tenant, with the configured policy.
+func (g *Gate) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, error) {
+	c, err := defaultAdmin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !gatehouse.ValidName(id) {
+		return nil, gatehouse.Violations{{Pointer: "/id", Detail: "must be letters, digits, or any of ._@:+-"}}.Err()
+	}
+	var out *gatehouse.Tenant
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		if err := answered(tx, c); err != nil {
+			return err
+		}
+		if _, err := tx.FindTenant(id); err == nil {
+			return gatehouse.E(gatehouse.CodeAlreadyExists, "the tenant exists").With("id", id)
+		} else if !errors.Is(err, gatehouse.ErrNotFound) {
+			return err
+		}
+		out = &gatehouse.Tenant{ID: id, CreatedAt: tx.Now()}
+		if err := g.insertTenant(tx, id, c.Principal.ID); err != nil {
+			return err
+		}
+		return remember(tx, c, out)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ListTenants returns all tenants, to an administrator of the tenant default.
+func (g *Gate) ListTenants(ctx context.Context) (list []*gatehouse.Tenant, err error) {
+	if _, err := defaultAdmin(ctx); err != nil {
+		return nil, err
+	}
+	err = g.view(ctx, "tenant", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) (err error) {
+		list, err = tx.ListTenants()
+		return err
+	})
+	return list, err
+}
+
+func defaultAdmin(ctx context.Context) (*gatehouse.Caller, error) {
+	c, err := admin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.Principal.Tenant != gatehouse.DefaultTenant {
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "tenants are managed by administrators of the tenant %s", gatehouse.DefaultTenant)
+	}
+	return c, nil
+}
+
+// WhoAmI returns the caller's principal.
+func (g *Gate) WhoAmI(ctx context.Context) (*gatehouse.Principal, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("who am i: %w", err)
+	}
+	return c.Principal, nil
+}

@@ -1,0 +1,43 @@
+package app
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Answer is the idempotent form of Decide: that the same decision stands, by
+// whomever of the people who may take it, is an answer and not a conflict.
+func (g *Gate) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
+	return decideAs(ctx, g, id, d, (*ruling).shortAnswer)
+}
+
+func (r *ruling) shortAnswer() (*gatehouse.ShortAnswer, error) {
+	a := r.action
+	out := &gatehouse.ShortAnswer{ActionID: a.ID}
+	switch {
+	case r.standing:
+		by := r.standingFor(r.decision.Decision)
+		if by == nil {
+			if a.Status == gatehouse.StatusExpired {
+				return nil, expiredError(a)
+			}
+			return nil, gatehouse.E(gatehouse.CodeNotAwaitingApproval, "the action is %s", a.Status).
+				With("current_status", a.Status)
+		}
+		r.replayed = true
+		r.code = alreadyCode(r.decision.Decision)
+		out.Status = r.code
+		if r.decision.Decision == gatehouse.Approve {
+			out.ApprovedBy, out.ApprovedAt = a.DecidedBy, a.DecidedAt
+		} else {
+			out.RejectedBy, out.RejectedAt = a.DecidedBy, a.DecidedAt
+		}
+	case r.code == gatehouse.VoteRecorded:
+		out.Status, out.Replayed = r.code, r.replayed
+		out.Votes, out.Required = a.Approval.Approvals(), a.Approval.Required
+	default:
+		out.Status = string(r.decision.Decision)
+	}
+	return out, nil
+}

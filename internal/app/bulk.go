@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// bulkParallel is how many items of a bulk decision are under way at once, so
+// that they share commits.
+const bulkParallel = 32
+
+// BulkDecide gives one answer to many actions. Each item is decided for
+// itself, by the same path as Decide; an item that cannot be is skipped with
+// the code of its reason. The answer is stored under the Idempotency-Key when
+// all are through: after a crash in between, a retry finds the items that were
+// decided standing, and says so.
+func (g *Gate) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayVote(c); err != nil {
+		return nil, err
+	}
+	if err := validateBulk(&b); err != nil {
+		return nil, err
+	}
+	if c.Idempotency != nil {
+		if err := g.store.View(ctx, func(tx gatehouse.ReadTx) error { return answered(tx, c) }); err != nil {
+			return nil, err
+		}
+	}
+	each := *c
+	each.Via, each.Idempotency = gatehouse.ViaBulk, nil
+	out := &gatehouse.BulkAnswer{Results: make([]gatehouse.BulkResult, len(b.Items))}
+	itemCtx := gatehouse.NewContext(ctx, &each)
+	slots := make(chan struct{}, bulkParallel)
+	var wg sync.WaitGroup
+	for i, item := range b.Items {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			out.Results[i] = g.bulkItem(itemCtx, b, item)
+		})
+	}
+	wg.Wait()
+	for _, r := range out.Results {
+		switch {
+		case r.Skipped != "":
+			out.Skipped++
+		case r.Result == gatehouse.Decided:
+			out.Decided++
+		case r.Result == gatehouse.VoteRecorded:
+			out.Voted++
+		default:
+			out.Replayed++
+		}
+	}
+	if c.Idempotency != nil {
+		err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+			if err := answered(tx, c); err != nil {
+				return err
+			}
+			return remember(tx, c, out)
+		})
+	}
+	return out, err
+}
+
+func (g *Gate) bulkItem(ctx context.Context, b gatehouse.BulkDecision, item gatehouse.BulkItem) gatehouse.BulkResult {
+	res := gatehouse.BulkResult{ActionID: item.ActionID}
+	a, err := g.FindAction(ctx, item.ActionID)
+	if err == nil && a.RiskLevel.NeedsConfirmation() {
+		res.Skipped = "individual_decision_required"
+		res.Detail = a.RiskLevel.String() + " is decided one by one"
+		return res
+	}
+	if err == nil {
+		var ans *gatehouse.Answer
+		ans, err = g.Decide(ctx, a.ID, gatehouse.Decision{Decision: b.Decision, Notes: b.Notes, Digest: item.Digest})
+		if err == nil {
+			res.Result = ans.Code
+			return res
+		}
+	}
+	code := gatehouse.CodeOf(err)
+	res.Skipped = string(code)
+	if code != gatehouse.CodeInternal {
+		res.Detail = err.Error()
+	} else {
+		g.log.Error("bulk item failed", "action", item.ActionID, "error", err)
+	}
+	return res
+}
+
+func validateBulk(b *gatehouse.BulkDecision) error {
+	var v gatehouse.Violations
+	if b.Decision != gatehouse.Approve && b.Decision != gatehouse.Reject {
+		v.Add("/decision", "must be approved or rejected")
+	}
+	if len(b.Items) == 0 || len(b.Items) > gatehouse.MaxBulk {
+		v.Add("/items", "must have 1 to %d items", gatehouse.MaxBulk)
+		return v.Err()
+	}
+	if len(b.Notes) > gatehouse.MaxNotesBytes {
+		v.Add("/notes", "is longer than %d bytes", gatehouse.MaxNotesBytes)
+	}
+	seen := make(map[string]bool, len(b.Items))
+	for i, item := range b.Items {
+		if item.ActionID == "" {
+			v.Add(fmt.Sprintf("/items/%d/action_id", i), "is required")
+		}
+		if seen[item.ActionID] {
+			v.Add(fmt.Sprintf("/items/%d/action_id", i), "stands twice")
+		}
+		seen[item.ActionID] = true
+		if b.Decision == gatehouse.Approve && item.Digest == "" {
+			v.Add(fmt.Sprintf("/items/%d/digest", i), "is required to approve")
+		}
+	}
+	return v.Err()
+}

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// salientFields are the members of a change whose value matters most, in the
+// order in which they are asked for.
+var salientFields = []string{"amount", "total", "price", "name", "company_name", "companyname", "title"}
+
+// confirmation says what an approver has to retype at L4 and L5: how many
+// things change, else the amount, else the name of what is made, else the
+// target's reference. Text that cannot be typed is passed over.
+func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
+	if !a.RiskLevel.NeedsConfirmation() {
+		return nil
+	}
+	if n := len(a.Target.EntityRefs); n > 0 {
+		return &gatehouse.Confirm{Value: strconv.Itoa(n), Prompt: fmt.Sprintf("Type %d, the number of %s records affected", n, label(a.Target.EntityType))}
+	}
+	if a.Magnitude != nil && a.Magnitude.Amount != "" {
+		v := string(a.Magnitude.Amount)
+		return &gatehouse.Confirm{Value: v, Prompt: strings.TrimSpace(fmt.Sprintf("Type the amount %s %s", v, label(a.Magnitude.Currency)))}
+	}
+	for _, field := range salientFields {
+		v, ok := a.ProposedChange.Get(field)
+		if !ok {
+			continue
+		}
+		text, ok := v.Text()
+		if !ok {
+			if _, isNumber := v.Number(); !isNumber {
+				continue
+			}
+			text = string(v)
+		}
+		if typeable(text) {
+			return &gatehouse.Confirm{Value: text, Prompt: fmt.Sprintf("Type the new %s %s", field, text)}
+		}
+	}
+	if ref := a.Target.EntityRef; typeable(ref) {
+		return &gatehouse.Confirm{Value: ref, Prompt: fmt.Sprintf("Type %s, the %s affected", ref, label(a.Target.EntityType))}
+	}
+	short := strings.TrimPrefix(string(a.Digest), "sha256:")[:8]
+	return &gatehouse.Confirm{Value: short, Prompt: "Type " + short + ", the beginning of the digest"}
+}
+
+// typeable reports whether a person can see and retype the text: short, and
+// of letters, digits, punctuation, symbols and single inner spaces only.
+func typeable(s string) bool {
+	if s == "" || len(s) > 128 || strings.TrimSpace(s) != s || strings.Contains(s, "  ") {
+		return false
+	}
+	for _, r := range s {
+		if r != ' ' && !unicode.IsGraphic(r) || r != ' ' && unicode.IsSpace(r) || r == unicode.ReplacementChar {
+			return false
+		}
+	}
+	return true
+}
+
+func label(s string) string {
+	if typeable(s) {
+		return s
+	}
+	return strconv.QuoteToASCII(s)
+}

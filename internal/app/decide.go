@@ -1,0 +1,404 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Decide stores one person's answer and, when it settles the question, the
+// decision with its push.
+func (g *Gate) Decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
+	return decideAs(ctx, g, id, d, func(r *ruling) (*gatehouse.Answer, error) { return r.answer() })
+}
+
+// decideAs runs a decision and lets shape make the endpoint's answer of it,
+// inside the transaction, where it is stored under the Idempotency-Key.
+func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (T, error)) (T, error) {
+	var out, none T
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return none, err
+	}
+	a, err := g.FindAction(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	if err := mayVote(c); err != nil {
+		return none, err
+	}
+	if err := validateDecision(&d); err != nil {
+		return none, err
+	}
+	r := &ruling{gate: g, caller: c, decision: d}
+	prepare := func() error { return r.look(ctx, a) }
+	err = g.update(ctx, prepare, func(tx gatehouse.Tx) error {
+		out = none
+		if err := answered(tx, c); err != nil {
+			return err
+		}
+		err := r.rule(tx, a.ID)
+		if err != nil {
+			return err
+		}
+		if out, err = shape(r); err != nil {
+			return err
+		}
+		return remember(tx, c, out)
+	})
+	if err != nil {
+		return none, err
+	}
+	r.tell()
+	return out, nil
+}
+
+func validateDecision(d *gatehouse.Decision) error {
+	var v gatehouse.Violations
+	switch d.Decision {
+	case gatehouse.Approve:
+		if d.Digest == "" {
+			v.Add("/digest", "is required to approve: the digest of what you saw")
+		}
+	case gatehouse.Reject:
+	default:
+		v.Add("/decision", "must be approved or rejected")
+	}
+	if len(d.Notes) > gatehouse.MaxNotesBytes {
+		v.Add("/notes", "is longer than %d bytes", gatehouse.MaxNotesBytes)
+	}
+	return v.Err()
+}
+
+// ruling is one run of the decision's path; rule starts it afresh.
+type ruling struct {
+	gate     *Gate
+	caller   *gatehouse.Caller
+	decision gatehouse.Decision
+
+	// Looked up before the transaction.
+	policyVersion int
+	veto          string
+	drift         *drift
+
+	// Set by rule.
+	action   *gatehouse.Action
+	code     string
+	replayed bool
+	// standing is true when a decision stood before this call.
+	standing bool
+}
+
+type drift struct{ expected, actual gatehouse.JSON }
+
+// look does what takes time, outside the transaction: the veto of the active
+// policy, and the state of the target. A target that does not answer is not a
+// reason to refuse: dispatch looks again before it sends.
+func (r *ruling) look(ctx context.Context, a *gatehouse.Action) error {
+	r.veto, r.drift = "", nil
+	if r.decision.Decision != gatehouse.Approve || a.Status != gatehouse.StatusPending {
+		return nil
+	}
+	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		if r.policyVersion, err = tx.ActivePolicyVersion(a.Tenant); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+			return err
+		}
+		r.veto, err = r.gate.vetoed(tx, a)
+		return err
+	})
+	if err != nil || r.decision.AcknowledgeStale {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.gate.config.CheckTimeout)
+	defer cancel()
+	matches, expected, actual, checked, err := r.gate.targets.Check(ctx, a)
+	switch {
+	case err != nil:
+		r.gate.log.Warn("target not read before a decision", "action", a.ID, "error", err)
+	case checked && !matches:
+		r.drift = &drift{expected, actual}
+	}
+	return nil
+}
+
+// rule is the one path of a decision: the checks in their order, then the
+// vote, then, when it settles the question, the decision.
+func (r *ruling) rule(tx gatehouse.Tx, id string) error {
+	r.code, r.replayed, r.standing = "", false, false
+	person := r.caller.Principal
+	a, err := tx.LockAction(person.Tenant, id)
+	if err != nil {
+		return err
+	}
+	r.action = a
+	ap := a.Approval
+	if ap == nil {
+		r.standing = true
+		return nil // allowed or denied by policy: nobody was asked
+	}
+	if err := entitled(ap, person); err != nil {
+		return err
+	}
+	if a.Status != gatehouse.StatusPending {
+		r.standing = true
+		return nil
+	}
+	if !tx.Now().Before(ap.ExpiresAt) {
+		a.Status = gatehouse.StatusExpired
+		r.standing = true
+		return nil
+	}
+	if done, err := r.ownVote(ap, person); done || err != nil {
+		return err
+	}
+	if r.decision.Digest != "" && r.decision.Digest != a.Digest {
+		return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").With("digest", a.Digest)
+	}
+	if r.decision.Decision == gatehouse.Reject {
+		if err := r.vote(tx); err != nil {
+			return err
+		}
+		return r.reject(tx)
+	}
+	return r.approve(tx)
+}
+
+// ownVote handles a person who voted before. done is true when there is
+// nothing left to store.
+func (r *ruling) ownVote(ap *gatehouse.Approval, person *gatehouse.Principal) (done bool, err error) {
+	own := ap.VoteOf(person.Person)
+	switch {
+	case own == nil:
+		return false, nil
+	case own.Decision == gatehouse.Approve && r.decision.Decision == gatehouse.Reject:
+		return false, nil // one may change one's mind to no
+	case own.Decision == r.decision.Decision && own.PrincipalID == person.ID:
+		r.code, r.replayed = gatehouse.VoteRecorded, true
+		return true, nil
+	}
+	return false, gatehouse.E(gatehouse.CodeAlreadyVoted, "this person has voted already, as %s", own.Name).
+		With("decision", own.Decision)
+}
+
+func (r *ruling) approve(tx gatehouse.Tx) error {
+	a := r.action
+	ap := a.Approval
+	if c := ap.Confirm; c != nil && r.decision.Confirm != c.Value {
+		return gatehouse.E(gatehouse.CodeConfirmation, "%s to confirm", c.Prompt).With("prompt", c.Prompt)
+	}
+	if r.drift != nil {
+		return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal").
+			With("expected", r.drift.expected).With("actual", r.drift.actual)
+	}
+	version, err := tx.ActivePolicyVersion(a.Tenant)
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return err
+	}
+	if version != r.policyVersion {
+		return errStale
+	}
+	if r.veto != "" {
+		return revoked("%s", r.veto)
+	}
+	if err := r.vote(tx); err != nil {
+		return err
+	}
+	if err := votersStand(tx, a); err != nil {
+		return err
+	}
+	if ap.Approvals() < ap.Required {
+		r.code = gatehouse.VoteRecorded
+		return record(tx, a, "hitl.voted", r.caller.Principal.ID, gatehouse.StatusPending, gatehouse.StatusPending, r.voteData())
+	}
+	if err := reserve(tx, a); err != nil {
+		return err
+	}
+	if err := r.settle(tx, gatehouse.StatusApproved, gatehouse.ApprovalApproved); err != nil {
+		return err
+	}
+	if err := r.gate.enqueue(tx, a); err != nil {
+		return err
+	}
+	data := r.voteData()
+	data["push"], data["not_before"] = a.Push.ID, a.Push.NextAttempt
+	return record(tx, a, "hitl.approved", r.caller.Principal.ID, gatehouse.StatusPending, gatehouse.StatusApproved, data)
+}
+
+func (r *ruling) reject(tx gatehouse.Tx) error {
+	if err := r.settle(tx, gatehouse.StatusRejected, gatehouse.ApprovalRejected); err != nil {
+		return err
+	}
+	r.action.FinishedAt = r.action.DecidedAt
+	return record(tx, r.action, "hitl.rejected", r.caller.Principal.ID, gatehouse.StatusPending, gatehouse.StatusRejected, r.voteData())
+}
+
+// vote stores the caller's vote, in the place of an earlier one.
+func (r *ruling) vote(tx gatehouse.Tx) error {
+	p := r.caller.Principal
+	v := gatehouse.Vote{
+		Person: p.Person, PrincipalID: p.ID, Name: p.Name, Decision: r.decision.Decision,
+		Notes: r.decision.Notes, Via: r.caller.Via, Digest: r.decision.Digest, At: tx.Now(),
+	}
+	if err := tx.PutVote(p.Tenant, r.action.Approval.ID, v); err != nil {
+		return err
+	}
+	ap := r.action.Approval
+	if own := ap.VoteOf(p.Person); own != nil {
+		*own = v
+	} else {
+		ap.Votes = append(ap.Votes, v)
+	}
+	return nil
+}
+
+// settle claims the decision: of any number of callers, one gets past it.
+func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse.ApprovalStatus) error {
+	a, p := r.action, r.caller.Principal
+	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, approval); err != nil {
+		return err
+	}
+	err := tx.MoveAction(gatehouse.ActionMove{
+		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: to,
+		DecidedBy: p.Name, DecidedVia: r.caller.Via, Decided: true, Finished: to.Finished(),
+	})
+	if err != nil {
+		return err
+	}
+	a.Status, a.Approval.Status = to, approval
+	a.DecidedBy, a.DecidedVia, a.DecidedAt = p.Name, r.caller.Via, timePtr(tx.Now())
+	r.code = gatehouse.Decided
+	return tx.InsertCorpus(&gatehouse.CorpusEntry{
+		ID: NewID("cor"), Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Features: features(a),
+		Outcome: r.decision.Decision, DecidedBy: p.Name, Notes: r.decision.Notes, At: tx.Now(),
+	})
+}
+
+func (r *ruling) voteData() map[string]any {
+	d := map[string]any{
+		"approval": r.action.Approval.ID, "via": r.caller.Via, "decision": r.decision.Decision,
+		"votes": r.action.Approval.Approvals(), "required": r.action.Approval.Required,
+	}
+	if r.decision.Notes != "" {
+		d["notes"] = r.decision.Notes
+	}
+	if r.decision.AcknowledgeStale {
+		d["acknowledge_stale"] = true
+	}
+	return d
+}
+
+// tell sends the hints of what was committed.
+func (r *ruling) tell() {
+	if r.replayed || r.standing {
+		return
+	}
+	h := r.gate.hints
+	h.Notify(TopicAudit)
+	h.Notify(r.action.ID)
+	if r.action.Status == gatehouse.StatusApproved {
+		h.Notify(TopicPush)
+	}
+}
+
+// answer shapes the ruling for decide.
+func (r *ruling) answer() (*gatehouse.Answer, error) {
+	a := r.action
+	if r.standing {
+		if by := r.standingFor(r.decision.Decision); by != nil && by.Person == r.caller.Principal.Person {
+			r.replayed = true
+			r.code = alreadyCode(r.decision.Decision)
+			return r.shaped(), nil
+		}
+		if a.Status == gatehouse.StatusExpired {
+			return nil, expiredError(a)
+		}
+		return nil, alreadyDecided(a)
+	}
+	return r.shaped(), nil
+}
+
+func (r *ruling) shaped() *gatehouse.Answer {
+	out := &gatehouse.Answer{Code: r.code, Result: r.code, Action: r.action, Replayed: r.replayed}
+	if ap := r.action.Approval; ap != nil {
+		out.Votes, out.Required = ap.Approvals(), ap.Required
+	}
+	return out
+}
+
+// standingFor returns a vote of the caller that is part of a standing decision
+// of the given kind, else the first vote that is; nil when no decision of that
+// kind, taken by people, stands.
+func (r *ruling) standingFor(d gatehouse.DecisionKind) *gatehouse.Vote {
+	a := r.action
+	ap := a.Approval
+	if ap == nil || a.Status == gatehouse.StatusCanceled || a.Status == gatehouse.StatusSuperseded {
+		return nil
+	}
+	want := gatehouse.ApprovalApproved
+	if d == gatehouse.Reject {
+		want = gatehouse.ApprovalRejected
+	}
+	if ap.Status != want {
+		return nil
+	}
+	var first *gatehouse.Vote
+	for i := range ap.Votes {
+		v := &ap.Votes[i]
+		if v.Decision != d {
+			continue
+		}
+		if v.Person == r.caller.Principal.Person {
+			return v
+		}
+		if first == nil {
+			first = v
+		}
+	}
+	return first
+}
+
+func alreadyCode(d gatehouse.DecisionKind) string {
+	if d == gatehouse.Reject {
+		return gatehouse.AlreadyRejected
+	}
+	return gatehouse.AlreadyApproved
+}
+
+func alreadyDecided(a *gatehouse.Action) error {
+	e := gatehouse.E(gatehouse.CodeAlreadyDecided, "the action is %s", a.Status).
+		With("current_status", a.Status).With("decided_by", a.DecidedBy).With("decided_at", a.DecidedAt)
+	if a.Superseded != "" {
+		e = e.With("superseded_by", a.Superseded)
+	}
+	return e
+}
+
+func expiredError(a *gatehouse.Action) error {
+	return gatehouse.E(gatehouse.CodeExpired, "the approval expired at %s", a.Approval.ExpiresAt.Format(time.RFC3339)).
+		With("current_status", gatehouse.StatusExpired).With("expires_at", a.Approval.ExpiresAt)
+}
+
+func revoked(format string, args ...any) *gatehouse.Error {
+	return gatehouse.E(gatehouse.CodeAuthorityRevoked, format, args...)
+}
+
+// features are what later decisions can be compared by: never the payload.
+func features(a *gatehouse.Action) gatehouse.JSON {
+	fields := []string{}
+	if members, err := a.ProposedChange.Fields(); err == nil {
+		for _, m := range members {
+			fields = append(fields, m.Name)
+		}
+	}
+	f := map[string]any{
+		"connector": a.Connector, "operation": a.Operation, "entity_type": a.Target.EntityType,
+		"entity_ref": a.Target.EntityRef, "risk_level": int(a.RiskLevel), "rules": a.Policy.Rules,
+		"fields": fields, "proposed_by": a.ProposedBy,
+	}
+	if a.Magnitude != nil {
+		f["magnitude"] = a.Magnitude
+	}
+	return gatehouse.MustJSON(f)
+}

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// enqueue writes the push of an approved action, in the transaction that
+// approves it: an approval without its push is never visible.
+func (g *Gate) enqueue(tx gatehouse.Tx, a *gatehouse.Action) error {
+	now := tx.Now()
+	due := now.Add(a.HoldFor.D())
+	p := &gatehouse.Push{
+		ID: NewID("psh"), Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector,
+		IdempotencyKey: a.IdempotencyKey, Digest: a.Digest, Status: gatehouse.PushQueued,
+		NotBefore: due, NextAttempt: &due, CreatedAt: now,
+	}
+	if err := tx.InsertPush(p); err != nil {
+		return err
+	}
+	a.Push = p.Summary()
+	return nil
+}
+
+// checkCeilings fails with ceiling_exceeded when a claim would pass its limit.
+func checkCeilings(tx gatehouse.Tx, a *gatehouse.Action) error {
+	for _, c := range a.Ceilings {
+		used, err := tx.CeilingUsed(a.Tenant, c.Ceiling, c.Scope, tx.Now().Add(-c.Window.D()))
+		if err != nil {
+			return err
+		}
+		if used.Add(c.Amount).Cmp(c.Limit) > 0 {
+			return gatehouse.E(gatehouse.CodeCeilingExceeded, "the ceiling %s would be passed", c.Ceiling).
+				With("ceiling", c.Ceiling).With("scope", c.Scope).
+				With("limit", c.Limit).With("used", used).With("amount", c.Amount)
+		}
+	}
+	return nil
+}
+
+// reserve takes what an action claims. The check locks each ceiling until the
+// transaction ends, so that two of them never both fit in the last place.
+func reserve(tx gatehouse.Tx, a *gatehouse.Action) error {
+	if err := checkCeilings(tx, a); err != nil {
+		return err
+	}
+	for _, c := range a.Ceilings {
+		if err := tx.ReserveCeiling(a.Tenant, a.ID, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

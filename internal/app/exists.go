@@ -1,0 +1,32 @@
+package app
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Exists returns nil when the caller's tenant has the thing, else not_found.
+// Kinds are action (an approval's id names its action), push, principal, key
+// and policy; of a kind that it does not know, everything exists.
+func (g *Gate) Exists(ctx context.Context, kind, id string) error {
+	return g.view(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		tenant := c.Principal.Tenant
+		switch kind {
+		case "action":
+			_, err = tx.FindAction(tenant, id)
+		case "push":
+			_, err = tx.FindPush(tenant, id)
+		case "principal":
+			_, err = tx.FindPrincipal(tenant, id)
+		case "policy":
+			version, convErr := strconv.Atoi(id)
+			if convErr != nil || version < 1 {
+				return gatehouse.ErrNotFound
+			}
+			_, err = tx.FindPolicy(tenant, version)
+		}
+		return err
+	})
+}

@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// sweepBatch bounds one transaction of the sweeper, so that a hundred thousand
+// expiries at once do not hold up a live decision.
+const sweepBatch = 64
+
+// SweepExpired closes approvals past their expiry, one batch, and reports how
+// many. The predicate "now >= expires_at" is the truth in every decision and
+// read; the sweeper only writes it down, and tells.
+func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
+	var swept []gatehouse.ActionRef
+	err := g.store.Update(ctx, func(tx gatehouse.Tx) error {
+		swept = swept[:0]
+		due, err := tx.ExpiredActions(sweepBatch)
+		if err != nil {
+			return err
+		}
+		for _, ref := range due {
+			a, err := tx.LockAction(ref.Tenant, ref.ID)
+			if err != nil {
+				return err
+			}
+			if err := expire(tx, a); err != nil {
+				return err
+			}
+			swept = append(swept, ref)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, ref := range swept {
+		g.hints.Notify(ref.ID)
+	}
+	if len(swept) > 0 {
+		g.hints.Notify(TopicAudit)
+	}
+	return len(swept), nil
+}
+
+func expire(tx gatehouse.Tx, a *gatehouse.Action) error {
+	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
+		return err
+	}
+	err := tx.MoveAction(gatehouse.ActionMove{
+		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusExpired,
+		Decided: true, Finished: true,
+	})
+	if err != nil {
+		return err
+	}
+	return record(tx, a, "hitl.expired", "system", gatehouse.StatusPending, gatehouse.StatusExpired,
+		map[string]any{"expires_at": a.Approval.ExpiresAt})
+}

@@ -1,0 +1,152 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// The prefixes of the secrets that people and programs hold.
+const (
+	keyPrefix  = "gth_"
+	editPrefix = "gte_"
+)
+
+// newSecret returns 256 random bits as text, and the hash to store.
+func newSecret(prefix string) (string, [32]byte) {
+	raw := make([]byte, 32)
+	_, _ = rand.Read(raw) // never fails (crypto/rand, Go 1.24)
+	s := prefix + base64.RawURLEncoding.EncodeToString(raw)
+	return s, sha256.Sum256([]byte(s))
+}
+
+// Authenticate returns the principal of an API key: unauthenticated for a key
+// that is unknown or revoked, or whose principal is disabled.
+func (g *Gate) Authenticate(ctx context.Context, key string) (*gatehouse.Principal, error) {
+	denied := gatehouse.E(gatehouse.CodeUnauthenticated, "a valid API key is needed")
+	if !strings.HasPrefix(key, keyPrefix) || len(key) > 256 {
+		return nil, denied
+	}
+	hash := sha256.Sum256([]byte(key))
+	var p *gatehouse.Principal
+	err := g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		_, p, err = tx.FindKey(hash)
+		return err
+	})
+	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && p.Disabled {
+		return nil, denied
+	}
+	return p, err
+}
+
+// CheckEditToken compares, in constant time, a person's second secret.
+func (g *Gate) CheckEditToken(ctx context.Context, p *gatehouse.Principal, token string) (bool, error) {
+	if !strings.HasPrefix(token, editPrefix) || len(token) > 256 {
+		return false, nil
+	}
+	hash := sha256.Sum256([]byte(token))
+	var stored [32]byte
+	err := g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		stored, err = tx.FindEditToken(p.Tenant, p.ID)
+		return err
+	})
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && subtle.ConstantTimeCompare(stored[:], hash[:]) == 1, err
+}
+
+// Bootstrap makes the tenant default with its policy and its administrator,
+// and returns the administrator's secrets, shown this once. On a store that
+// has an administrator it fails with already_exists.
+func (g *Gate) Bootstrap(ctx context.Context) (*gatehouse.Credentials, error) {
+	key, keyHash := newSecret(keyPrefix)
+	edit, editHash := newSecret(editPrefix)
+	out := &gatehouse.Credentials{ID: NewID("prn"), Key: key, KeyID: NewID("key"), EditToken: edit}
+	err := g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		known, err := tx.ListPrincipals(gatehouse.DefaultTenant, "", 1)
+		if err != nil {
+			return err
+		}
+		if len(known.Items) > 0 {
+			return gatehouse.E(gatehouse.CodeAlreadyExists, "this data folder has an administrator already")
+		}
+		if err := g.insertTenant(tx, gatehouse.DefaultTenant, "init"); err != nil {
+			return err
+		}
+		p := &gatehouse.Principal{
+			ID: out.ID, Tenant: gatehouse.DefaultTenant, Name: "admin", Kind: gatehouse.KindPerson, Person: out.ID,
+			Roles: []gatehouse.Role{gatehouse.RoleAdmin}, CreatedAt: tx.Now(),
+		}
+		return insertPrincipal(tx, p, "init", keyHash, out.KeyID, &editHash)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// EnsurePolicies stores the configured policy for every tenant that has none.
+func (g *Gate) EnsurePolicies(ctx context.Context) error {
+	return g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		tenants, err := tx.ListTenants()
+		if err != nil {
+			return err
+		}
+		for _, t := range tenants {
+			version, err := tx.ActivePolicyVersion(t.ID)
+			if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+				return err
+			}
+			if version > 0 {
+				continue
+			}
+			if _, err := storePolicy(tx, initializer(t.ID), string(g.config.PolicySource)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// insertTenant makes a tenant with the configured policy. A store may hold the
+// tenant default from its beginning.
+func (g *Gate) insertTenant(tx gatehouse.Tx, id, by string) error {
+	_, err := tx.FindTenant(id)
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		err = tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()})
+	}
+	if err != nil {
+		return err
+	}
+	if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: id, Type: "tenant.created", Subject: id, Actor: by}); err != nil {
+		return err
+	}
+	_, err = storePolicy(tx, initializer(id), string(g.config.PolicySource))
+	return err
+}
+
+func insertPrincipal(tx gatehouse.Tx, p *gatehouse.Principal, by string, key [32]byte, keyID string, edit *[32]byte) error {
+	if err := tx.InsertPrincipal(p); err != nil {
+		return err
+	}
+	err := tx.InsertKey(&gatehouse.Key{ID: keyID, Tenant: p.Tenant, PrincipalID: p.ID, Hash: key, CreatedAt: tx.Now()})
+	if err != nil {
+		return err
+	}
+	if edit != nil {
+		if err := tx.PutEditToken(p.Tenant, p.ID, *edit); err != nil {
+			return err
+		}
+	}
+	return tx.AppendLeaf(&gatehouse.Leaf{
+		Tenant: p.Tenant, Type: "principal.created", Subject: p.ID, Actor: by,
+		Data: gatehouse.MustJSON(map[string]any{"name": p.Name, "kind": p.Kind, "roles": p.Roles, "sponsor": p.Sponsor, "person": p.Person, "key": keyID}),
+	})
+}

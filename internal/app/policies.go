@@ -1,0 +1,287 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// policyCache keeps parsed versions; a version never changes, so an entry
+// never has to be dropped for being stale.
+type policyCache struct {
+	mu     sync.RWMutex
+	parsed map[policyKey]*policy.Policy
+}
+
+type policyKey struct {
+	tenant  string
+	version int
+}
+
+// maxCachedPolicies bounds the cache; past it, it starts afresh.
+const maxCachedPolicies = 256
+
+func newPolicyCache() *policyCache {
+	return &policyCache{parsed: make(map[policyKey]*policy.Policy)}
+}
+
+func (c *policyCache) get(k policyKey) *policy.Policy {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.parsed[k]
+}
+
+func (c *policyCache) put(k policyKey, p *policy.Policy) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.parsed) >= maxCachedPolicies {
+		clear(c.parsed)
+	}
+	c.parsed[k] = p
+}
+
+// judgement is what a policy version says of a proposal.
+type judgement struct {
+	gatehouse.Verdict
+	version int
+}
+
+// activePolicy returns the tenant's active policy, parsed. A policy that does
+// not load gives nil with the reason; nothing is allowed under it.
+func (g *Gate) activePolicy(tx gatehouse.ReadTx, tenant string) (p *policy.Policy, version int, reason string, err error) {
+	version, err = tx.ActivePolicyVersion(tenant)
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, 0, "", err
+	}
+	if version == 0 {
+		return nil, 0, "no policy is active", nil
+	}
+	if p := g.policies.get(policyKey{tenant, version}); p != nil {
+		return p, version, "", nil
+	}
+	stored, err := tx.FindPolicy(tenant, version)
+	if err != nil {
+		return nil, version, "", err
+	}
+	p, perr := policy.Parse([]byte(stored.Source))
+	if perr != nil {
+		g.log.Error("active policy does not load", "tenant", tenant, "version", version, "error", perr)
+		return nil, version, fmt.Sprintf("the active policy (version %d) does not load", version), nil
+	}
+	g.policies.put(policyKey{tenant, version}, p)
+	return p, version, "", nil
+}
+
+// judge evaluates the active policy. Without one that loads, the answer is deny.
+func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
+	p, version, reason, err := g.activePolicy(tx, f.Tenant)
+	if err != nil {
+		return judgement{}, err
+	}
+	if p == nil {
+		return judgement{version: version, Verdict: gatehouse.Verdict{
+			Outcome: gatehouse.OutcomeDeny, RiskLevel: max(gatehouse.L3, f.Floor, f.Proposal.RiskLevel),
+			Reasons: []string{reason},
+		}}, nil
+	}
+	return judgement{Verdict: p.Evaluate(f), version: version}, nil
+}
+
+// vetoed reports whether the active policy denies an action that another
+// version let through. The version that judged it cannot say otherwise now.
+func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action) (string, error) {
+	version, err := tx.ActivePolicyVersion(a.Tenant)
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return "", err
+	}
+	if version == a.Policy.Version && version != 0 {
+		return "", nil
+	}
+	proposer, err := tx.FindPrincipal(a.Tenant, a.ProposerID)
+	if err != nil {
+		return "", err
+	}
+	_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
+	if err != nil {
+		return "the connector or its operation is gone", nil //nolint:nilerr // it is the veto
+	}
+	proposal := a.Proposal
+	proposal.RiskLevel = a.ClaimedRisk
+	j, err := g.judge(tx, policy.Facts{Tenant: a.Tenant, Proposal: &proposal, Proposer: proposer, Floor: floor})
+	if err != nil {
+		return "", err
+	}
+	if j.Outcome != gatehouse.OutcomeDeny {
+		return "", nil
+	}
+	reason := fmt.Sprintf("policy version %d denies it", j.version)
+	if len(j.Reasons) > 0 {
+		reason += ": " + j.Reasons[0]
+	}
+	return reason, nil
+}
+
+// ApplyPolicy stores a new version and makes it the active one. A source that
+// does not parse is an error with code invalid, with line and column.
+func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.PolicyVersion, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := require(c, gatehouse.RoleAdmin); err != nil {
+		return nil, err
+	}
+	if _, err := policy.Parse([]byte(source)); err != nil {
+		return nil, policyError(err)
+	}
+	var out *gatehouse.PolicyVersion
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		if err := answered(tx, c); err != nil {
+			return err
+		}
+		out, err = storePolicy(tx, c.Principal, source)
+		if err != nil {
+			return err
+		}
+		return remember(tx, c, out)
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.hints.Notify(TopicAudit)
+	return out, nil
+}
+
+// initializer stands for the server itself, where no principal acts.
+func initializer(tenant string) *gatehouse.Principal {
+	return &gatehouse.Principal{ID: "init", Name: "init", Tenant: tenant}
+}
+
+func storePolicy(tx gatehouse.Tx, by *gatehouse.Principal, source string) (*gatehouse.PolicyVersion, error) {
+	sum := sha256.Sum256([]byte(source))
+	v := &gatehouse.PolicyVersion{
+		Tenant: by.Tenant, Source: source, SHA256: hex.EncodeToString(sum[:]),
+		Active: true, AppliedBy: by.Name, AppliedAt: tx.Now(),
+	}
+	n, err := tx.InsertPolicy(v)
+	if err != nil {
+		return nil, err
+	}
+	v.Version = n
+	return v, tx.AppendLeaf(&gatehouse.Leaf{
+		Tenant: by.Tenant, Type: "policy.applied", Subject: fmt.Sprintf("policy:%d", n), Actor: by.ID,
+		Data: gatehouse.MustJSON(map[string]any{"version": n, "sha256": v.SHA256}),
+	})
+}
+
+func policyError(err error) error {
+	var problems *policy.Problems
+	if !errors.As(err, &problems) {
+		return gatehouse.E(gatehouse.CodeInvalid, "the policy does not parse").Because(err)
+	}
+	e := gatehouse.E(gatehouse.CodeInvalid, "the policy does not parse")
+	for _, p := range problems.List {
+		e.Violations = append(e.Violations, gatehouse.Violation{
+			Pointer: "/source", Detail: fmt.Sprintf("line %d, column %d: %s", p.Line, p.Column, p.Detail),
+		})
+	}
+	return e
+}
+
+// ActivatePolicy makes a stored version the active one again.
+func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.PolicyVersion, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tenant := c.Principal.Tenant
+	stored, err := g.FindPolicy(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	if err := require(c, gatehouse.RoleAdmin); err != nil {
+		return nil, err
+	}
+	if _, err := policy.Parse([]byte(stored.Source)); err != nil {
+		return nil, policyError(err)
+	}
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		if err := tx.ActivatePolicy(tenant, version); err != nil {
+			return err
+		}
+		return tx.AppendLeaf(&gatehouse.Leaf{
+			Tenant: tenant, Type: "policy.activated", Subject: fmt.Sprintf("policy:%d", version), Actor: c.Principal.ID,
+			Data: gatehouse.MustJSON(map[string]any{"version": version, "sha256": stored.SHA256}),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.hints.Notify(TopicAudit)
+	return g.FindPolicy(ctx, version)
+}
+
+// ActivePolicy returns the tenant's active version.
+func (g *Gate) ActivePolicy(ctx context.Context) (v *gatehouse.PolicyVersion, err error) {
+	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		v, err = tx.ActivePolicy(c.Principal.Tenant)
+		return err
+	})
+	return v, err
+}
+
+// FindPolicy returns a stored version.
+func (g *Gate) FindPolicy(ctx context.Context, version int) (v *gatehouse.PolicyVersion, err error) {
+	err = g.view(ctx, "policy version", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		v, err = tx.FindPolicy(c.Principal.Tenant, version)
+		return err
+	})
+	return v, err
+}
+
+// ListPolicies returns all versions, newest first, without their source.
+func (g *Gate) ListPolicies(ctx context.Context) (list []*gatehouse.PolicyVersion, err error) {
+	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		list, err = tx.ListPolicies(c.Principal.Tenant)
+		return err
+	})
+	return list, err
+}
+
+// ExplainPolicy judges a proposal without storing anything.
+func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Explanation, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	var out *gatehouse.Explanation
+	err := g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		tenant := c.Principal.Tenant
+		_, floor, _, err := g.targets.Describe(tenant, p)
+		if err != nil {
+			return err
+		}
+		active, version, reason, err := g.activePolicy(tx, tenant)
+		if err != nil {
+			return err
+		}
+		out = &gatehouse.Explanation{PolicyOutcome: gatehouse.PolicyOutcome{
+			Outcome: gatehouse.OutcomeDeny, Reasons: []string{reason}, Rules: []string{}, Version: version,
+		}}
+		if active == nil {
+			return nil
+		}
+		v, trace := active.Explain(policy.Facts{Tenant: tenant, Proposal: p, Proposer: c.Principal, Floor: floor})
+		out.Outcome, out.Rules, out.Reasons = v.Outcome, v.Rules, v.Reasons
+		out.RiskLevel, out.Required, out.Roles, out.People = v.RiskLevel, v.Required, v.Roles, v.People
+		out.Expiry, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Ceilings, trace
+		out.Hold = gatehouse.Duration(g.hold(v))
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,304 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// Propose judges a proposal and stores it. A deny is an answer, not an error.
+func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Action, bool, error) {
+	c, err := proposer(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	return g.propose(ctx, c, p, lineage{revision: 1})
+}
+
+func proposer(ctx context.Context) (*gatehouse.Caller, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c, require(c, gatehouse.RoleProposer)
+}
+
+// lineage is what an action inherits: the action it revises, or reverses.
+type lineage struct {
+	revision int
+	// supersedes is checked and moved in the same transaction.
+	supersedes *gatehouse.Action
+	reverses   *gatehouse.Action
+}
+
+// draft is what is prepared outside the transaction.
+type draft struct {
+	action  gatehouse.Action
+	verdict judgement
+}
+
+func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*gatehouse.Action, bool, error) {
+	if err := p.Validate(); err != nil {
+		return nil, false, err
+	}
+	d, err := g.draft(c, p, from)
+	if err != nil {
+		return nil, false, err
+	}
+	prepare := func() error {
+		return g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+			d.verdict, err = g.judge(tx, policy.Facts{
+				Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Floor: d.action.RiskLevel,
+			})
+			return err
+		})
+	}
+	var out *gatehouse.Action
+	var replayed bool
+	err = g.update(ctx, prepare, func(tx gatehouse.Tx) error {
+		out, replayed = nil, false
+		if err := answered(tx, c); err != nil {
+			return err
+		}
+		if known, err := knownKey(tx, c, p, d.action.ContentHash); err != nil || known != nil {
+			out, replayed = known, known != nil
+			return err
+		}
+		version, err := tx.ActivePolicyVersion(c.Principal.Tenant)
+		if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+			return err
+		}
+		if version != d.verdict.version {
+			return errStale
+		}
+		a := d.action
+		if err := g.insert(tx, c, &a, d.verdict, from); err != nil {
+			return err
+		}
+		out = &a
+		return remember(tx, c, out)
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	g.hints.Notify(TopicAudit)
+	if out.Status == gatehouse.StatusApproved && !replayed {
+		g.hints.Notify(TopicPush)
+	}
+	if from.supersedes != nil {
+		g.hints.Notify(from.supersedes.ID)
+	}
+	return out, replayed, nil
+}
+
+// knownKey finds the action that was proposed under the same idempotency_key.
+func knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.Proposal, content [32]byte) (*gatehouse.Action, error) {
+	if p.IdempotencyKey == "" {
+		return nil, nil
+	}
+	a, err := tx.FindActionByKey(c.Principal.Tenant, p.IdempotencyKey)
+	switch {
+	case errors.Is(err, gatehouse.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case a.ContentHash != content:
+		return nil, gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key").With("action_id", a.ID)
+	}
+	return a, nil
+}
+
+// draft makes the action as far as it does not depend on the store.
+func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*draft, error) {
+	tenant := c.Principal.Tenant
+	fingerprint, floor, _, err := g.targets.Describe(tenant, p)
+	if err != nil {
+		return nil, err
+	}
+	a := gatehouse.Action{
+		ID: NewID("act"), Revision: from.revision, Tenant: tenant, Proposal: *p,
+		ClaimedRisk: p.RiskLevel, Fingerprint: fingerprint,
+		ProposedBy: c.Principal.Name, ProposerID: c.Principal.ID,
+		ContentHash: p.ContentHash(),
+	}
+	// RiskLevel carries the connector's floor until the policy has judged.
+	a.RiskLevel = floor
+	if from.supersedes != nil {
+		a.Supersedes = from.supersedes.ID
+	}
+	if from.reverses != nil {
+		a.Reverses = from.reverses.ID
+	}
+	if a.IdempotencyKey == "" {
+		a.IdempotencyKey = fmt.Sprintf("%s:%d", a.ID, a.Revision)
+	}
+	a.Digest = a.ComputeDigest()
+	if err := g.targets.Validate(&a); err != nil {
+		return nil, err
+	}
+	return &draft{action: a}, nil
+}
+
+// insert stores the judged action with what its outcome asks for: an approval,
+// or, when allowed, its push and reservations.
+func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v judgement, from lineage) error {
+	now := tx.Now()
+	a.RiskLevel = max(v.RiskLevel, a.RiskLevel, a.ClaimedRisk)
+	a.ProposedAt = now
+	a.Policy = gatehouse.PolicyOutcome{Outcome: v.Outcome, Rules: orEmpty(v.Rules), Reasons: orEmpty(v.Reasons), Version: v.version}
+	a.Ceilings = v.Ceilings
+	if v.Outcome == gatehouse.OutcomeAllow && a.RiskLevel.NeedsPerson() {
+		a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
+		a.Policy.Reasons = append(a.Policy.Reasons, a.RiskLevel.String()+" always needs a person")
+	}
+	if a.Policy.Outcome == gatehouse.OutcomeAllow {
+		// An allowance that a ceiling does not bear is put to people instead.
+		if err := checkCeilings(tx, a); gatehouse.CodeOf(err) == gatehouse.CodeCeilingExceeded {
+			a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
+			a.Policy.Reasons = append(a.Policy.Reasons, err.Error())
+		} else if err != nil {
+			return err
+		}
+	}
+	if from.supersedes != nil {
+		if err := supersede(tx, c, from.supersedes, a); err != nil {
+			return err
+		}
+	}
+	if from.reverses != nil {
+		if err := claimReversal(tx, a); err != nil {
+			return err
+		}
+	}
+	switch a.Policy.Outcome {
+	case gatehouse.OutcomeAllow:
+		return g.insertAllowed(tx, a, v.Verdict)
+	case gatehouse.OutcomeNeedsApproval:
+		return g.insertPending(tx, c, a, v.Verdict, from)
+	default:
+		a.Policy.Outcome = gatehouse.OutcomeDeny
+		return insertDenied(tx, a)
+	}
+}
+
+func (g *Gate) insertAllowed(tx gatehouse.Tx, a *gatehouse.Action, v gatehouse.Verdict) error {
+	a.Status = gatehouse.StatusApproved
+	decidedByPolicy(tx, a)
+	hold := time.Duration(0)
+	if v.Hold != nil {
+		hold = *v.Hold
+	} else if g.config.Hold != nil {
+		hold = *g.config.Hold
+	}
+	a.HoldFor = gatehouse.Duration(hold)
+	if err := tx.InsertAction(a); err != nil {
+		return err
+	}
+	if err := record(tx, a, "hitl.proposed", a.ProposerID, "", gatehouse.StatusApproved, proposedData(a)); err != nil {
+		return err
+	}
+	if err := reserve(tx, a); err != nil {
+		return err
+	}
+	return g.enqueue(tx, a)
+}
+
+func insertDenied(tx gatehouse.Tx, a *gatehouse.Action) error {
+	a.Status = gatehouse.StatusDenied
+	decidedByPolicy(tx, a)
+	a.FinishedAt = timePtr(tx.Now())
+	if err := tx.InsertAction(a); err != nil {
+		return err
+	}
+	return record(tx, a, "hitl.denied", a.ProposerID, "", gatehouse.StatusDenied, proposedData(a))
+}
+
+func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage) error {
+	now := tx.Now()
+	a.Status = gatehouse.StatusPending
+	barred, err := exclude(tx, c.Principal, a.OnBehalfOf)
+	if err != nil {
+		return err
+	}
+	if old := from.supersedes; old != nil && old.Approval != nil {
+		// A revision adds to those who cannot decide; it removes nobody.
+		barred = union(barred, old.Approval.Excluded)
+	}
+	expiry := v.Expiry
+	if expiry <= 0 || expiry > gatehouse.MaxExpiry {
+		expiry = 24 * time.Hour
+	}
+	if in := a.ExpiresIn.D(); in > 0 {
+		expiry = min(expiry, in)
+	}
+	required := max(v.Required, 1)
+	if a.RiskLevel == gatehouse.L5 {
+		required = max(required, 2)
+	}
+	roles := v.Roles
+	if len(roles) == 0 && len(v.People) == 0 {
+		roles = []gatehouse.Role{gatehouse.RoleApprover}
+	}
+	a.HoldFor = gatehouse.Duration(g.holdAt(v, a.RiskLevel))
+	a.Approval = &gatehouse.Approval{
+		ID: NewID("apr"), ActionID: a.ID, Status: gatehouse.ApprovalRequested, Required: required,
+		Roles: orEmpty(roles), People: v.People, Excluded: barred,
+		ExpiresAt: now.Add(expiry), CreatedAt: now, Confirm: confirmation(a), Votes: []gatehouse.Vote{},
+	}
+	if err := tx.InsertAction(a); err != nil {
+		return err
+	}
+	data := proposedData(a)
+	data["approval"], data["required"] = a.Approval.ID, required
+	data["expires_at"] = a.Approval.ExpiresAt
+	return record(tx, a, "hitl.proposed", a.ProposerID, "", gatehouse.StatusPending, data)
+}
+
+// hold is how long an approval by people rests under a verdict.
+func (g *Gate) hold(v gatehouse.Verdict) time.Duration { return g.holdAt(v, v.RiskLevel) }
+
+func (g *Gate) holdAt(v gatehouse.Verdict, risk gatehouse.RiskLevel) time.Duration {
+	switch {
+	case v.Hold != nil:
+		return *v.Hold
+	case g.config.Hold != nil:
+		return *g.config.Hold
+	case risk <= gatehouse.L3:
+		return 10 * time.Second
+	}
+	return 0
+}
+
+func decidedByPolicy(tx gatehouse.Tx, a *gatehouse.Action) {
+	a.DecidedBy = "policy"
+	if len(a.Policy.Rules) > 0 {
+		a.DecidedBy = "policy:" + a.Policy.Rules[0]
+	}
+	a.DecidedVia = gatehouse.ViaPolicy
+	a.DecidedAt = timePtr(tx.Now())
+}
+
+func proposedData(a *gatehouse.Action) map[string]any {
+	d := map[string]any{
+		"action_type": a.ActionType, "revision": a.Revision, "risk_level": int(a.RiskLevel),
+		"policy_version": a.Policy.Version, "outcome": a.Policy.Outcome, "rules": a.Policy.Rules,
+	}
+	if a.Supersedes != "" {
+		d["supersedes"] = a.Supersedes
+	}
+	if a.Reverses != "" {
+		d["reverses"] = a.Reverses
+	}
+	return d
+}
+
+func orEmpty[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}

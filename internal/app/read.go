@@ -1,0 +1,121 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// view runs a read for the caller; a missing row is not_found of what.
+func (g *Gate) view(ctx context.Context, what string, fn func(gatehouse.ReadTx, *gatehouse.Caller) error) error {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return err
+	}
+	return notFound(g.store.View(ctx, func(tx gatehouse.ReadTx) error { return fn(tx, c) }), what)
+}
+
+// FindAction returns an action of the caller's tenant.
+func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, err error) {
+	err = g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		a, err = tx.FindAction(c.Principal.Tenant, id)
+		return err
+	})
+	return a, err
+}
+
+// pollInterval is how long a lost hint can delay a long poll.
+const pollInterval = time.Second
+
+// WaitAction returns when the action is decided or finished, or as it is when
+// the time is over or the caller has gone.
+func (g *Gate) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
+	settled := func(a *gatehouse.Action) bool {
+		if until == gatehouse.UntilDecided {
+			return a.Status.Decided()
+		}
+		return a.Status.Finished()
+	}
+	a, err := g.FindAction(ctx, id)
+	if err != nil || settled(a) || wait <= 0 {
+		return a, err
+	}
+	hint, cancel := g.hints.Subscribe(a.ID)
+	defer cancel()
+	deadline := time.NewTimer(min(wait, gatehouse.MaxWait))
+	defer deadline.Stop()
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for {
+		if a, err = g.FindAction(ctx, id); err != nil || settled(a) {
+			return a, err
+		}
+		select {
+		case <-hint:
+		case <-poll.C:
+		case <-deadline.C:
+			return a, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// ListActions returns a page of the caller's tenant.
+func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+	err = g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListActions(c.Principal.Tenant, f)
+		return err
+	})
+	return page, err
+}
+
+// Evidence returns all that is known of one action.
+func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, error) {
+	var out *gatehouse.Evidence
+	err := g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		a, err := tx.FindAction(c.Principal.Tenant, id)
+		if err != nil {
+			return err
+		}
+		receipts, err := tx.ListReceipts(a.Tenant, a.ID)
+		if err != nil {
+			return err
+		}
+		entries, err := tx.ListActionEntries(a.Tenant, a.ID)
+		if err != nil {
+			return err
+		}
+		out = &gatehouse.Evidence{Action: a, Receipts: receipts, Entries: entries, Canonical: string(a.Canonical())}
+		return nil
+	})
+	return out, err
+}
+
+// ListMirror returns what was applied, newest first.
+func (g *Gate) ListMirror(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
+	err = g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListMirror(c.Principal.Tenant, cursor, limit)
+		return err
+	})
+	return page, err
+}
+
+// ListCorpus returns what decisions teach, newest first.
+func (g *Gate) ListCorpus(ctx context.Context, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
+	err = g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListCorpus(c.Principal.Tenant, cursor, limit)
+		return err
+	})
+	return page, err
+}
+
+// ListEntries returns numbered entries of the tenant's log from an index on.
+func (g *Gate) ListEntries(ctx context.Context, from int64, limit int) (list []*gatehouse.Entry, err error) {
+	err = g.view(ctx, "entry", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		list, err = tx.ListEntries(c.Principal.Tenant, from, limit)
+		return err
+	})
+	return list, err
+}

@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Revise replaces a pending action by a new one. The old approval is canceled
+// with its votes; whoever could not decide the old one cannot decide the new.
+func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	old, err := g.FindAction(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := require(c, gatehouse.RoleProposer); err != nil {
+		return nil, err
+	}
+	if c.Principal.Kind != gatehouse.KindPerson && old.ProposerID != c.Principal.ID {
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program revises its own actions only")
+	}
+	// The key of an earlier answer comes before the state that it made.
+	if c.Idempotency == nil {
+		if err := revisable(old); err != nil {
+			return nil, err
+		}
+	}
+	a, _, err := g.propose(ctx, c, p, lineage{revision: old.Revision + 1, supersedes: old})
+	return a, err
+}
+
+func revisable(a *gatehouse.Action) error {
+	switch a.Status {
+	case gatehouse.StatusPending:
+		return nil
+	case gatehouse.StatusExpired:
+		return expiredError(a)
+	}
+	return alreadyDecided(a)
+}
+
+// supersede closes the old action in favour of the new one, in the transaction
+// that stores the new one.
+func supersede(tx gatehouse.Tx, c *gatehouse.Caller, stale, a *gatehouse.Action) error {
+	old, err := tx.LockAction(a.Tenant, stale.ID)
+	if err != nil {
+		return err
+	}
+	if old.Status == gatehouse.StatusPending && !tx.Now().Before(old.Approval.ExpiresAt) {
+		return expiredError(old)
+	}
+	if err := revisable(old); err != nil {
+		return err
+	}
+	if err := tx.MoveApproval(old.Tenant, old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
+		return err
+	}
+	err = tx.MoveAction(gatehouse.ActionMove{
+		Tenant: old.Tenant, ID: old.ID, From: gatehouse.StatusPending, To: gatehouse.StatusSuperseded,
+		Decided: true, Finished: true,
+	})
+	if err != nil {
+		return err
+	}
+	if err := tx.LinkSuperseded(old.Tenant, old.ID, a.ID); err != nil {
+		return err
+	}
+	return record(tx, old, "hitl.superseded", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusSuperseded,
+		map[string]any{"superseded_by": a.ID})
+}

@@ -1,0 +1,86 @@
+package app
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// require fails with role_required unless the caller has one of the roles.
+func require(c *gatehouse.Caller, roles ...gatehouse.Role) error {
+	for _, r := range roles {
+		if c.Principal.Has(r) {
+			return nil
+		}
+	}
+	return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", joinRoles(roles)).With("roles", roles)
+}
+
+func joinRoles(roles []gatehouse.Role) string {
+	s := ""
+	for i, r := range roles {
+		if i > 0 {
+			s += " or "
+		}
+		s += string(r)
+	}
+	return s
+}
+
+// mayVote checks the right to decide in general: an approving person who
+// proved the second secret.
+func mayVote(c *gatehouse.Caller) error {
+	if !c.Principal.Has(gatehouse.RoleApprover) || c.Principal.Kind != gatehouse.KindPerson {
+		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides").
+			With("roles", []gatehouse.Role{gatehouse.RoleApprover})
+	}
+	if !c.StepUp {
+		return gatehouse.E(gatehouse.CodeEditTokenRequired, "deciding needs your edit token (X-Edit-Token)")
+	}
+	return nil
+}
+
+// entitled checks the right to answer one approval.
+func entitled(ap *gatehouse.Approval, p *gatehouse.Principal) error {
+	if excluded(ap.Excluded, p) {
+		return gatehouse.E(gatehouse.CodeSelfApproval, "the proposer, its sponsor and the person it was proposed for cannot decide")
+	}
+	if p.Disabled || p.Kind != gatehouse.KindPerson || !p.Has(gatehouse.RoleApprover) {
+		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides")
+	}
+	if len(ap.Roles) == 0 && len(ap.People) == 0 {
+		return nil
+	}
+	if slices.ContainsFunc(ap.Roles, p.Has) || slices.Contains(ap.People, p.Name) || slices.Contains(ap.People, p.ID) {
+		return nil
+	}
+	return gatehouse.E(gatehouse.CodeRoleRequired, "the policy names others for this approval").
+		With("roles", ap.Roles).With("people", ap.People)
+}
+
+func excluded(list []string, p *gatehouse.Principal) bool {
+	return slices.Contains(list, p.ID) || slices.Contains(list, p.Person) || slices.Contains(list, p.Name)
+}
+
+// exclude lists who cannot decide an action: every name and id of its
+// proposer, of the proposer's sponsor, and of the person it is proposed for.
+// A name that nobody has yet is kept as it stands.
+func exclude(tx gatehouse.ReadTx, proposer *gatehouse.Principal, onBehalfOf string) ([]string, error) {
+	list := []string{proposer.ID, proposer.Person, proposer.Name}
+	for _, who := range []string{proposer.Sponsor, onBehalfOf} {
+		if who == "" {
+			continue
+		}
+		list = append(list, who)
+		p, err := tx.FindPrincipal(proposer.Tenant, who)
+		switch {
+		case err == nil:
+			list = append(list, p.ID, p.Person, p.Name)
+		case !errors.Is(err, gatehouse.ErrNotFound):
+			return nil, err
+		}
+	}
+	slices.Sort(list)
+	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return s == "" }), nil
+}
