@@ -1,0 +1,293 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+)
+
+// clock is a store's clock that moves only when told.
+type clock struct{ micros atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.micros.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMicro())
+	return c
+}
+
+func (c *clock) now() time.Time          { return time.UnixMicro(c.micros.Load()).UTC() }
+func (c *clock) advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
+
+// authority is told what to say.
+type authority struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (a *authority) Recheck(gatehouse.Tx, *gatehouse.Action) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+func (a *authority) say(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = err
+}
+
+// bench is a real store with approved actions in it, and a target.
+type bench struct {
+	t         testing.TB
+	path      string
+	clock     *clock
+	store     *sqlite.Store
+	targets   *Registry
+	authority *authority
+	n         int
+}
+
+// testConfig has short backoffs; the clock is the store's.
+func testConfig() Config {
+	return Config{Retries: 3, Backoff: []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}, Lease: time.Minute, Workers: 4}
+}
+
+func newBench(t testing.TB, c connector.Connector, tenants ...string) *bench {
+	t.Helper()
+	b := &bench{t: t, path: filepath.Join(t.TempDir(), "gate.db"), clock: newClock(), authority: &authority{}}
+	b.open(b.clock.now)
+	b.target(c, tenants...)
+	return b
+}
+
+func (b *bench) open(now func() time.Time) {
+	b.t.Helper()
+	s, err := sqlite.Open(context.Background(), sqlite.Config{Path: b.path, Clock: now})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.store = s
+	b.t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			b.t.Error(err)
+		}
+	})
+}
+
+func (b *bench) target(c connector.Connector, tenants ...string) {
+	b.t.Helper()
+	r, err := NewRegistry(Target{Name: "shop", Connector: c, Tenants: tenants})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.targets = r
+}
+
+func (b *bench) dispatcher(c Config, more ...func(*Dependencies)) *Dispatcher {
+	b.t.Helper()
+	d := Dependencies{
+		Store: b.store, Targets: b.targets, Authority: b.authority, Owner: "worker-1",
+		Random: func() float64 { return 0.5 },
+	}
+	for _, fn := range more {
+		fn(&d)
+	}
+	dispatcher, err := New(d, c)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return dispatcher
+}
+
+func failpoint(fn func(Point)) func(*Dependencies) { return func(d *Dependencies) { d.Failpoint = fn } }
+func owner(name string) func(*Dependencies)        { return func(d *Dependencies) { d.Owner = name } }
+
+func (b *bench) update(fn func(gatehouse.Tx) error) {
+	b.t.Helper()
+	if err := b.store.Update(context.Background(), fn); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) view(fn func(gatehouse.ReadTx) error) {
+	b.t.Helper()
+	if err := b.store.View(context.Background(), fn); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// approve stores an approved action with its push and a ceiling's claim, as
+// the gate does in its deciding transaction. with changes them first.
+func (b *bench) approve(with ...func(*gatehouse.Action, *gatehouse.Push)) (a *gatehouse.Action) {
+	b.t.Helper()
+	b.n++
+	id := fmt.Sprintf("%06d", b.n)
+	b.update(func(tx gatehouse.Tx) error {
+		now := tx.Now()
+		c, _ := b.targets.Lookup("default", "shop")
+		fingerprint := ""
+		if c != nil {
+			fingerprint = c.Fingerprint()
+		}
+		a = &gatehouse.Action{
+			ID: "act_" + id, Revision: 1, Tenant: "default", Fingerprint: fingerprint, Status: gatehouse.StatusApproved,
+			Proposal: gatehouse.Proposal{
+				ActionType: "price_change", Connector: "shop", Operation: "update",
+				Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-" + id, Version: "7"},
+				CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50"}`, RiskLevel: gatehouse.L2,
+				IdempotencyKey: "act_" + id + ":1",
+			},
+			Policy:     gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeAllow, Rules: []string{"r"}, Reasons: []string{"r"}, Version: 1},
+			ProposedBy: "agent", ProposerID: "prn_agent", ProposedAt: now,
+			DecidedBy: "policy", DecidedAt: &now, DecidedVia: gatehouse.ViaPolicy,
+		}
+		p := &gatehouse.Push{
+			ID: "psh_" + id, ActionID: a.ID, Connector: "shop", IdempotencyKey: a.IdempotencyKey,
+			Status: gatehouse.PushQueued, NotBefore: now, NextAttempt: &now, CreatedAt: now,
+		}
+		for _, fn := range with {
+			fn(a, p)
+		}
+		a.Digest = a.ComputeDigest()
+		p.Digest, p.Tenant = a.Digest, a.Tenant
+		if _, err := tx.FindTenant(a.Tenant); err != nil {
+			if err := tx.InsertTenant(&gatehouse.Tenant{ID: a.Tenant, CreatedAt: now}); err != nil {
+				return err
+			}
+		}
+		if err := tx.InsertAction(a); err != nil {
+			return err
+		}
+		if err := tx.InsertPush(p); err != nil {
+			return err
+		}
+		return tx.ReserveCeiling(a.Tenant, a.ID, gatehouse.CeilingClaim{
+			Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10", Window: gatehouse.Duration(24 * time.Hour),
+		})
+	})
+	return a
+}
+
+// state is what the store says of one action.
+type state struct {
+	action   *gatehouse.Action
+	push     *gatehouse.Push
+	receipts []*gatehouse.Receipt
+	// reserved is whether the ceiling's claim still stands.
+	reserved bool
+	mirrored int
+}
+
+func (b *bench) state(a *gatehouse.Action) (s state) {
+	b.t.Helper()
+	b.update(func(tx gatehouse.Tx) (err error) { // CeilingUsed is a writer's
+		s = state{}
+		if s.action, err = tx.FindAction(a.Tenant, a.ID); err != nil {
+			return err
+		}
+		if s.push, err = tx.FindPush(a.Tenant, s.action.Push.ID); err != nil {
+			return err
+		}
+		if s.receipts, err = tx.ListReceipts(a.Tenant, a.ID); err != nil {
+			return err
+		}
+		used, err := tx.CeilingUsed(a.Tenant, "daily", a.ID, time.Unix(0, 0))
+		if err != nil {
+			return err
+		}
+		s.reserved = used.Sign() != 0
+		mirror, err := tx.ListMirror(a.Tenant, "", 200)
+		for _, m := range mirror.Items {
+			if m.ActionID == a.ID {
+				s.mirrored++
+			}
+		}
+		return err
+	})
+	return s
+}
+
+// settle runs rounds of rescue and drain, an hour apart, until nothing is due.
+func (b *bench) settle(d *Dispatcher) {
+	b.t.Helper()
+	for range 50 {
+		if _, err := d.Rescue(context.Background()); err != nil {
+			b.t.Fatal(err)
+		}
+		items, err := d.Drain(context.Background(), "", 100)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		var next time.Time
+		b.view(func(tx gatehouse.ReadTx) (err error) { next, err = tx.NextPushAt(); return err })
+		if len(items) == 0 && next.IsZero() {
+			return
+		}
+		b.clock.advance(time.Hour)
+	}
+	b.t.Fatal("the pushes do not settle")
+}
+
+// drain is one round without moving the clock.
+func (b *bench) drain(d *Dispatcher) []gatehouse.DrainItem {
+	b.t.Helper()
+	items, err := d.Drain(context.Background(), "", 100)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return items
+}
+
+// leaves returns the log's leaves about one action, in order.
+func (b *bench) leaves(a *gatehouse.Action) (leaves []gatehouse.Leaf) {
+	b.t.Helper()
+	b.view(func(tx gatehouse.ReadTx) error {
+		leaves = nil
+		pending, err := tx.UnnumberedLeaves(10_000)
+		for _, p := range pending {
+			var l gatehouse.Leaf
+			if err := json.Unmarshal([]byte(p.Body), &l); err != nil {
+				return err
+			}
+			if l.ActionID == a.ID {
+				leaves = append(leaves, l)
+			}
+		}
+		return err
+	})
+	return leaves
+}
+
+// replay puts a dead letter back, as the gate does.
+func (b *bench) replay(a *gatehouse.Action) {
+	b.t.Helper()
+	b.update(func(tx gatehouse.Tx) error {
+		a, err := tx.LockAction(a.Tenant, a.ID)
+		if err != nil {
+			return err
+		}
+		p, err := tx.LockPush(a.Tenant, a.Push.ID)
+		if err != nil {
+			return err
+		}
+		now := tx.Now()
+		p.Status, p.NextAttempt, p.FinishedAt = gatehouse.PushQueued, &now, nil
+		p.AttemptBase = p.Attempts
+		p.Replays++
+		return errors.Join(
+			tx.UpdatePush(p, gatehouse.PushFailed, p.Generation),
+			tx.MoveAction(gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusFailed, To: gatehouse.StatusApproved}),
+			tx.ReserveCeiling(a.Tenant, a.ID, gatehouse.CeilingClaim{Ceiling: "daily", Scope: a.ID, Amount: "1", Limit: "10", Window: gatehouse.Duration(24 * time.Hour)}),
+		)
+	})
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Connectors are foreign code: whatever they do, an answer comes out. A panic,
+// or an error that is not a *connector.Error, proves nothing.
+
+func execute(ctx context.Context, c connector.Connector, call connector.Call) (res connector.Result, failure *connector.Error) {
+	defer recoverTo(&failure)
+	res, err := c.Execute(ctx, call)
+	return res, asError(err)
+}
+
+func check(ctx context.Context, c connector.Checker, call connector.Call) (s connector.State, err error) {
+	var failure *connector.Error
+	func() {
+		defer recoverTo(&failure)
+		var err error
+		s, err = c.Check(ctx, call)
+		failure = asError(err)
+	}()
+	if failure != nil {
+		return connector.State{}, failure
+	}
+	return s, nil
+}
+
+func readBack(ctx context.Context, c connector.ReadBacker, call connector.Call) (f connector.Finding, res connector.Result, failure *connector.Error) {
+	defer func() {
+		if failure != nil {
+			f = connector.Inconclusive
+		}
+	}()
+	defer recoverTo(&failure)
+	f, res, err := c.ReadBack(ctx, call)
+	return f, res, asError(err)
+}
+
+func recoverTo(failure **connector.Error) {
+	if p := recover(); p != nil {
+		*failure = &connector.Error{
+			Kind: connector.Ambiguous, Code: "connector_panic",
+			Detail: "the connector failed in an unexpected way", Err: fmt.Errorf("panic: %v", p),
+		}
+	}
+}
+
+// asError classifies an error; nil stays nil. The text of an unclassified
+// error is for the log only, since nobody promised that it holds no secrets.
+func asError(err error) *connector.Error {
+	if err == nil {
+		return nil
+	}
+	code := "connector_error"
+	var e *connector.Error
+	typed := errors.As(err, &e)
+	switch {
+	case e != nil:
+		return e
+	case !typed && errors.Is(err, context.DeadlineExceeded):
+		code = "timeout"
+	}
+	return &connector.Error{Kind: connector.Ambiguous, Code: code, Detail: "the connector failed in an unexpected way", Err: err}
+}
+
+// maxDetail bounds the text of an error that is stored, in bytes.
+const maxDetail = 2 << 10
+
+func clip(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) <= maxDetail {
+		return s
+	}
+	n := maxDetail
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Config sets how pushes are carried out. Zero members take the default, but
+// for Retries, where zero means that there is one call and no more.
+type Config struct {
+	// Retries is how often a call is tried again after the first one.
+	Retries int
+	// Backoff is the wait after each attempt; the last one stays. By default
+	// 5 s, 30 s, 2 min, 10 min. Each is varied by up to a fifth.
+	Backoff []time.Duration
+	// Lease is how long a claimed push belongs to its worker; 60 s by default.
+	// A call must end a sixth of it before its end.
+	Lease time.Duration
+	// Workers bounds the pushes that are carried out at a time; 16 by default.
+	Workers int
+	// Batch bounds the pushes claimed at a time; by default as Workers. No
+	// more are claimed than workers are free, so that no lease runs in vain.
+	Batch int
+	// Poll is the longest sleep between two looks at the queue; 1 s by default.
+	Poll time.Duration
+	// CheckTimeout bounds each look at the target that changes nothing
+	// (check, read-back); 10 s by default.
+	CheckTimeout time.Duration
+	// MaxClaims is how often a push may be claimed without coming to an
+	// attempt before it is quarantined as poison; 10 by default.
+	MaxClaims int
+}
+
+// DefaultConfig returns the defaults, with three retries.
+func DefaultConfig() Config { return Config{Retries: 3}.withDefaults() }
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Lease, time.Minute)
+	setDefault(&c.Workers, 16)
+	setDefault(&c.Batch, c.Workers)
+	setDefault(&c.Poll, time.Second)
+	setDefault(&c.CheckTimeout, 10*time.Second)
+	setDefault(&c.MaxClaims, 10)
+	if len(c.Backoff) == 0 {
+		c.Backoff = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
+	}
+	return c
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+func (c Config) validate() error {
+	for _, d := range append([]time.Duration{c.Lease, c.Poll, c.CheckTimeout}, c.Backoff...) {
+		if d <= 0 {
+			return errors.New("dispatch: lease, poll and backoff must be longer than zero")
+		}
+	}
+	if c.Retries < 0 || c.Workers < 0 || c.Batch < 0 || c.MaxClaims < 0 {
+		return errors.New("dispatch: retries, workers and batch cannot be negative")
+	}
+	return nil
+}
+
+// Authority looks a last time whether an approval still holds.
+type Authority interface {
+	// Recheck runs in the transaction that writes the intent, with the action
+	// as stored. A *gatehouse.Error ends the push without a call, under its
+	// code. Any other error is the store's: the push waits and is tried again.
+	Recheck(tx gatehouse.Tx, a *gatehouse.Action) error
+}
+
+// Metrics counts; see internal/telemetry. Its methods are called after the
+// commit, concurrently.
+type Metrics interface {
+	// PushSent counts a call, with the time from when the push was due until
+	// its intent was recorded.
+	PushSent(connector string, waited time.Duration)
+	// PushSettled counts what a push came to: applied, failed, unknown, retry,
+	// quarantined, released, late or rescued. took is the time of the call, 0
+	// without one.
+	PushSettled(connector, outcome string, took time.Duration)
+}
+
+// Dependencies are what a dispatcher works with. Store, Targets and Authority
+// are needed.
+type Dependencies struct {
+	Store     gatehouse.Store
+	Targets   *Registry
+	Authority Authority
+	// Owner names this process in leases and audit leaves.
+	Owner string
+	// Wake hints that something may be due. May be nil: then polling finds it.
+	Wake <-chan struct{}
+	// Committed is told the id of each action that has changed, after the
+	// commit and never under a lock. May be nil.
+	Committed func(actionID string)
+	Log       *slog.Logger
+	Metrics   Metrics
+	// Random returns numbers in [0, 1) for the jitter; nil for the usual ones.
+	Random func() float64
+	// Failpoint is called between the steps that a crash must not confuse; nil
+	// but in crash tests.
+	Failpoint func(Point)
+}
+
+// Point is a place between two steps where a crash test strikes.
+type Point string
+
+// The places, in the order of the path. The two within a transaction may be
+// passed more than once.
+const (
+	PointClaimed       Point = "after-claim"
+	PointIntent        Point = "before-intent"
+	PointIntentCommit  Point = "before-intent-commit"
+	PointSent          Point = "after-intent"
+	PointCalled        Point = "after-call"
+	PointOutcome       Point = "before-outcome"
+	PointOutcomeCommit Point = "before-outcome-commit"
+	PointSettled       Point = "after-outcome"
+)
+
+// Points lists them.
+func Points() []Point {
+	return []Point{
+		PointClaimed, PointIntent, PointIntentCommit, PointSent, PointCalled,
+		PointOutcome, PointOutcomeCommit, PointSettled,
+	}
+}
+
+// Dispatcher carries out pushes. Several on one store share the work.
+type Dispatcher struct {
+	store     gatehouse.Store
+	targets   *Registry
+	authority Authority
+	owner     string
+	wake      <-chan struct{}
+	committed func(string)
+	log       *slog.Logger
+	metrics   Metrics
+	random    func() float64
+	failpoint func(Point)
+	config    Config
+	// slots has an element for each push that is being carried out.
+	slots chan struct{}
+	// nudge wakes Run when this process has put a push back to a later time.
+	nudge chan struct{}
+}
+
+// New makes a dispatcher.
+func New(d Dependencies, c Config) (*Dispatcher, error) {
+	if d.Store == nil || d.Targets == nil || d.Authority == nil || d.Owner == "" {
+		return nil, errors.New("engine: store, targets, authority and owner are needed")
+	}
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.Committed == nil {
+		d.Committed = func(string) {}
+	}
+	if d.Metrics == nil {
+		d.Metrics = noMetrics{}
+	}
+	if d.Random == nil {
+		d.Random = rand.Float64
+	}
+	if d.Failpoint == nil {
+		d.Failpoint = func(Point) {}
+	}
+	return &Dispatcher{
+		store: d.Store, targets: d.Targets, authority: d.Authority, owner: d.Owner, wake: d.Wake,
+		committed: d.Committed, log: d.Log.With("worker", d.Owner), metrics: d.Metrics, random: d.Random,
+		failpoint: d.Failpoint, config: c, slots: make(chan struct{}, c.Workers),
+		nudge: make(chan struct{}, 1),
+	}, nil
+}
+
+type noMetrics struct{}
+
+func (noMetrics) PushSent(string, time.Duration)            {}
+func (noMetrics) PushSettled(string, string, time.Duration) {}
+
+// Loop calls fn at once and then every interval until ctx ends, and at once
+// again while fn reports that more is waiting. Errors are logged, and the next
+// round comes after the interval.
+func Loop(ctx context.Context, log *slog.Logger, name string, interval time.Duration, fn func(context.Context) (more bool, err error)) {
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		more, err := fn(ctx)
+		if err != nil && ctx.Err() == nil {
+			log.ErrorContext(ctx, "background work failed", "work", name, "error", err)
+		}
+		if more && err == nil {
+			continue
+		}
+		timer.Reset(interval)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	}
+}

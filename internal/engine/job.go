@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// errLost says that the push is no longer this worker's.
+var errLost = errors.New("engine: lease lost")
+
+// job is one claimed push on its way.
+type job struct {
+	*Dispatcher
+	log *slog.Logger
+	// push is the row as claimed, with the generation that is ours.
+	push *gatehouse.Push
+	// until is when a call must have ended, by this process's own monotonic
+	// clock: counted from before the claim, so never after the lease's end.
+	until time.Time
+	// giveUp is when even recording is given up.
+	giveUp time.Time
+
+	action *gatehouse.Action
+	conn   connector.Connector
+	class  connector.Class
+	// clean is whether all earlier attempts are proven to be without effect;
+	// proof is a read-back's receipt to that end, not yet stored.
+	clean bool
+	proof *gatehouse.Receipt
+}
+
+func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
+	lease := d.config.Lease
+	return &job{
+		Dispatcher: d, push: p,
+		log:    d.log.With("push", p.ID, "action", p.ActionID, "tenant", p.Tenant, "generation", p.Generation),
+		until:  claimed.Add(lease - lease/6),
+		giveUp: claimed.Add(2 * lease),
+	}
+}
+
+// carry takes the push as far as it goes now.
+func (j *job) carry(ctx context.Context) {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), j.giveUp)
+	defer cancel()
+	j.failpoint(PointClaimed)
+	outcome, took, err := j.run(ctx)
+	switch {
+	case errors.Is(err, errLost):
+		j.log.WarnContext(ctx, "lease lost; nothing was changed")
+	case err != nil:
+		// The lease's end brings the push back.
+		j.log.ErrorContext(ctx, "push could not be carried on", "error", err)
+	default:
+		if outcome == outcomeRetry || outcome == outcomeReleased {
+			select {
+			case j.nudge <- struct{}{}:
+			default:
+			}
+		}
+		j.metrics.PushSettled(j.push.Connector, outcome, took)
+		j.committed(j.push.ActionID)
+		j.log.DebugContext(ctx, "push carried", "outcome", outcome, "took", took)
+	}
+}
+
+func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err error) {
+	call, outcome, err := j.prepare(ctx)
+	if err != nil || call == nil {
+		return outcome, 0, err
+	}
+	j.failpoint(PointSent)
+	return j.call(ctx, call)
+}
+
+// prepare takes the push to its recorded intent. The call is nil when the push
+// has come to something else.
+func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string, err error) {
+	end := func(outcome string, err error) (*connector.Call, string, error) { return nil, outcome, err }
+	prior, err := j.load(ctx)
+	if err != nil {
+		return end(j.release(ctx, "store_error", "the store did not answer", err))
+	}
+	if prior != nil {
+		return end(j.settle(ctx, j.learned(prior)))
+	}
+	if claims := j.push.Generation - j.push.Attempts; claims > j.config.MaxClaims*(1+j.push.Replays) {
+		return end(j.quarantine(ctx, reason{code: "poison", detail: "claimed again and again without coming to a call"}))
+	}
+	conn, op, err := j.targets.operation(j.push.Tenant, j.push.Connector, j.action.Operation)
+	if err != nil {
+		return end(j.quarantine(ctx, reason{code: "connector_missing", detail: err.Error()}))
+	}
+	j.conn, j.class = conn, op.Class
+	// Before the target is so much as looked at.
+	if r := j.verify(j.push, j.action); r != nil {
+		return end(j.quarantine(ctx, *r))
+	}
+	if j.push.Attempts > 0 {
+		if found := j.readBack(ctx); found != nil {
+			return end(j.settle(ctx, found))
+		}
+		if !j.clean && once(j.class) {
+			return end(j.quarantine(ctx, reason{code: "ambiguous", detail: "an earlier call may have had its effect"}))
+		}
+	}
+	if j.clean { // else our own change would look like drift
+		changed, failure := j.check(ctx)
+		if failure != nil {
+			return end(j.checkFailed(ctx, failure))
+		}
+		if changed != nil {
+			return end(j.quarantine(ctx, *changed))
+		}
+	}
+	if time.Until(j.until) < j.config.Lease/4 {
+		return end(j.release(ctx, "lease_short", "too little of the lease was left for a call", nil))
+	}
+	j.failpoint(PointIntent)
+	return j.intend(ctx)
+}
+
+// load reads the action, and what receipts say of earlier attempts. prior is
+// the receipt of a success under the same key, if there is one.
+func (j *job) load(ctx context.Context) (prior *gatehouse.Receipt, err error) {
+	err = j.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		a, err := tx.FindAction(j.push.Tenant, j.push.ActionID)
+		if err != nil {
+			return err
+		}
+		j.action, j.clean = a, true
+		if prior, err = successReceipt(tx, j.push); err != nil || j.push.Attempts == 0 {
+			return err
+		}
+		receipts, err := tx.ListReceipts(a.Tenant, a.ID)
+		j.clean = clean(receipts, j.push.Attempts)
+		return err
+	})
+	return prior, err
+}
+
+// successReceipt returns nil when there is none.
+func successReceipt(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.Receipt, error) {
+	r, err := tx.SuccessReceipt(p.Tenant, p.IdempotencyKey)
+	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && r.ActionID != p.ActionID {
+		return nil, nil
+	}
+	return r, err
+}
+
+// reason is why a push is quarantined.
+type reason struct {
+	code, detail string
+	// found tells the audit leaf what the target holds; "" for nothing.
+	found gatehouse.JSON
+}
+
+// verify compares what is about to be sent with what was approved.
+func (j *job) verify(p *gatehouse.Push, a *gatehouse.Action) *reason {
+	const code = string(gatehouse.CodeDigestMismatch)
+	switch {
+	case a.ComputeDigest() != a.Digest:
+		return &reason{code: code, detail: "the stored action is not the one that was approved"}
+	case p.Digest != a.Digest || p.IdempotencyKey != a.IdempotencyKey || p.Connector != a.Connector:
+		return &reason{code: code, detail: "the queued change is not the one that was approved"}
+	case j.conn.Fingerprint() != a.Fingerprint:
+		return &reason{code: code, detail: "the connector's definition has changed since the proposal"}
+	}
+	return nil
+}
+
+// readBack asks the target for the effect of earlier attempts: it returns the
+// receipt of one that is there, and notes the proof when there can be none.
+func (j *job) readBack(ctx context.Context) *gatehouse.Receipt {
+	r, ok := j.conn.(connector.ReadBacker)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := j.looking(ctx)
+	defer cancel()
+	finding, res, failure := readBack(ctx, r, callOf(j.action, j.push.Attempts))
+	if failure != nil {
+		j.log.WarnContext(ctx, "read-back failed", "error", failure, "cause", failure.Err)
+		return nil
+	}
+	switch finding {
+	case connector.Present:
+		return j.receipt(sourceReadBack, gatehouse.ReceiptApplied, res)
+	case connector.Absent:
+		if !j.clean {
+			j.proof = j.receipt(sourceReadBack, gatehouse.ReceiptNotSent, res)
+			j.clean = true
+		}
+	}
+	return nil
+}
+
+// check compares the target with the pre-image.
+func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Error) {
+	c, ok := j.conn.(connector.Checker)
+	if !ok {
+		return nil, nil
+	}
+	ctx, cancel := j.looking(ctx)
+	defer cancel()
+	s, err := check(ctx, c, callOf(j.action, j.push.Attempts))
+	if err != nil {
+		return nil, asError(err)
+	}
+	if s.Matches {
+		return nil, nil
+	}
+	return &reason{
+		code:   string(gatehouse.CodeTargetChanged),
+		detail: "the target is not as the proposal says: expected " + string(s.Expected) + ", found " + string(s.Actual),
+		found:  gatehouse.ObjectJSON(gatehouse.Member{Name: "actual", Value: s.Actual}, gatehouse.Member{Name: "expected", Value: s.Expected}),
+	}, nil
+}
+
+// looking bounds a look at the target.
+func (j *job) looking(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithDeadline(ctx, j.until)
+	ctx, cancelToo := context.WithTimeout(ctx, j.config.CheckTimeout)
+	return ctx, func() { cancelToo(); cancel() }
+}
+
+// receipt makes a receipt of this push's last attempt.
+func (j *job) receipt(source string, o gatehouse.ReceiptOutcome, res connector.Result) *gatehouse.Receipt {
+	r := &gatehouse.Receipt{
+		ID: newReceiptID(), Tenant: j.push.Tenant, ActionID: j.push.ActionID, PushID: j.push.ID,
+		IdempotencyKey: j.push.IdempotencyKey, Attempt: j.push.Attempts, Generation: j.push.Generation,
+		Outcome: o, Source: source, ExternalID: res.ExternalID,
+		RequestMetadata: res.RequestMetadata, ResponseMetadata: res.ResponseMetadata,
+	}
+	if o == gatehouse.ReceiptApplied {
+		r.Reversal, r.Reversible = res.Reversal, res.Reversal != nil
+	}
+	return r
+}
+
+// learned makes the receipt of an outcome that another receipt tells.
+func (j *job) learned(from *gatehouse.Receipt) *gatehouse.Receipt {
+	return j.receipt(sourceReceipt, from.Outcome, connector.Result{
+		ExternalID: from.ExternalID, RequestMetadata: from.RequestMetadata,
+		ResponseMetadata: from.ResponseMetadata, Reversal: from.Reversal,
+	})
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// verdict is what becomes of a push after a failed call.
+type verdict string
+
+const (
+	verdictRetry   verdict = "retry"
+	verdictFailed  verdict = "failed"
+	verdictUnknown verdict = "unknown"
+)
+
+// judge decides over a failed call. clean tells that every earlier attempt is
+// proven to be without effect, spent that no attempt is left.
+//
+//	            A, B                        C
+//	not_sent    retry                       retry
+//	transient   retry                       end, since the one call was made
+//	ambiguous   retry                       unknown
+//	terminal    end                         end
+//
+// "end", and a retry when the attempts are spent, is failed when all attempts
+// are proven to be without effect, else unknown. A spent ambiguous is unknown.
+func judge(class connector.Class, kind connector.Kind, clean, spent bool) verdict {
+	end := verdictUnknown
+	switch kind {
+	case connector.Terminal:
+		if clean {
+			end = verdictFailed
+		}
+		return end
+	case connector.NotSent, connector.Transient:
+		if clean {
+			end = verdictFailed
+		}
+		if spent || once(class) && (kind == connector.Transient || !clean) {
+			return end
+		}
+		return verdictRetry
+	default:
+		if once(class) || spent {
+			return end
+		}
+		return verdictRetry
+	}
+}
+
+// once reports whether a class allows one automatic call only. One that is
+// not known does.
+func once(c connector.Class) bool { return c != connector.ClassA && c != connector.ClassB }
+
+// clean reports whether the receipts prove that none of the first n attempts
+// had an effect. A receipt of a call or check speaks for its own attempt, also
+// a late one; one of a read-back or an operator for all up to its attempt. An
+// attempt that no receipt speaks for may have had its effect.
+func clean(receipts []*gatehouse.Receipt, n int) bool {
+	proven := make(map[int]bool, n)
+	upTo := 0
+	for _, r := range receipts {
+		switch r.Outcome {
+		case gatehouse.ReceiptNotSent, gatehouse.ReceiptTransient, gatehouse.ReceiptTerminal:
+		default:
+			continue
+		}
+		switch r.Source {
+		case sourceCall, sourceCheck:
+			proven[r.Attempt] = true
+		case sourceReadBack, sourceOperator:
+			upTo = max(upTo, r.Attempt)
+		}
+	}
+	for attempt := upTo + 1; attempt <= n; attempt++ {
+		if !proven[attempt] {
+			return false
+		}
+	}
+	return true
+}
+
+// The sources of receipts; see [gatehouse.Receipt]. sourceCheck marks an
+// attempt that ended before its call, since the target could not be checked.
+const (
+	sourceCall     = "call"
+	sourceCheck    = "check"
+	sourceReceipt  = "receipt"
+	sourceReadBack = "read_back"
+	sourceOperator = "operator"
+)
+
+// receiptOutcome is the outcome of a failed call.
+func receiptOutcome(k connector.Kind) gatehouse.ReceiptOutcome {
+	switch k {
+	case connector.NotSent:
+		return gatehouse.ReceiptNotSent
+	case connector.Transient:
+		return gatehouse.ReceiptTransient
+	case connector.Terminal:
+		return gatehouse.ReceiptTerminal
+	}
+	return gatehouse.ReceiptAmbiguous
+}

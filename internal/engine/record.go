@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// The outcomes as metrics count them, beside the names of statuses.
+const (
+	outcomeRetry       = "retry"
+	outcomeQuarantined = "quarantined"
+	outcomeReleased    = "released"
+	outcomeLate        = "late"
+	outcomeRescued     = "rescued"
+)
+
+// update runs fn in a transaction if the push is still ours and in from; else
+// it fails with errLost. The read-back's proof is stored with it.
+func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*step)) error {
+	return j.store.Update(ctx, func(tx gatehouse.Tx) error {
+		s, err := begin(tx, j.push, j.owner)
+		if err != nil {
+			return err
+		}
+		if s.push.Status != from || s.push.Generation != j.push.Generation {
+			return errLost
+		}
+		if j.proof != nil {
+			s.receipt(j.proof)
+		}
+		fn(s)
+		return s.err
+	})
+}
+
+// settle records that the effect is there, without a call of this claim.
+func (j *job) settle(ctx context.Context, r *gatehouse.Receipt) (string, error) {
+	err := j.update(ctx, gatehouse.PushPicking, func(s *step) { s.applied(r) })
+	return string(gatehouse.PushApplied), err
+}
+
+// quarantine ends the push without a call of this claim.
+func (j *job) quarantine(ctx context.Context, r reason) (outcome string, err error) {
+	err = j.update(ctx, gatehouse.PushPicking, func(s *step) { outcome = j.stop(s, r) })
+	return outcome, err
+}
+
+// stop is quarantine within a transaction. An earlier attempt that may have
+// had its effect makes the end unknown.
+func (j *job) stop(s *step, r reason) (outcome string) {
+	receipts, err := s.tx.ListReceipts(s.push.Tenant, s.push.ActionID)
+	s.do(func() error { return err })
+	var more []gatehouse.Member
+	if r.found != "" {
+		more = append(more, gatehouse.Member{Name: "found", Value: r.found})
+	}
+	s.end(clean(receipts, s.push.Attempts), r.code, r.detail, more...)
+	if s.push.Status == gatehouse.PushFailed {
+		return outcomeQuarantined
+	}
+	return string(s.push.Status)
+}
+
+// release puts the push back without an attempt, since something of ours
+// failed. cause is for the log.
+func (j *job) release(ctx context.Context, code, detail string, cause error) (string, error) {
+	j.log.WarnContext(ctx, "push put back", "code", code, "error", cause)
+	wait := backoff(j.config.Backoff, 1, 0, j.random())
+	err := j.update(ctx, gatehouse.PushPicking, func(s *step) {
+		s.retry(s.tx.Now().Add(wait), code, detail)
+	})
+	return outcomeReleased, err
+}
+
+// checkFailed counts an attempt that could not even look at its target. It is
+// without effect: no call was made.
+func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcome string, err error) {
+	j.push.Attempts++
+	r := j.receipt(sourceCheck, gatehouse.ReceiptNotSent, connector.Result{})
+	r.ErrorCode, r.Error = failure.Code, clip(failure.Detail)
+	kind := connector.NotSent
+	if failure.Kind == connector.Terminal {
+		kind = connector.Terminal
+	}
+	v, wait := judge(j.class, kind, j.clean, j.spent()), j.wait(failure)
+	err = j.update(ctx, gatehouse.PushPicking, func(s *step) {
+		s.push.Attempts = r.Attempt
+		s.receipt(r)
+		outcome = conclude(s, v, wait, r)
+	})
+	return outcome, err
+}
+
+// spent reports whether no attempt is left after this one.
+func (j *job) spent() bool {
+	return j.push.Attempts-j.push.AttemptBase > j.config.Retries
+}
+
+func (j *job) wait(failure *connector.Error) time.Duration {
+	return backoff(j.config.Backoff, j.push.Attempts-j.push.AttemptBase, failure.RetryAfter, j.random())
+}
+
+// conclude writes what a failed attempt came to.
+func conclude(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt) (outcome string) {
+	if v != verdictRetry {
+		s.end(v == verdictFailed, r.ErrorCode, r.Error, text("receipt", r.ID))
+		return string(s.push.Status)
+	}
+	next := s.tx.Now().Add(wait)
+	s.retry(next, r.ErrorCode, r.Error)
+	s.leaf("push.retry", text("receipt", r.ID), text("code", r.ErrorCode),
+		text("next_attempt_at", next.Format(time.RFC3339Nano)))
+	return outcomeRetry
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Target is a configured connector.
+type Target struct {
+	Name      string
+	Connector connector.Connector
+	// Tenants lists who may use it; empty means the default tenant alone.
+	Tenants []string
+}
+
+// Registry holds the configured connectors. It never changes: a new
+// configuration makes a new one.
+type Registry struct {
+	targets map[string]Target
+}
+
+// NewRegistry makes a registry. Names must be valid and distinct.
+func NewRegistry(targets ...Target) (*Registry, error) {
+	r := &Registry{targets: make(map[string]Target, len(targets))}
+	for _, t := range targets {
+		if !gatehouse.ValidName(t.Name) {
+			return nil, fmt.Errorf("%s cannot name a connector", gatehouse.Quote(t.Name))
+		}
+		if _, ok := r.targets[t.Name]; ok {
+			return nil, fmt.Errorf("two connectors are named %s", gatehouse.Quote(t.Name))
+		}
+		if t.Connector == nil {
+			return nil, fmt.Errorf("connector %s is missing", gatehouse.Quote(t.Name))
+		}
+		if len(t.Tenants) == 0 {
+			t.Tenants = []string{gatehouse.DefaultTenant}
+		}
+		r.targets[t.Name] = t
+	}
+	return r, nil
+}
+
+// Names returns the names of the connectors that serve a tenant, in order.
+func (r *Registry) Names(tenant string) []string {
+	var names []string
+	for name, t := range r.targets {
+		if slices.Contains(t.Tenants, tenant) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Lookup returns a connector; false when there is none of the name, or it does
+// not serve the tenant.
+func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
+	t, ok := r.targets[name]
+	if !ok || !slices.Contains(t.Tenants, tenant) {
+		return nil, false
+	}
+	return t.Connector, true
+}
+
+// operation finds connector and operation.
+func (r *Registry) operation(tenant, name, operation string) (connector.Connector, connector.Operation, error) {
+	c, ok := r.Lookup(tenant, name)
+	if !ok {
+		return nil, connector.Operation{}, gatehouse.Violations{{
+			Pointer: "/connector", Detail: "no connector " + gatehouse.Quote(name) + " is configured for this tenant",
+		}}.Err()
+	}
+	op, ok := c.Operation(operation)
+	if !ok {
+		return nil, connector.Operation{}, gatehouse.Violations{{
+			Pointer: "/operation", Detail: "connector " + gatehouse.Quote(name) + " has no operation " + gatehouse.Quote(operation),
+		}}.Err()
+	}
+	return c, op, nil
+}
+
+// Describe returns the connector's fingerprint, the risk floor of what is
+// proposed, and how long the target keeps idempotency records (0: for ever).
+// The error has code invalid when connector or operation is unknown to the
+// tenant.
+func (r *Registry) Describe(tenant string, p *gatehouse.Proposal) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error) {
+	c, op, err := r.operation(tenant, p.Connector, p.Operation)
+	if err != nil {
+		return "", 0, 0, err
+	}
+	floor = op.Floor
+	if f, ok := c.(connector.Floorer); ok {
+		floor = max(floor, f.Floor(callOf(&gatehouse.Action{Tenant: tenant, Proposal: *p}, 0)))
+	}
+	return c.Fingerprint(), floor, op.KeyRetention, nil
+}
+
+// Class returns the class of an operation. One that is not known (any more)
+// is of class C, of which nothing is taken for granted.
+func (r *Registry) Class(tenant, name, operation string) connector.Class {
+	_, op, err := r.operation(tenant, name, operation)
+	if err != nil || once(op.Class) {
+		return connector.ClassC
+	}
+	return op.Class
+}
+
+// Validate refuses, with code invalid, an action that can never be carried out.
+// It makes no call.
+func (r *Registry) Validate(a *gatehouse.Action) error {
+	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	if err != nil {
+		return err
+	}
+	if v, ok := c.(connector.Validator); ok {
+		return v.Validate(callOf(a, 0))
+	}
+	return nil
+}
+
+// Check compares the target with the proposal's version and pre-image. checked
+// is false when the connector cannot tell. An error is an *connector.Error, or
+// has code invalid.
+func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error) {
+	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	if err != nil {
+		return false, "", "", false, err
+	}
+	checker, ok := c.(connector.Checker)
+	if !ok {
+		return false, "", "", false, nil
+	}
+	s, err := check(ctx, checker, callOf(a, 0))
+	if err != nil {
+		return false, "", "", false, err
+	}
+	return s.Matches, s.Expected, s.Actual, true, nil
+}
+
+// callOf makes the call that an action is about.
+func callOf(a *gatehouse.Action, attempt int) connector.Call {
+	return connector.Call{
+		Tenant: a.Tenant, ActionID: a.ID, IdempotencyKey: a.IdempotencyKey, Digest: a.Digest, Attempt: attempt,
+		Operation: a.Operation, Target: a.Target, CurrentState: a.CurrentState, ProposedChange: a.ProposedChange,
+	}
+}

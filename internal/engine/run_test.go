@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+// live is a bench whose store has the real clock.
+func live(t testing.TB, c connector.Connector) *bench {
+	t.Helper()
+	b := newBench(t, c)
+	if err := b.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.open(nil)
+	return b
+}
+
+// settledOf counts what became of pushes, and tells when n have settled.
+type settledOf struct {
+	mu       sync.Mutex
+	n        int
+	outcomes map[string]int
+	waited   []time.Duration
+	all      chan struct{}
+}
+
+func settled(n int) *settledOf {
+	return &settledOf{n: n, outcomes: map[string]int{}, all: make(chan struct{})}
+}
+
+func (s *settledOf) PushSent(_ string, waited time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waited = append(s.waited, waited)
+}
+
+func (s *settledOf) PushSettled(_, outcome string, _ time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outcomes[outcome]++
+	if outcome == "applied" || outcome == "failed" || outcome == "unknown" || outcome == "quarantined" {
+		if s.n--; s.n == 0 {
+			close(s.all)
+		}
+	}
+}
+
+func (s *settledOf) wait(t testing.TB) {
+	t.Helper()
+	select {
+	case <-s.all:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the pushes do not settle")
+	}
+}
+
+// run starts a dispatcher and returns how to stop it and wait for its end.
+func run(t testing.TB, d *Dispatcher) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); d.Run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	t.Cleanup(stop)
+	return stop
+}
+
+func TestRunIsWokenByAHint(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassA)
+	b := live(t, telling{checking{l}})
+	var hub wake.Hub
+	hints, end := hub.Subscribe("push")
+	defer end()
+	const n = 50
+	m := settled(n)
+	var committed sync.Map
+	config := testConfig()
+	config.Poll = time.Hour // only the hint can be what wakes it
+	run(t, b.dispatcher(config, func(d *Dependencies) {
+		d.Wake, d.Metrics = hints, m
+		d.Committed = func(id string) { committed.Store(id, true) }
+	}))
+	for range n {
+		a := b.approve()
+		hub.Notify("push")
+		for {
+			if _, ok := committed.Load(a.ID); ok {
+				break
+			}
+			if b.state(a).push.Status == gatehouse.PushApplied {
+				break
+			}
+		}
+	}
+	m.wait(t)
+	slices.Sort(m.waited)
+	t.Logf("approved to called: p50 %v, p90 %v, max %v", m.waited[n/2], m.waited[n*9/10], m.waited[n-1])
+	if p50 := m.waited[n/2]; p50 > 50*time.Millisecond {
+		t.Errorf("half of the pushes waited %v or more", p50)
+	}
+}
+
+// TestRunKeepsTimes: without any hint, holds and retries are carried out when
+// they fall due, not when the poll interval is over.
+func TestRunKeepsTimes(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassA, notSent)
+	b := live(t, l)
+	a := b.approve(func(_ *gatehouse.Action, p *gatehouse.Push) {
+		p.NotBefore = p.NotBefore.Add(50 * time.Millisecond)
+		p.NextAttempt = &p.NotBefore
+	})
+	m := settled(1)
+	config := testConfig()
+	config.Poll = time.Hour
+	config.Backoff = []time.Duration{50 * time.Millisecond}
+	run(t, b.dispatcher(config, func(d *Dependencies) { d.Metrics = m }))
+	m.wait(t)
+	s := b.state(a)
+	if s.push.Attempts != 2 || s.push.SentAt.Before(s.push.NotBefore.Add(50*time.Millisecond)) {
+		t.Errorf("%d attempts, the last at %v, not before %v", s.push.Attempts, s.push.SentAt, s.push.NotBefore)
+	}
+}
+
+// TestRunRescues: a lease that a dead worker left is freed at its end.
+func TestRunRescues(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassA)
+	b := live(t, l)
+	a := b.approve()
+	config := testConfig()
+	config.Lease = 300 * time.Millisecond
+	config.Poll = time.Hour
+	config.Backoff = []time.Duration{time.Millisecond}
+	b.drain(b.dispatcher(config, owner("dies"), failpoint(func(p Point) {
+		if p == PointCalled {
+			die()
+		}
+	})))
+	m := settled(1)
+	run(t, b.dispatcher(config, func(d *Dependencies) { d.Metrics = m }))
+	m.wait(t)
+	if s := b.state(a); s.push.Status != gatehouse.PushApplied || m.outcomes["rescued"] != 1 {
+		t.Errorf("%s, %v", s.push.Status, m.outcomes)
+	}
+	if calls, effects := l.count(a.IdempotencyKey); calls != 2 || effects != 1 {
+		t.Errorf("%d calls, %d effects", calls, effects)
+	}
+}
+
+// TestRunStopsInGoodOrder: asked to stop, it claims no more, and what is under
+// way is carried to its end before Run returns.
+func TestRunStopsInGoodOrder(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassC)
+	l.entered, l.gate = make(chan struct{}, 1), make(chan struct{})
+	b := live(t, l)
+	first, second := b.approve(), b.approve()
+	config := testConfig()
+	config.Workers = 1
+	d := b.dispatcher(config)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); d.Run(ctx) }()
+	<-l.entered
+	cancel()
+	select {
+	case <-done:
+		t.Fatal("returned with a call under way")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(l.gate)
+	<-done
+	if s := b.state(first); s.push.Status != gatehouse.PushApplied {
+		t.Errorf("what was under way is %s", s.push.Status)
+	}
+	if s := b.state(second); s.push.Status != gatehouse.PushQueued || s.push.Generation != 0 {
+		t.Errorf("another was claimed after the stop: %s", s.push.Status)
+	}
+}
+
+// TestDispatchersShareTheWork: several on one store, claiming at once, with
+// stray hints: every push is called exactly once.
+func TestDispatchersShareTheWork(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassC)
+	b := live(t, checking{l})
+	const n = 120
+	m := settled(n)
+	var hub wake.Hub
+	var stops []func()
+	for i := range 3 {
+		hints, end := hub.Subscribe("push")
+		defer end()
+		stops = append(stops, run(t, b.dispatcher(testConfig(), owner(fmt.Sprint("worker-", i)), func(d *Dependencies) {
+			d.Wake, d.Metrics = hints, m
+		})))
+	}
+	var actions []*gatehouse.Action
+	for range n {
+		actions = append(actions, b.approve())
+		hub.Notify("push")
+	}
+	m.wait(t)
+	for _, stop := range stops {
+		stop()
+	}
+	for _, a := range actions {
+		if calls, effects := l.count(a.IdempotencyKey); calls != 1 || effects != 1 {
+			t.Errorf("%s: %d calls, %d effects", a.ID, calls, effects)
+		}
+		s := b.state(a)
+		assertSettled(t, s)
+		if s.push.Generation != 1 || s.push.Attempts != 1 {
+			t.Errorf("%s: generation %d, %d attempts", a.ID, s.push.Generation, s.push.Attempts)
+		}
+	}
+}
+
+// TestRunDoesNotSpin: something due that cannot be moved does not make the
+// loop turn without end.
+func TestRunDoesNotSpin(t *testing.T) {
+	t.Parallel()
+	look := lookout{poll: time.Second, rest: minSleep}
+	b := newBench(t, newLedger(connector.ClassA))
+	b.approve()
+	b.drain(b.dispatcher(testConfig(), failpoint(func(Point) { die() })))
+	b.clock.advance(time.Hour) // an expired lease that nobody rescues here
+	d := b.dispatcher(testConfig())
+	var total time.Duration
+	for range 8 {
+		start := time.Now()
+		d.sleep(t.Context(), &look, false)
+		total += time.Since(start)
+	}
+	if look.rest < 100*time.Millisecond || total < 200*time.Millisecond {
+		t.Errorf("eight looks in vain took %v; rest is %v", total, look.rest)
+	}
+	look.due = true
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d.sleep(ctx, &look, true)
+	if look.rest != minSleep {
+		t.Errorf("after something moved, rest is %v", look.rest)
+	}
+}

@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// intentTries bounds how often the intent's transaction is begun again at
+// once, such as after a policy has changed under it.
+const intentTries = 3
+
+// intend checks everything a last time and records the intent. It returns the
+// call to make, made from the very rows that were checked; nil when the push
+// has come to something else.
+func (j *job) intend(ctx context.Context) (call *connector.Call, outcome string, err error) {
+	for range intentTries {
+		call, outcome, err = j.tryIntend(ctx)
+		if err == nil || errors.Is(err, errLost) {
+			return call, outcome, err
+		}
+	}
+	outcome, err = j.release(ctx, "store_error", "the intent could not be recorded", err)
+	return nil, outcome, err
+}
+
+func (j *job) tryIntend(ctx context.Context) (call *connector.Call, outcome string, err error) {
+	var sent *gatehouse.Push
+	var waited time.Duration
+	err = j.update(ctx, gatehouse.PushPicking, func(s *step) {
+		call, outcome, sent = nil, "", nil
+		if outcome = j.lastChecks(s); outcome != "" || s.err != nil {
+			return
+		}
+		p, now := s.push, s.tx.Now()
+		p.Attempts++
+		p.SentAt = &now
+		s.movePush(gatehouse.PushSent)
+		s.moveAction(gatehouse.StatusPushing, nil)
+		s.leaf("push.sent")
+		c := callOf(s.action, p.Attempts)
+		call, sent, waited = &c, p, now.Sub(dueAt(p, j.push.NextAttempt))
+		j.failpoint(PointIntentCommit)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	j.proof = nil // stored
+	if sent != nil {
+		j.push = sent
+		j.metrics.PushSent(sent.Connector, waited)
+	}
+	return call, outcome, nil
+}
+
+// lastChecks ends the push, and returns what it came to, unless the call may
+// be made.
+func (j *job) lastChecks(s *step) (outcome string) {
+	p, now := s.push, s.tx.Now()
+	if p.LeaseUntil == nil || !now.Before(*p.LeaseUntil) {
+		s.err = errLost
+		return ""
+	}
+	if p.NotBefore.After(now) {
+		s.movePush(gatehouse.PushQueued)
+		return outcomeReleased
+	}
+	if p.Attempts > 0 { // a stopped worker may have told meanwhile
+		var prior *gatehouse.Receipt
+		s.do(func() (err error) { prior, err = successReceipt(s.tx, p); return err })
+		if prior != nil {
+			s.applied(j.learned(prior))
+			return string(gatehouse.PushApplied)
+		}
+	}
+	switch s.action.Status {
+	case gatehouse.StatusApproved, gatehouse.StatusPushing:
+	default:
+		return j.stop(s, reason{code: "not_approved", detail: "the action is " + string(s.action.Status)})
+	}
+	if r := j.verify(p, s.action); r != nil {
+		return j.stop(s, *r)
+	}
+	s.do(func() error {
+		err := j.authority.Recheck(s.tx, s.action)
+		var e *gatehouse.Error
+		if !errors.As(err, &e) || e.Code.Retryable() {
+			return err
+		}
+		outcome = j.stop(s, reason{code: string(e.Code), detail: e.Detail})
+		return s.err
+	})
+	return outcome
+}
+
+// dueAt is when a push could have been claimed first.
+func dueAt(p *gatehouse.Push, next *time.Time) time.Time {
+	due := later(p.CreatedAt, p.NotBefore)
+	if next != nil {
+		due = later(due, *next)
+	}
+	return due
+}
+
+// call carries the intent out and records what came of it.
+func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took time.Duration, err error) {
+	var res connector.Result
+	var failure *connector.Error
+	start := time.Now()
+	if start.Before(j.until) {
+		callCtx, cancel := context.WithDeadline(ctx, j.until)
+		res, failure = execute(callCtx, j.conn, *c)
+		cancel()
+	} else {
+		// This process was stopped meanwhile: somebody else may be at it.
+		failure = &connector.Error{Kind: connector.NotSent, Code: "lease_short", Detail: "the lease was over before the call"}
+	}
+	took = time.Since(start)
+	j.failpoint(PointCalled)
+
+	if failure == nil {
+		r := j.receipt(sourceCall, gatehouse.ReceiptApplied, res)
+		outcome, err = j.record(ctx, r, func(s *step) string {
+			s.applied(r)
+			return string(gatehouse.PushApplied)
+		})
+		return outcome, took, err
+	}
+	j.log.WarnContext(ctx, "call failed", "attempt", j.push.Attempts, "kind", failure.Kind, "code", failure.Code,
+		"detail", failure.Detail, "cause", failure.Err)
+	r := j.receipt(sourceCall, receiptOutcome(failure.Kind), res)
+	r.ErrorCode, r.Error = failure.Code, clip(failure.Detail)
+	v := judge(j.class, failure.Kind, j.clean, j.spent())
+	var found *gatehouse.Receipt
+	if v == verdictUnknown {
+		found, v = j.lastLook(ctx, failure.Kind)
+	}
+	wait := j.wait(failure)
+	outcome, err = j.record(ctx, r, func(s *step) string {
+		s.receipt(r)
+		if found != nil {
+			s.applied(found)
+			return string(gatehouse.PushApplied)
+		}
+		return conclude(s, v, wait, r)
+	})
+	return outcome, took, err
+}
+
+// lastLook reads back before a push becomes unknown: perhaps the target can
+// tell. For class C an absence is left to a person, since a replay would be a
+// second call.
+func (j *job) lastLook(ctx context.Context, kind connector.Kind) (*gatehouse.Receipt, verdict) {
+	j.clean = j.clean && kind != connector.Ambiguous
+	if found := j.readBack(ctx); found != nil {
+		return found, verdictFailed
+	}
+	if j.clean && !once(j.class) {
+		return nil, verdictFailed
+	}
+	j.proof = nil
+	return nil, verdictUnknown
+}
+
+// record writes what came of a call. Nothing but the end of all hope keeps it
+// from being written: without it a call's outcome would stay ambiguous. When
+// the lease is lost, r is kept as evidence and no state changes.
+func (j *job) record(ctx context.Context, r *gatehouse.Receipt, fn func(*step) string) (outcome string, err error) {
+	j.failpoint(PointOutcome)
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err = j.update(ctx, gatehouse.PushSent, func(s *step) {
+			outcome = fn(s)
+			j.failpoint(PointOutcomeCommit)
+		})
+		if errors.Is(err, errLost) {
+			outcome, err = outcomeLate, j.recordLate(ctx, r)
+		}
+		if err == nil {
+			j.failpoint(PointSettled)
+			return outcome, nil
+		}
+		j.log.ErrorContext(ctx, "outcome not recorded yet", "error", err)
+		select {
+		case <-ctx.Done():
+			return "", errors.Join(err, ctx.Err())
+		case <-time.After(pause):
+		}
+	}
+}
+
+// recordLate stores evidence of a holder that lost its lease.
+func (j *job) recordLate(ctx context.Context, r *gatehouse.Receipt) error {
+	return j.store.Update(ctx, func(tx gatehouse.Tx) error {
+		s, err := begin(tx, j.push, j.owner)
+		if err != nil {
+			return err
+		}
+		late := *r
+		late.Late = true
+		s.receipt(&late)
+		s.leaf("push.late", text("receipt", r.ID), text("outcome", string(r.Outcome)),
+			number("late_attempt", r.Attempt), number("late_generation", r.Generation))
+		return s.err
+	})
+}

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// step moves a push and its action within one transaction. The first error
+// sticks in err, and what comes after it does nothing.
+type step struct {
+	tx     gatehouse.Tx
+	push   *gatehouse.Push
+	action *gatehouse.Action
+	actor  string
+	err    error
+	// from is where action and push stood at the last leaf.
+	from struct {
+		action gatehouse.Status
+		push   gatehouse.PushStatus
+	}
+}
+
+// begin locks action and push, in the order of locks everywhere.
+func begin(tx gatehouse.Tx, p *gatehouse.Push, actor string) (*step, error) {
+	a, err := tx.LockAction(p.Tenant, p.ActionID)
+	if err != nil {
+		return nil, err
+	}
+	q, err := tx.LockPush(p.Tenant, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	s := &step{tx: tx, push: q, action: a, actor: actor}
+	s.from.action, s.from.push = a.Status, q.Status
+	return s, nil
+}
+
+func (s *step) do(fn func() error) {
+	if s.err == nil {
+		s.err = fn()
+	}
+}
+
+// movePush writes the push under another status, guarded by the one it has.
+// Where a push leaves the hands of a worker its lease ends.
+func (s *step) movePush(to gatehouse.PushStatus) {
+	s.do(func() error {
+		p, from, now := s.push, s.push.Status, s.tx.Now()
+		if !from.CanMove(to) {
+			return gatehouse.ErrConflict
+		}
+		p.Status = to
+		if to != gatehouse.PushSent {
+			p.LeaseOwner, p.LeaseUntil = "", nil
+		}
+		if to != gatehouse.PushQueued {
+			p.NextAttempt = nil
+		}
+		switch to {
+		case gatehouse.PushApplied:
+			p.AppliedAt, p.FinishedAt = &now, &now
+			p.LastError, p.ErrorCode = "", ""
+		case gatehouse.PushFailed, gatehouse.PushUnknown:
+			p.FinishedAt = &now
+		}
+		return s.tx.UpdatePush(p, from, p.Generation)
+	})
+}
+
+// throughSent takes a push that needs no call past the states that lie between
+// picking and its end.
+func (s *step) throughSent() {
+	if s.push.Status != gatehouse.PushPicking {
+		return
+	}
+	s.push.Attempts = max(s.push.Attempts, 1)
+	s.movePush(gatehouse.PushSent)
+	if s.action.Status == gatehouse.StatusApproved {
+		s.moveAction(gatehouse.StatusPushing, nil)
+	}
+	s.leaf("push.picked")
+}
+
+// moveAction moves the action on, unless it is there already.
+func (s *step) moveAction(to gatehouse.Status, failure *gatehouse.Failure) {
+	if s.action.Status == to {
+		return
+	}
+	s.do(func() error {
+		from := s.action.Status
+		s.action.Status = to
+		return s.tx.MoveAction(gatehouse.ActionMove{
+			Tenant: s.action.Tenant, ID: s.action.ID, From: from, To: to, Finished: to.Finished(), Failure: failure,
+		})
+	})
+}
+
+// retry puts the push back until next.
+func (s *step) retry(next time.Time, code, detail string) {
+	s.push.NextAttempt = &next
+	s.push.ErrorCode, s.push.LastError = code, clip(detail)
+	s.movePush(gatehouse.PushQueued)
+}
+
+// applied settles push and action, with the receipt that proves it.
+func (s *step) applied(r *gatehouse.Receipt) {
+	a := s.action
+	s.throughSent()
+	s.movePush(gatehouse.PushApplied)
+	s.moveAction(gatehouse.StatusApplied, nil)
+	s.receipt(r)
+	s.do(func() error {
+		return s.tx.InsertMirror(&gatehouse.AppliedMirror{
+			Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation,
+			Target: a.Target, Before: a.CurrentState, After: a.ProposedChange, Digest: a.Digest,
+			ExternalID: r.ExternalID, ReceiptID: r.ID, AppliedAt: s.tx.Now(),
+		})
+	})
+	s.leaf("push.applied", text("receipt", r.ID), text("source", r.Source))
+	if a.Reverses != "" {
+		s.do(s.reversed)
+	}
+}
+
+// reversed marks the action that this one has undone.
+func (s *step) reversed() error {
+	original, err := s.tx.FindAction(s.action.Tenant, s.action.Reverses)
+	if err != nil {
+		return err
+	}
+	// The undoing has happened at the target, whatever the original says.
+	if !original.Status.CanMove(gatehouse.StatusReversed) {
+		return nil
+	}
+	if err := s.tx.MoveAction(gatehouse.ActionMove{
+		Tenant: original.Tenant, ID: original.ID, From: original.Status, To: gatehouse.StatusReversed,
+		Finished: true, ReversedBy: s.action.ID,
+	}); err != nil {
+		return err
+	}
+	return s.tx.AppendLeaf(&gatehouse.Leaf{
+		Tenant: original.Tenant, Type: "action.reversed", Subject: original.ID, ActionID: original.ID, Actor: s.actor,
+		From: string(original.Status), To: string(gatehouse.StatusReversed), Digest: original.Digest,
+		Data: gatehouse.ObjectJSON(text("reversed_by", s.action.ID)),
+	})
+}
+
+// end closes the push without success: failed, with the ceilings given back,
+// when that is proven, else unknown.
+func (s *step) end(proven bool, code, detail string, more ...gatehouse.Member) {
+	detail = clip(detail)
+	s.push.ErrorCode, s.push.LastError = code, detail
+	more = append(more, text("code", code))
+	if !proven {
+		s.throughSent()
+		s.movePush(gatehouse.PushUnknown)
+		if !s.action.Status.Finished() {
+			s.moveAction(gatehouse.StatusUnknown, nil)
+		}
+		s.leaf("push.unknown", more...)
+		return
+	}
+	s.movePush(gatehouse.PushFailed)
+	if s.action.Status.CanMove(gatehouse.StatusFailed) {
+		s.moveAction(gatehouse.StatusFailed, &gatehouse.Failure{Code: code, Detail: detail})
+		s.do(func() error { return s.tx.ReleaseCeilings(s.action.Tenant, s.action.ID) })
+	}
+	s.leaf("push.failed", more...)
+}
+
+func (s *step) receipt(r *gatehouse.Receipt) {
+	s.do(func() error {
+		c := *r
+		c.At = s.tx.Now()
+		return s.tx.InsertReceipt(&c)
+	})
+}
+
+// leaf records how action and push moved since the last leaf. As everywhere in
+// the log, from and to are the action's.
+func (s *step) leaf(event string, more ...gatehouse.Member) {
+	s.do(func() error {
+		p, a, from := s.push, s.action, s.from
+		s.from.action, s.from.push = a.Status, p.Status
+		return s.tx.AppendLeaf(&gatehouse.Leaf{
+			Tenant: a.Tenant, Type: event, Subject: a.ID, ActionID: a.ID, Actor: s.actor,
+			From: string(from.action), To: string(a.Status), Digest: p.Digest,
+			Data: gatehouse.ObjectJSON(append(more,
+				text("push", p.ID), text("push_from", string(from.push)), text("push_to", string(p.Status)),
+				number("attempt", p.Attempts), number("generation", p.Generation),
+			)...),
+		})
+	})
+}
+
+func text(name, value string) gatehouse.Member {
+	return gatehouse.Member{Name: name, Value: gatehouse.StringJSON(value)}
+}
+
+func number(name string, n int) gatehouse.Member {
+	return gatehouse.Member{Name: name, Value: gatehouse.JSON(strconv.Itoa(n))}
+}
+
+func newReceiptID() string {
+	return "rcp_" + strings.ReplaceAll(uuid.Must(uuid.NewV7()).String(), "-", "")
+}
