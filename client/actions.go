@@ -1,0 +1,161 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const actions = "/proposed-actions"
+
+func action(id, verb string) string { return actions + "/" + segment(id) + verb }
+
+// segment makes an id one segment of a path. What would be no segment, or
+// lead up the path, becomes one that names nothing.
+func segment(id string) string {
+	switch id {
+	case "", ".", "..":
+		return "-"
+	}
+	return url.PathEscape(id)
+}
+
+// Propose proposes a change. replayed is true when the proposal's own
+// idempotency_key was known with the same content.
+func (c *Client) Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error) {
+	a, got, err := post[gatehouse.Action](ctx, c, true, actions, p)
+	return a, err == nil && got.status == http.StatusOK && !got.replayed, err
+}
+
+// FindAction reads an action by its id or its approval's.
+func (c *Client) FindAction(ctx context.Context, id string) (*gatehouse.Action, error) {
+	return get[gatehouse.Action](ctx, c, action(id, ""), nil)
+}
+
+// WaitAction waits, over as many long polls as it takes, until the action is
+// decided or finished. When the time is over it returns the action as it is.
+func (c *Client) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
+	deadline := time.Now().Add(wait)
+	for {
+		left := time.Until(deadline)
+		poll := min(max(left, 0), gatehouse.MaxWait).Round(time.Millisecond)
+		q := url.Values{}
+		if poll > 0 {
+			q.Set("wait", poll.String())
+			q.Set("until", string(until))
+		}
+		a, err := get[gatehouse.Action](ctx, c, action(id, ""), q)
+		if err != nil || left <= gatehouse.MaxWait || settled(a, until) {
+			return a, err
+		}
+	}
+}
+
+func settled(a *gatehouse.Action, until gatehouse.Until) bool {
+	if until == gatehouse.UntilFinished {
+		return a.Status.Finished()
+	}
+	return a.Status.Decided()
+}
+
+// ListActions returns a page.
+func (c *Client) ListActions(ctx context.Context, f gatehouse.ActionFilter) (gatehouse.Page[*gatehouse.Action], error) {
+	q := paging(f.Cursor, f.Limit)
+	set(q, "status", string(f.Status))
+	set(q, "action_type", f.ActionType)
+	set(q, "proposed_by", f.ProposedBy)
+	set(q, "q", f.Query)
+	set(q, "sort", string(f.Sort))
+	if f.RiskLevel != 0 {
+		q.Set("risk_level", strconv.Itoa(int(f.RiskLevel)))
+	}
+	return page[*gatehouse.Action](ctx, c, actions, q)
+}
+
+// Decide approves or rejects an action.
+func (c *Client) Decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
+	out, _, err := post[gatehouse.Answer](ctx, c, true, action(id, "/decide"), d)
+	return out, err
+}
+
+// Answer approves or rejects by action or approval id, in the idempotent form.
+func (c *Client) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
+	verb := "/reject"
+	if d.Decision == gatehouse.Approve {
+		verb = "/approve"
+	}
+	body := struct {
+		Notes   string           `json:"notes,omitempty"`
+		Digest  gatehouse.Digest `json:"digest,omitempty"`
+		Confirm string           `json:"confirm,omitempty"`
+	}{d.Notes, d.Digest, d.Confirm}
+	out, _, err := post[gatehouse.ShortAnswer](ctx, c, true, "/approvals/"+segment(id)+verb, body)
+	return out, err
+}
+
+// BulkDecide answers many actions alike.
+func (c *Client) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
+	out, _, err := post[gatehouse.BulkAnswer](ctx, c, true, actions+"/bulk-decide", b)
+	return out, err
+}
+
+// Cancel withdraws an action.
+func (c *Client) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error) {
+	out, _, err := post[gatehouse.CancelAnswer](ctx, c, true, action(id, "/cancel"), nil)
+	return out, err
+}
+
+// Revise replaces a pending action by a new revision.
+func (c *Client) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error) {
+	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/revise"), p)
+	return out, err
+}
+
+// Reverse proposes to undo an applied action.
+func (c *Client) Reverse(ctx context.Context, id string, r gatehouse.ReverseRequest) (*gatehouse.Action, error) {
+	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/reverse"), r)
+	return out, err
+}
+
+// Evidence returns all that is known of an action.
+func (c *Client) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, error) {
+	return get[gatehouse.Evidence](ctx, c, action(id, "/evidence"), nil)
+}
+
+// ListMirror returns a page of what was applied.
+func (c *Client) ListMirror(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.AppliedMirror], error) {
+	return page[*gatehouse.AppliedMirror](ctx, c, "/applied", paging(cursor, limit))
+}
+
+// ListCorpus returns a page of what decisions teach.
+func (c *Client) ListCorpus(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.CorpusEntry], error) {
+	return page[*gatehouse.CorpusEntry](ctx, c, "/corpus", paging(cursor, limit))
+}
+
+// page reads one page of a list.
+func page[T any](ctx context.Context, c *Client, path string, q url.Values) (gatehouse.Page[T], error) {
+	out, err := get[gatehouse.Page[T]](ctx, c, path, q)
+	if err != nil {
+		return gatehouse.Page[T]{}, err
+	}
+	return *out, nil
+}
+
+func paging(cursor string, limit int) url.Values {
+	q := url.Values{}
+	set(q, "cursor", cursor)
+	if limit != 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	return q
+}
+
+func set(q url.Values, name, value string) {
+	if value != "" {
+		q.Set(name, value)
+	}
+}

@@ -1,0 +1,136 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// maxAnswer bounds an answer: evidence and pages can be many times a body.
+const maxAnswer = 256 << 20
+
+// request is one call, which may take several tries.
+type request struct {
+	method, path string
+	query        url.Values
+	body         any // nil for none
+	out          any // nil when the answer's body does not matter
+	// once sends an Idempotency-Key, so that retries have one effect.
+	once bool
+}
+
+// answer is what of the response callers look at.
+type answer struct {
+	status   int
+	replayed bool // by Idempotency-Key
+}
+
+// do makes a call, with its retries.
+func (c *Client) do(ctx context.Context, r request) (answer, error) {
+	var body []byte
+	if r.body != nil {
+		var err error
+		if body, err = json.Marshal(r.body); err != nil {
+			return answer{}, fmt.Errorf("client: encode: %w", err)
+		}
+	}
+	key := ""
+	if r.once {
+		key = rand.Text()
+	}
+	for try := 0; ; try++ {
+		a, raw, err := c.try(ctx, r, body, key)
+		if err == nil {
+			return a, decode(raw, r.out)
+		}
+		pause, again := c.retry.next(try, r, err)
+		if !again || ctx.Err() != nil {
+			return a, err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return a, err
+		}
+	}
+}
+
+// try makes one HTTP request.
+func (c *Client) try(ctx context.Context, r request, body []byte, key string) (answer, []byte, error) {
+	target := c.base + prefix + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	var reader io.Reader
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, reader)
+	if err != nil {
+		return answer{}, nil, fmt.Errorf("client: %w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json, application/problem+json")
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if c.token != "" {
+		req.Header.Set("X-Edit-Token", c.token)
+	}
+	if c.channel != "" {
+		req.Header.Set("X-Gatehouse-Channel", c.channel)
+	}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return answer{}, nil, &connectionError{err}
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return answer{}, nil, &connectionError{err}
+	case len(raw) > maxAnswer:
+		return answer{}, nil, errTooLarge
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return answer{status: resp.StatusCode}, nil, problemOf(resp, raw)
+	}
+	return answer{resp.StatusCode, resp.Header.Get("Idempotency-Replayed") == "true"}, raw, nil
+}
+
+func decode(raw []byte, out any) error {
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return fmt.Errorf("client: the answer is not what this call returns: %w", err)
+	}
+	return nil
+}
+
+// get reads into a new T.
+func get[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
+	out := new(T)
+	_, err := c.do(ctx, request{method: http.MethodGet, path: path, query: query, out: out})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// post sends body and reads into a new T.
+func post[T any](ctx context.Context, c *Client, once bool, path string, body any) (*T, answer, error) {
+	out := new(T)
+	a, err := c.do(ctx, request{method: http.MethodPost, path: path, body: body, out: out, once: once})
+	if err != nil {
+		return nil, a, err
+	}
+	return out, a, nil
+}

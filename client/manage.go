@@ -1,0 +1,160 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// ListPushes returns a page of pushes.
+func (c *Client) ListPushes(ctx context.Context, f gatehouse.PushFilter) (gatehouse.Page[*gatehouse.Push], error) {
+	q := paging(f.Cursor, f.Limit)
+	set(q, "status", string(f.Status))
+	return page[*gatehouse.Push](ctx, c, "/pushes", q)
+}
+
+// Drain tells what is due, or sends it when DryRun is false.
+func (c *Client) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.DrainAnswer, error) {
+	out, _, err := post[gatehouse.DrainAnswer](ctx, c, false, "/pushes/drain", r)
+	return out, err
+}
+
+// ListDeadLetters returns a page of failed pushes.
+func (c *Client) ListDeadLetters(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.DeadLetter], error) {
+	return page[*gatehouse.DeadLetter](ctx, c, "/dead-letters", paging(cursor, limit))
+}
+
+// ReplayDeadLetters puts failed pushes back in the queue.
+func (c *Client) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
+	out, _, err := post[gatehouse.ReplayAnswer](ctx, c, true, "/dead-letters/replay", r)
+	return out, err
+}
+
+// ResolvePush settles an unknown outcome.
+func (c *Client) ResolvePush(ctx context.Context, id string, r gatehouse.Resolution) (*gatehouse.Push, error) {
+	out, _, err := post[gatehouse.Push](ctx, c, true, "/pushes/"+segment(id)+"/resolve", r)
+	return out, err
+}
+
+func principal(idOrName, verb string) string {
+	return "/principals/" + segment(idOrName) + verb
+}
+
+// CreatePrincipal makes a principal; its secrets are in this answer only.
+func (c *Client) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*gatehouse.Credentials, error) {
+	out, _, err := post[gatehouse.Credentials](ctx, c, true, "/principals", r)
+	return out, err
+}
+
+// FindPrincipal reads a principal by id or name.
+func (c *Client) FindPrincipal(ctx context.Context, idOrName string) (*gatehouse.Principal, error) {
+	return get[gatehouse.Principal](ctx, c, principal(idOrName, ""), nil)
+}
+
+// ListPrincipals returns a page of the tenant's principals.
+func (c *Client) ListPrincipals(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Principal], error) {
+	return page[*gatehouse.Principal](ctx, c, "/principals", paging(cursor, limit))
+}
+
+// UpdatePrincipal changes roles or sponsor, disables or enables.
+func (c *Client) UpdatePrincipal(ctx context.Context, idOrName string, r gatehouse.PrincipalChange) (*gatehouse.Principal, error) {
+	out := new(gatehouse.Principal)
+	_, err := c.do(ctx, request{method: http.MethodPatch, path: principal(idOrName, ""), body: r, out: out})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// CreateKey makes another API key for a principal.
+func (c *Client) CreateKey(ctx context.Context, idOrName string) (*gatehouse.Credentials, error) {
+	out, _, err := post[gatehouse.Credentials](ctx, c, true, principal(idOrName, "/keys"), nil)
+	return out, err
+}
+
+// ListKeys returns a principal's keys, without their secrets.
+func (c *Client) ListKeys(ctx context.Context, idOrName string) ([]*gatehouse.Key, error) {
+	p, err := page[*gatehouse.Key](ctx, c, principal(idOrName, "/keys"), nil)
+	return p.Items, err
+}
+
+// RevokeKey ends an API key.
+func (c *Client) RevokeKey(ctx context.Context, keyID string) error {
+	_, err := c.do(ctx, request{method: http.MethodPost, path: "/keys/" + segment(keyID) + "/revoke"})
+	return err
+}
+
+// RotateEditToken makes a new edit token for a person.
+func (c *Client) RotateEditToken(ctx context.Context, idOrName string) (*gatehouse.Credentials, error) {
+	out, _, err := post[gatehouse.Credentials](ctx, c, true, principal(idOrName, "/edit-token"), nil)
+	return out, err
+}
+
+// CreateTenant makes a tenant.
+func (c *Client) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, error) {
+	out, _, err := post[gatehouse.Tenant](ctx, c, true, "/tenants", map[string]string{"id": id})
+	return out, err
+}
+
+// ListTenants returns all tenants.
+func (c *Client) ListTenants(ctx context.Context) ([]*gatehouse.Tenant, error) {
+	p, err := page[*gatehouse.Tenant](ctx, c, "/tenants", nil)
+	return p.Items, err
+}
+
+// WhoAmI returns the principal of the client's key.
+func (c *Client) WhoAmI(ctx context.Context) (*gatehouse.Principal, error) {
+	return get[gatehouse.Principal](ctx, c, "/whoami", nil)
+}
+
+// ApplyPolicy stores a policy and makes it the active one.
+func (c *Client) ApplyPolicy(ctx context.Context, source string) (*gatehouse.PolicyVersion, error) {
+	out, _, err := post[gatehouse.PolicyVersion](ctx, c, true, "/policies", map[string]string{"source": source})
+	return out, err
+}
+
+// ActivePolicy reads the active policy.
+func (c *Client) ActivePolicy(ctx context.Context) (*gatehouse.PolicyVersion, error) {
+	return get[gatehouse.PolicyVersion](ctx, c, "/policies/active", nil)
+}
+
+// FindPolicy reads a policy version.
+func (c *Client) FindPolicy(ctx context.Context, version int) (*gatehouse.PolicyVersion, error) {
+	return get[gatehouse.PolicyVersion](ctx, c, fmt.Sprintf("/policies/%d", version), nil)
+}
+
+// ListPolicies returns all versions, newest first, without their source.
+func (c *Client) ListPolicies(ctx context.Context) ([]*gatehouse.PolicyVersion, error) {
+	p, err := page[*gatehouse.PolicyVersion](ctx, c, "/policies", nil)
+	return p.Items, err
+}
+
+// ActivatePolicy makes a stored version the active one.
+func (c *Client) ActivatePolicy(ctx context.Context, version int) (*gatehouse.PolicyVersion, error) {
+	out, _, err := post[gatehouse.PolicyVersion](ctx, c, false, fmt.Sprintf("/policies/%d/activate", version), nil)
+	return out, err
+}
+
+// ExplainPolicy tells how a proposal would be judged.
+func (c *Client) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Explanation, error) {
+	out, _, err := post[gatehouse.Explanation](ctx, c, false, "/policies/explain", p)
+	return out, err
+}
+
+// ListEntries reads the audit log from an index on; limit is at most 200.
+func (c *Client) ListEntries(ctx context.Context, from int64, limit int) ([]*gatehouse.Entry, error) {
+	q := paging("", limit)
+	if from > 0 {
+		q.Set("after", strconv.FormatInt(from-1, 10))
+	}
+	p, err := page[*gatehouse.Entry](ctx, c, "/audit/entries", q)
+	return p.Items, err
+}
+
+// Head reads size and root hash of the audit log.
+func (c *Client) Head(ctx context.Context) (*gatehouse.LogHead, error) {
+	return get[gatehouse.LogHead](ctx, c, "/audit/head", nil)
+}

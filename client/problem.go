@@ -1,0 +1,76 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// errGateway is the cause of errors that something before the server answered.
+var errGateway = errors.New("client: not a problem of the server's own")
+
+// standard are the members of a problem that are not its code's context.
+var standard = map[string]bool{
+	"type": true, "title": true, "status": true, "detail": true, "instance": true,
+	"code": true, "retryable": true, "errors": true,
+}
+
+// problemOf turns an answer that is not 2xx into the error that it tells.
+// Numbers of its context are json.Number, exactly as the server wrote them.
+func problemOf(resp *http.Response, raw []byte) error {
+	e := &gatehouse.Error{}
+	if after, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && after > 0 {
+		e.RetryAfter = after
+	}
+	members := make(map[string]any)
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if kind != "application/problem+json" || d.Decode(&members) != nil {
+		e.Code = codeFor(resp.StatusCode)
+		e.Detail = fmt.Sprintf("answered %s, and not by Gatehouse", resp.Status)
+		return e.Because(errGateway)
+	}
+	var known struct {
+		Code   gatehouse.Code        `json:"code"`
+		Detail string                `json:"detail"`
+		Errors []gatehouse.Violation `json:"errors"`
+	}
+	if json.Unmarshal(raw, &known) != nil || known.Code == "" {
+		known.Code = codeFor(resp.StatusCode)
+	}
+	e.Code, e.Detail, e.Violations = known.Code, known.Detail, known.Errors
+	for name, value := range members {
+		if !standard[name] {
+			e = e.With(name, value)
+		}
+	}
+	return e
+}
+
+// codeFor is the nearest code for an answer without one.
+func codeFor(status int) gatehouse.Code {
+	switch status {
+	case http.StatusUnauthorized:
+		return gatehouse.CodeUnauthenticated
+	case http.StatusForbidden:
+		return gatehouse.CodeRoleRequired
+	case http.StatusNotFound:
+		return gatehouse.CodeNotFound
+	case http.StatusMethodNotAllowed:
+		return gatehouse.CodeMethodNotAllowed
+	case http.StatusRequestEntityTooLarge:
+		return gatehouse.CodeBodyTooLarge
+	case http.StatusTooManyRequests:
+		return gatehouse.CodeRateLimited
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return gatehouse.CodeBusy
+	}
+	return gatehouse.CodeInternal
+}

@@ -1,0 +1,202 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Prefix is where the API stands.
+const Prefix = "/api/v1"
+
+// Authenticator tells who holds a credential.
+type Authenticator interface {
+	// Authenticate returns the principal of an API key. A key that is
+	// unknown, revoked, or of a disabled principal is an error with code
+	// unauthenticated.
+	Authenticate(ctx context.Context, key string) (*gatehouse.Principal, error)
+	// CheckEditToken reports whether token is the principal's edit token.
+	CheckEditToken(ctx context.Context, p *gatehouse.Principal, token string) (bool, error)
+}
+
+// The kinds of what a path can name.
+const (
+	ThingAction    = "action" // by its own id or its approval's
+	ThingPush      = "push"
+	ThingPrincipal = "principal" // by id or name
+	ThingKey       = "key"
+	ThingPolicy    = "policy" // by version
+)
+
+// Lookup tells whether the caller's tenant has a thing, whatever the caller's
+// roles: by it a missing thing is 404 before a missing role is 403.
+type Lookup interface {
+	// Exists returns nil, or an error with code not_found. kind is one of the
+	// Thing constants; of a kind that it does not know, everything exists.
+	Exists(ctx context.Context, kind, id string) error
+}
+
+// Config is what a [Server] is made of. The services, Auth and Logger are
+// needed; the rest has defaults.
+type Config struct {
+	Actions  gatehouse.ActionService
+	Dispatch gatehouse.DispatchService
+	Admin    gatehouse.AdminService
+	Policies gatehouse.PolicyService
+	Audit    gatehouse.AuditService
+
+	Auth Authenticator
+	// Lookup, when nil, asks the services: then pushes and keys cannot be
+	// looked up, and a missing role is told before they are missed.
+	Lookup Lookup
+	Logger *slog.Logger
+	// Version is the server's, for the OpenAPI document.
+	Version string
+	// Registerer and Gatherer are for /metrics; both nil means a registry of
+	// the server's own.
+	Registerer prometheus.Registerer
+	Gatherer   prometheus.Gatherer
+	// Ready reports whether the server can do its work; nil means always.
+	Ready func(ctx context.Context) error
+	// BulkPerMinute bounds the bulk decisions of one person in any 60 s;
+	// 30 by default.
+	BulkPerMinute int
+	// RequestsPerSecond bounds the requests of one principal, with bursts of
+	// RequestBurst; 0 means no bound.
+	RequestsPerSecond float64
+	RequestBurst      int
+}
+
+// Server is the HTTP surface. It is an http.Handler by itself; with other
+// surfaces on one mux, use [Server.Mount].
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	routes  []route
+	metrics *metrics
+	running running
+	bulk    *window
+	general *buckets
+	mux     *http.ServeMux
+}
+
+// New makes a server. It fails on a configuration that lacks something, and
+// when the registerer already holds a server's metrics.
+func New(cfg Config) (*Server, error) {
+	switch {
+	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil:
+		return nil, errors.New("api: a service is missing")
+	case cfg.Auth == nil:
+		return nil, errors.New("api: the authenticator is missing")
+	case cfg.Logger == nil:
+		return nil, errors.New("api: the logger is missing")
+	}
+	if cfg.Lookup == nil {
+		cfg.Lookup = serviceLookup{cfg}
+	}
+	if cfg.Registerer == nil && cfg.Gatherer == nil {
+		own := prometheus.NewRegistry()
+		cfg.Registerer, cfg.Gatherer = own, own
+	}
+	if cfg.BulkPerMinute == 0 {
+		cfg.BulkPerMinute = 30
+	}
+	s := &Server{cfg: cfg, log: cfg.Logger, bulk: newWindow(cfg.BulkPerMinute)}
+	s.general = newBuckets(cfg.RequestsPerSecond, cfg.RequestBurst)
+	s.routes = s.table()
+	var err error
+	if s.metrics, err = newMetrics(cfg.Registerer, s.routes); err != nil {
+		return nil, err
+	}
+	s.mux = http.NewServeMux()
+	s.Mount(s.mux)
+	s.mux.Handle("/", s.plain(s.notFound))
+	return s, nil
+}
+
+// ServeHTTP serves the API alone; everything else is 404.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Mount adds the API, its document and the health endpoints to a mux. It
+// takes /api/, /openapi.json, /docs, /docs/, /healthz, /readyz and /metrics,
+// with every method, and leaves the rest to others.
+func (s *Server) Mount(mux *http.ServeMux) {
+	byPath := make(map[string]methods)
+	for i := range s.routes {
+		rt := &s.routes[i]
+		m := byPath[rt.path]
+		m.set(rt.method, s.serve(rt))
+		byPath[rt.path] = m
+	}
+	for path, m := range byPath {
+		mux.Handle(Prefix+path, s.dispatch(m))
+	}
+	mux.Handle("/api/", s.unknownPath())
+	s.mountOps(mux)
+}
+
+// methods holds the handlers of one path. A path is registered once, without
+// a method, so that a wrong one is answered by us and not by the mux.
+type methods struct {
+	get, post, put, patch, del http.Handler
+}
+
+func (m *methods) set(method string, h http.Handler) {
+	*m.slot(method) = h
+}
+
+// slot returns where a method's handler stands; HEAD is GET without a body.
+func (m *methods) slot(method string) *http.Handler {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		return &m.get
+	case http.MethodPost:
+		return &m.post
+	case http.MethodPut:
+		return &m.put
+	case http.MethodPatch:
+		return &m.patch
+	case http.MethodDelete:
+		return &m.del
+	}
+	return new(http.Handler)
+}
+
+func (m *methods) allowed() string {
+	var list []string
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
+		if *m.slot(method) != nil {
+			list = append(list, method)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func (s *Server) dispatch(m methods) http.Handler {
+	allowed := m.allowed()
+	wrong := s.authenticated(func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Allow", allowed)
+		return gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path takes %s", allowed)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h := *m.slot(r.Method); h != nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+		wrong.ServeHTTP(w, r)
+	})
+}
+
+// unknownPath answers for what is under /api/ and is no route: to a stranger
+// 401, as for everything there, else 404.
+func (s *Server) unknownPath() http.Handler { return s.authenticated(s.notFound) }
+
+func (s *Server) notFound(http.ResponseWriter, *http.Request) error {
+	return gatehouse.E(gatehouse.CodeNotFound, "no such path")
+}

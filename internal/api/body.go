@@ -1,0 +1,174 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// MaxBody bounds a request's body, in bytes.
+const MaxBody = 1 << 20
+
+// maxPointer bounds a JSON pointer in an error: a member's name can be as
+// long as the body.
+const maxPointer = 1024
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// release gives a buffer back, unless it has grown too large to keep.
+func release(b *bytes.Buffer) {
+	if b.Cap() <= 64<<10 {
+		buffers.Put(b)
+	}
+}
+
+// readBody returns the body's bytes, which are valid until done is called.
+func readBody(r *http.Request, rt *route) (raw []byte, done func(), err error) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil, func() {}, nil
+	}
+	if r.ContentLength > MaxBody {
+		return nil, nil, tooLarge()
+	}
+	if rt.decode != nil && !isJSON(r.Header["Content-Type"]) {
+		return nil, nil, malformed("", "the content type must be application/json")
+	}
+	buf := buffers.Get().(*bytes.Buffer)
+	buf.Reset()
+	defer func() {
+		if err != nil {
+			release(buf)
+		}
+	}()
+	if _, err := buf.ReadFrom(io.LimitReader(r.Body, MaxBody+1)); err != nil {
+		return nil, nil, malformed("", "the body could not be read to its end")
+	}
+	if buf.Len() > MaxBody {
+		return nil, nil, tooLarge()
+	}
+	raw = buf.Bytes()
+	switch blank := len(bytes.TrimSpace(raw)) == 0; {
+	case rt.decode == nil && !blank && !emptyObject(raw):
+		return nil, nil, malformed("", "this call takes no body")
+	case rt.decode != nil && blank && rt.optional:
+		raw = []byte("{}")
+	case rt.decode != nil && blank:
+		return nil, nil, malformed("", "a JSON body is needed")
+	}
+	return raw, func() { release(buf) }, nil
+}
+
+func emptyObject(raw []byte) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) >= 2 && raw[0] == '{' && raw[len(raw)-1] == '}' && len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
+}
+
+func tooLarge() error {
+	return gatehouse.E(gatehouse.CodeBodyTooLarge, "a body is at most %d bytes", MaxBody).With("limit", MaxBody)
+}
+
+func isJSON(header []string) bool {
+	switch len(header) {
+	case 0:
+		return true
+	case 1:
+		if header[0] == "application/json" {
+			return true
+		}
+		t, params, err := mime.ParseMediaType(header[0])
+		charset := params["charset"]
+		return err == nil && t == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
+	}
+	return false
+}
+
+// malformed is the error for what is not JSON as we take it.
+func malformed(pointer, detail string) error {
+	if len(pointer) > maxPointer {
+		pointer = strings.ToValidUTF8(pointer[:maxPointer], "") + "…"
+	}
+	return (&gatehouse.Error{
+		Code: gatehouse.CodeMalformed, Detail: detail,
+		Violations: gatehouse.Violations{{Pointer: pointer, Detail: detail}},
+	}).With("pointer", pointer)
+}
+
+var strict = json.JoinOptions(
+	json.RejectUnknownMembers(true),
+	// CheckJSON has looked at both already.
+	jsontext.AllowDuplicateNames(true),
+	jsontext.AllowInvalidUTF8(true),
+)
+
+// decodeStrict decodes a JSON object into the struct that out points to. What
+// is not JSON, too deep, or has duplicate or unknown members is malformed;
+// a value of the wrong type is invalid. Names match in their exact case.
+func decodeStrict(raw []byte, out any) error {
+	if err := gatehouse.CheckJSON(raw); err != nil {
+		var syntax *gatehouse.SyntaxError
+		if errors.As(err, &syntax) {
+			return malformed(syntax.Pointer, fmt.Sprintf("%s (at byte %d)", syntax.Detail, syntax.Offset))
+		}
+		return malformed("", "is not JSON")
+	}
+	if bytes.TrimLeft(raw, " \t\r\n")[0] != '{' {
+		return gatehouse.Violations{{Pointer: "", Detail: "must be an object"}}.Err()
+	}
+	err := json.Unmarshal(raw, out, strict)
+	if err == nil {
+		return nil
+	}
+	var semantic *json.SemanticError
+	if !errors.As(err, &semantic) {
+		return malformed("", "is not JSON that this call takes")
+	}
+	pointer := string(semantic.JSONPointer)
+	if errors.Is(semantic.Err, json.ErrUnknownName) {
+		return malformed(pointer, "unknown member "+gatehouse.Quote(semantic.JSONPointer.LastToken()))
+	}
+	return gatehouse.Violations{{Pointer: pointer, Detail: wrongType(semantic)}}.Err()
+}
+
+// wrongType says what a value should have been. Errors of our own types speak
+// for themselves; those of the decoder are put in the contract's words.
+func wrongType(e *json.SemanticError) string {
+	if e.GoType == nil {
+		return "has the wrong type"
+	}
+	switch t := e.GoType; {
+	case t == typeOf[gatehouse.Duration]() && e.JSONKind != '"':
+		return "must be a string such as 30s, 4h or 7d"
+	case t == typeOf[gatehouse.Duration](), t == typeOf[gatehouse.Decimal](), t == typeOf[gatehouse.JSON](), t == typeOf[gatehouse.Hash]():
+		if e.Err != nil {
+			return e.Err.Error()
+		}
+	}
+	t := e.GoType
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "must be a string"
+	case reflect.Bool:
+		return "must be true or false"
+	case reflect.Int, reflect.Int64:
+		return "must be an integer"
+	case reflect.Slice:
+		return "must be an array"
+	case reflect.Struct, reflect.Map:
+		return "must be an object"
+	}
+	return "has the wrong type"
+}

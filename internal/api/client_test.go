@@ -1,0 +1,188 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+)
+
+func newClient(t *testing.T, s *Server, options ...client.Option) *client.Client {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	c, err := client.New(server.URL, "gth_all", append([]client.Option{client.WithEditToken("gte_all")}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestClientRoundTrip calls every method of the service interfaces through
+// client and server, and wants what went in and what came out to be the same
+// as without them.
+func TestClientRoundTrip(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	c := newClient(t, newServer(t, f), client.WithChannel(gatehouse.ViaCLI))
+	proposal := testAction().Proposal
+	dry, roles := false, []gatehouse.Role{gatehouse.RoleViewer}
+	decision := gatehouse.Decision{Decision: gatehouse.Approve, Notes: "<ok> é", Digest: "sha256:aa", Confirm: "12.50", AcknowledgeStale: true}
+	short := decision
+	short.AcknowledgeStale = false
+	bulk := gatehouse.BulkDecision{Decision: gatehouse.Reject, Notes: "n", Items: []gatehouse.BulkItem{{ActionID: "act_1", Digest: "d"}}}
+	filter := gatehouse.ActionFilter{Status: "pending", ActionType: "t", RiskLevel: 4, ProposedBy: "bot", Query: "a b&c", Sort: gatehouse.SortUrgency, Limit: 7, Cursor: "c/+="}
+	person := gatehouse.NewPrincipal{Tenant: "default", Name: "eve", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Person: "p", Sponsor: "ana"}
+	cases := map[string][]any{ // the arguments after the context
+		"Propose": {&proposal}, "FindAction": {"act_1"}, "WaitAction": {"act_1", 30 * time.Second, gatehouse.UntilFinished},
+		"ListActions": {filter}, "Decide": {"act_1", decision}, "Answer": {"apr_1", short}, "BulkDecide": {bulk},
+		"Cancel": {"act_1"}, "Revise": {"act_1", &proposal}, "Reverse": {"act_1", gatehouse.ReverseRequest{Rationale: "oops"}},
+		"Evidence": {"act_1"}, "ListMirror": {"cur", 3}, "ListCorpus": {"cur", 4},
+		"ListPushes": {gatehouse.PushFilter{Status: "failed", Limit: 9, Cursor: "c"}}, "Drain": {gatehouse.DrainRequest{DryRun: &dry, Limit: 5}},
+		"ListDeadLetters": {"cur", 6}, "ReplayDeadLetters": {gatehouse.ReplayRequest{IDs: []string{"psh_1", "psh_2"}}},
+		"ResolvePush":     {"psh_1", gatehouse.Resolution{Outcome: "failed", Reason: "seen"}},
+		"CreatePrincipal": {person}, "FindPrincipal": {"prn_1"}, "ListPrincipals": {"cur", 8},
+		"UpdatePrincipal": {"prn_1", gatehouse.PrincipalChange{Roles: &roles, Disabled: &dry}},
+		"CreateKey":       {"prn_1"}, "ListKeys": {"prn_1"}, "RevokeKey": {"key_1"}, "RotateEditToken": {"prn_1"},
+		"CreateTenant": {"acme"}, "ListTenants": {}, "WhoAmI": {},
+		"ApplyPolicy": {"a: 1\n"}, "ActivePolicy": {}, "FindPolicy": {1}, "ListPolicies": {}, "ActivatePolicy": {1}, "ExplainPolicy": {&proposal},
+		"ListEntries": {int64(5), 10}, "Head": {},
+	}
+	for _, service := range []reflect.Type{
+		typeOf[gatehouse.ActionService](), typeOf[gatehouse.DispatchService](), typeOf[gatehouse.AdminService](),
+		typeOf[gatehouse.PolicyService](), typeOf[gatehouse.AuditService](),
+	} {
+		for i := range service.NumMethod() {
+			name := service.Method(i).Name
+			args, ok := cases[name]
+			if !ok {
+				t.Errorf("%s.%s is not tried", service.Name(), name)
+				continue
+			}
+			in := []reflect.Value{reflect.ValueOf(t.Context())}
+			for _, a := range args {
+				in = append(in, reflect.ValueOf(a))
+			}
+			out := reflect.ValueOf(c).MethodByName(name).Call(in)
+			if err, _ := out[len(out)-1].Interface().(error); err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			call := f.last(t, name)
+			if diff := cmp.Diff(args, call.args, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: arguments (-sent +arrived):\n%s", name, diff)
+			}
+			if call.caller.Principal.ID != "prn_all" {
+				t.Errorf("%s: caller %+v", name, call.caller)
+			}
+			if len(out) > 1 {
+				if diff := cmp.Diff(f.values[name], out[0].Interface(), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("%s: answer (-given +received):\n%s", name, diff)
+				}
+			}
+		}
+	}
+	if via := f.last(t, "Decide").caller.Via; via != gatehouse.ViaCLI {
+		t.Errorf("decided via %s", via)
+	}
+	if !f.last(t, "Decide").caller.StepUp || f.last(t, "Decide").caller.Idempotency == nil {
+		t.Error("the decision came without edit token or Idempotency-Key")
+	}
+}
+
+func TestClientTellsReplaysOfAProposal(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, newServer(t, newFake()))
+	for key, want := range map[string]bool{"known": true, "new": false} {
+		p := testAction().Proposal
+		p.IdempotencyKey = key
+		if _, replayed, err := c.Propose(t.Context(), &p); err != nil || replayed != want {
+			t.Errorf("%s: replayed %v, %v", key, replayed, err)
+		}
+	}
+}
+
+func TestClientErrorsAreTheServers(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	c := newClient(t, newServer(t, f), client.WithRetries(0, 0))
+	for _, code := range gatehouse.Codes() {
+		e := gatehouse.E(code, "what %q", "happened").With("current_status", "applied").With("used", gatehouse.JSON("1234567890123456789"))
+		e.RetryAfter = 3
+		e.Violations = gatehouse.Violations{{Pointer: "/a", Detail: "b"}}
+		f.err = e
+		_, err := c.Decide(t.Context(), "act_1", gatehouse.Decision{Decision: gatehouse.Approve, Digest: "d"})
+		var got *gatehouse.Error
+		if !errors.As(err, &got) || got.Code != code {
+			t.Errorf("%s came as %v", code, err)
+			continue
+		}
+		if code == gatehouse.CodeInternal {
+			continue
+		}
+		if got.Detail != e.Detail || got.RetryAfter != 3 || !cmp.Equal(got.Violations, []gatehouse.Violation(e.Violations), cmpopts.EquateEmpty()) {
+			t.Errorf("%s: %+v", code, got)
+		}
+		if got.Context["current_status"] != "applied" || fmt.Sprint(got.Context["used"]) != "1234567890123456789" {
+			t.Errorf("%s: context %v", code, got.Context)
+		}
+		for _, own := range []string{"type", "status", "code", "detail"} {
+			if _, ok := got.Context[own]; ok {
+				t.Errorf("%s: %s is in the context", code, own)
+			}
+		}
+	}
+}
+
+// TestClientIDsAreEscaped: an id cannot lead to another path.
+func TestClientIDsAreEscaped(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	c := newClient(t, newServer(t, f))
+	for _, id := range []string{"../whoami", "a/b", "a?b=c", "a#b", "%2e%2e", "é ü", "act_1/evidence"} {
+		_, err := c.FindAction(t.Context(), id)
+		if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+			t.Errorf("%q: %v", id, err)
+		}
+		if got := f.last(t, "FindAction").args[0]; got != id {
+			t.Errorf("%q arrived as %q", id, got)
+		}
+	}
+}
+
+// TestClientRetriesHaveOneEffect loses the first answers on the way back, over
+// the real server and its idempotency.
+func TestClientRetriesHaveOneEffect(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	s := newServer(t, f)
+	lossy := &lossyHandler{next: s, lose: 2}
+	server := httptest.NewServer(lossy)
+	defer server.Close()
+	c, err := client.New(server.URL, "gth_all", client.WithEditToken("gte_all"), client.WithRetries(4, time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.Decide(context.Background(), "act_1", gatehouse.Decision{Decision: gatehouse.Approve, Digest: "d"})
+	if err != nil || a.Code != gatehouse.Decided {
+		t.Fatalf("%+v %v", a, err)
+	}
+	if len(f.stored) != 1 || f.count("Decide") != 3 {
+		t.Errorf("%d effects in %d calls", len(f.stored), f.count("Decide"))
+	}
+	for key := range f.stored {
+		if !strings.HasPrefix(key, "default prn_all POST /api/v1/proposed-actions/{id}/decide ") {
+			t.Errorf("stored under %s", key)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func manual(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestManualHasTheCodeTable compares the manual's table with the code's.
+func TestManualHasTheCodeTable(t *testing.T) {
+	t.Parallel()
+	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (\\d+) \\| (yes|no) \\| \\S")
+	listed := make(map[gatehouse.Code]bool)
+	for _, m := range row.FindAllStringSubmatch(manual(t), -1) {
+		code := gatehouse.Code(m[1])
+		if listed[code] {
+			t.Errorf("%s is listed twice", code)
+		}
+		listed[code] = true
+		if status, _ := strconv.Atoi(m[2]); status != gatehouse.StatusOf(code) {
+			t.Errorf("%s: status %s, want %d", code, m[2], gatehouse.StatusOf(code))
+		}
+		if (m[3] == "yes") != code.Retryable() {
+			t.Errorf("%s: retryable %s", code, m[3])
+		}
+	}
+	for _, code := range gatehouse.Codes() {
+		if !listed[code] {
+			t.Errorf("the manual lacks %s", code)
+		}
+		if titles[code] == "" {
+			t.Errorf("%s has no title", code)
+		}
+	}
+	if len(listed) != len(gatehouse.Codes()) {
+		t.Errorf("%d codes in the manual, %d in the table", len(listed), len(gatehouse.Codes()))
+	}
+}
+
+// TestManualNamesRoutesThatExist looks up each path that the manual mentions.
+func TestManualNamesRoutesThatExist(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake())
+	known := make(map[string]bool)
+	for i := range s.routes {
+		known[s.routes[i].method+" "+s.routes[i].path] = true
+	}
+	mention := regexp.MustCompile("`(GET|POST|PATCH|PUT|DELETE) (/[^`? ]+)")
+	found := mention.FindAllStringSubmatch(manual(t), -1)
+	for _, m := range found {
+		if route := m[1] + " " + strings.TrimSpace(m[2]); !known[route] {
+			t.Errorf("the manual names %s", route)
+		}
+	}
+	if len(found) < 20 {
+		t.Errorf("only %d routes are mentioned", len(found))
+	}
+}

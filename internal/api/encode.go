@@ -1,0 +1,98 @@
+package api
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// wire is how answers are written: omitempty as encoding/json has it, empty
+// lists as [], numbers and canonical JSON exactly as they are kept.
+var wire = json.JoinOptions(
+	jsonv1.OmitEmptyWithLegacySemantics(true),
+	json.Deterministic(true),
+	jsontext.AllowInvalidUTF8(true),
+	jsontext.AllowDuplicateNames(true), // no type of ours has any
+	json.WithMarshalers(json.MarshalToFunc(func(enc *jsontext.Encoder, j gatehouse.JSON) error {
+		if j == "" {
+			return enc.WriteToken(jsontext.Null)
+		}
+		return enc.WriteValue(jsontext.Value(j))
+	})),
+)
+
+// The header values that answers share.
+var (
+	headerJSON    = []string{"application/json"}
+	headerProblem = []string{"application/problem+json"}
+	headerNoStore = []string{"no-store"}
+	headerNoSniff = []string{"nosniff"}
+)
+
+// encoded keeps the bytes of an answer that the use case had encoded to store
+// them, so that the first answer and its repeats are the same bytes.
+type encoded struct {
+	value any
+	body  []byte
+}
+
+func (c *call) encode(value any) ([]byte, error) {
+	b, err := json.Marshal(value, wire)
+	if err != nil {
+		return nil, err
+	}
+	c.answer = encoded{value, b}
+	return b, nil
+}
+
+// write answers with a value as JSON.
+func (s *Server) write(w http.ResponseWriter, status int, c *call, value any) error {
+	if c.answer.body != nil && sameValue(c.answer.value, value) {
+		writeBytes(w, status, headerJSON, c.answer.body)
+		return nil
+	}
+	buf := buffers.Get().(*bytes.Buffer)
+	buf.Reset()
+	defer release(buf)
+	if err := json.MarshalWrite(buf, value, wire); err != nil {
+		return err
+	}
+	writeBytes(w, status, headerJSON, buf.Bytes())
+	return nil
+}
+
+// sameValue compares pointers; other values are never taken for the same.
+func sameValue(a, b any) bool {
+	switch a := a.(type) {
+	case *gatehouse.Action:
+		b, ok := b.(*gatehouse.Action)
+		return ok && a == b
+	case *gatehouse.Answer:
+		b, ok := b.(*gatehouse.Answer)
+		return ok && a == b
+	case *gatehouse.ShortAnswer:
+		b, ok := b.(*gatehouse.ShortAnswer)
+		return ok && a == b
+	case *gatehouse.BulkAnswer:
+		b, ok := b.(*gatehouse.BulkAnswer)
+		return ok && a == b
+	}
+	return false
+}
+
+func writeBytes(w http.ResponseWriter, status int, contentType []string, b []byte) {
+	h := w.Header()
+	h["Content-Type"] = contentType
+	h["Cache-Control"] = headerNoStore
+	h["X-Content-Type-Options"] = headerNoSniff
+	h["Content-Length"] = []string{strconv.Itoa(len(b))}
+	w.WriteHeader(status)
+	// An error here means that the client has gone; there is nobody to tell.
+	_, _ = w.Write(b)
+}

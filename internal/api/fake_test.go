@@ -1,0 +1,269 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// fake stands where the use cases stand. It answers with what the test put
+// in, keeps answers by Idempotency-Key as the real ones do, and records who
+// called what.
+type fake struct {
+	mu     sync.Mutex
+	calls  []fakeCall
+	values map[string]any
+	err    error
+	hook   func(ctx context.Context, method string)
+	stored map[string]*gatehouse.IdempotencyRecord
+}
+
+type fakeCall struct {
+	method string
+	caller *gatehouse.Caller
+	args   []any
+}
+
+var testTime = time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
+
+// exists are the ids that the fake's tenant has.
+var exists = map[string]bool{
+	"act_1": true, "apr_1": true, "psh_1": true, "prn_1": true, "key_1": true, "1": true,
+}
+
+func testAction() *gatehouse.Action {
+	a := &gatehouse.Action{
+		ID: "act_1", Revision: 1, Tenant: "default", Status: gatehouse.StatusPending,
+		Digest: "sha256:" + gatehouse.Digest(strings.Repeat("a", 64)), ProposedBy: "bot", ProposerID: "prn_bot", ProposedAt: testTime,
+		Proposal: gatehouse.Proposal{
+			ActionType: "price_change", Connector: "shop", Operation: "update",
+			Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042", Version: "7"},
+			CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50","ref":1234567890123456789}`,
+			Rationale: "supplier raised <cost> by 25 %", RiskLevel: 3, ExpiresIn: gatehouse.Duration(4 * time.Hour),
+			Magnitude: &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"}, IdempotencyKey: "act_1:1",
+		},
+		Policy: gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{"default"}, Reasons: []string{"L3"}, Version: 1},
+	}
+	a.Approval = &gatehouse.Approval{
+		ID: "apr_1", ActionID: "act_1", Status: gatehouse.ApprovalRequested, Required: 1,
+		Roles: []gatehouse.Role{gatehouse.RoleApprover}, Excluded: []string{"prn_bot"}, ExpiresAt: testTime.Add(time.Hour), CreatedAt: testTime,
+	}
+	return a
+}
+
+func newFake() *fake {
+	receipt := &gatehouse.Receipt{
+		ID: "rcp_1", Tenant: "default", ActionID: "act_1", PushID: "psh_1", IdempotencyKey: "act_1:1", Attempt: 1, Generation: 1,
+		Outcome: gatehouse.ReceiptApplied, RequestMetadata: `{}`, ResponseMetadata: `{"rows":1}`, Reversible: true, Source: "call", At: testTime,
+	}
+	push := &gatehouse.Push{
+		ID: "psh_1", Tenant: "default", ActionID: "act_1", Connector: "shop", IdempotencyKey: "act_1:1",
+		Digest: testAction().Digest, Status: gatehouse.PushUnknown, Attempts: 1, NotBefore: testTime, CreatedAt: testTime, SentAt: &testTime,
+	}
+	entry := &gatehouse.Entry{Index: 7, Body: `{"type":"hitl.proposed"}`, LeafHash: gatehouse.Hash{1, 2, 3}}
+	principal := &gatehouse.Principal{
+		ID: "prn_1", Tenant: "default", Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "prn_1", CreatedAt: testTime,
+	}
+	version := &gatehouse.PolicyVersion{Tenant: "default", Version: 1, Source: "rules: []\n", SHA256: "ab", Active: true, AppliedBy: "admin", AppliedAt: testTime}
+	credentials := &gatehouse.Credentials{ID: "prn_1", Key: "gth_new", KeyID: "key_2", EditToken: "gte_new"}
+	tenant := &gatehouse.Tenant{ID: "acme", CreatedAt: testTime}
+	return &fake{
+		stored: make(map[string]*gatehouse.IdempotencyRecord),
+		values: map[string]any{
+			"Propose": testAction(), "FindAction": testAction(), "WaitAction": testAction(), "Revise": testAction(), "Reverse": testAction(),
+			"ListActions":       gatehouse.Page[*gatehouse.Action]{Items: []*gatehouse.Action{testAction()}, NextCursor: "n"},
+			"Decide":            &gatehouse.Answer{Code: gatehouse.Decided, Result: gatehouse.Decided, Action: testAction(), Votes: 1, Required: 1},
+			"Answer":            &gatehouse.ShortAnswer{ActionID: "act_1", Status: "already_approved", ApprovedBy: "ana", ApprovedAt: &testTime},
+			"BulkDecide":        &gatehouse.BulkAnswer{Results: []gatehouse.BulkResult{{ActionID: "act_1", Result: gatehouse.Decided}, {ActionID: "act_2", Skipped: "already_decided"}, {ActionID: "act_3", Skipped: "individual_decision_required"}}, Decided: 1, Skipped: 2},
+			"Cancel":            &gatehouse.CancelAnswer{Code: "canceled", Result: "canceled", Action: testAction()},
+			"Evidence":          &gatehouse.Evidence{Action: testAction(), Receipts: []*gatehouse.Receipt{receipt}, Entries: []*gatehouse.Entry{entry}, Canonical: "{}"},
+			"ListMirror":        gatehouse.Page[*gatehouse.AppliedMirror]{Items: []*gatehouse.AppliedMirror{{Tenant: "default", ActionID: "act_1", After: `{"n":1234567890123456789}`, AppliedAt: testTime}}},
+			"ListCorpus":        gatehouse.Page[*gatehouse.CorpusEntry]{Items: []*gatehouse.CorpusEntry{{ID: "c", Features: `{}`, Outcome: gatehouse.Approve, At: testTime}}},
+			"ListPushes":        gatehouse.Page[*gatehouse.Push]{Items: []*gatehouse.Push{push}},
+			"Drain":             &gatehouse.DrainAnswer{DryRun: true, Items: []gatehouse.DrainItem{{PushID: "psh_1", Change: `{"a":1}`, NotBefore: testTime}}},
+			"ListDeadLetters":   gatehouse.Page[*gatehouse.DeadLetter]{Items: []*gatehouse.DeadLetter{{ID: "psh_1", Payload: `{"a":1.10}`, LastAt: testTime}}},
+			"ReplayDeadLetters": &gatehouse.ReplayAnswer{Results: []gatehouse.ReplayResult{{ID: "psh_1", Result: "queued"}}, Replayed: 1},
+			"ResolvePush":       push,
+			"CreatePrincipal":   credentials, "CreateKey": credentials, "RotateEditToken": credentials,
+			"FindPrincipal": principal, "UpdatePrincipal": principal, "WhoAmI": principal,
+			"ListPrincipals": gatehouse.Page[*gatehouse.Principal]{Items: []*gatehouse.Principal{principal}},
+			"ListKeys":       []*gatehouse.Key{{ID: "key_1", Tenant: "default", PrincipalID: "prn_1", CreatedAt: testTime}},
+			"CreateTenant":   tenant, "ListTenants": []*gatehouse.Tenant{tenant},
+			"ApplyPolicy": version, "ActivePolicy": version, "FindPolicy": version, "ActivatePolicy": version,
+			"ListPolicies": []*gatehouse.PolicyVersion{version},
+			"ExplainPolicy": &gatehouse.Explanation{
+				PolicyOutcome: testAction().Policy, RiskLevel: 3, Required: 1, Roles: []gatehouse.Role{gatehouse.RoleApprover},
+				Expiry: gatehouse.Duration(4 * time.Hour), Trace: []gatehouse.RuleTrace{{Rule: "r", Outcome: gatehouse.OutcomeAllow}},
+			},
+			"ListEntries": []*gatehouse.Entry{entry}, "Head": &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
+		},
+	}
+}
+
+// use is one use case: it checks what the path named, then the answers kept,
+// then the state, as the real ones do.
+func use[T any](ctx context.Context, f *fake, method, id string, args ...any) (out T, err error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return out, err
+	}
+	f.mu.Lock()
+	f.calls = append(f.calls, fakeCall{method, c, args})
+	hook, failure := f.hook, f.err
+	f.mu.Unlock()
+	if hook != nil {
+		hook(ctx, method)
+	}
+	if id != "" && !exists[id] {
+		return out, gatehouse.E(gatehouse.CodeNotFound, "no such thing")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := ""
+	if r := c.Idempotency; r != nil {
+		key = c.Principal.Tenant + " " + c.Principal.ID + " " + r.Route + " " + r.Key
+		if known := f.stored[key]; known != nil && known.BodyHash != r.BodyHash {
+			return out, gatehouse.E(gatehouse.CodeKeyReused, "used for another request")
+		} else if known != nil {
+			return out, &gatehouse.Replay{Body: known.Body}
+		}
+	}
+	if failure != nil {
+		return out, failure
+	}
+	out = f.values[method].(T)
+	if key != "" {
+		body, err := c.Idempotency.Encode(out)
+		if err != nil {
+			return out, err
+		}
+		f.stored[key] = &gatehouse.IdempotencyRecord{BodyHash: c.Idempotency.BodyHash, Body: body}
+	}
+	return out, nil
+}
+
+// last returns the latest call of a method.
+func (f *fake) last(t testing.TB, method string) fakeCall {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := len(f.calls) - 1; i >= 0; i-- {
+		if f.calls[i].method == method {
+			return f.calls[i]
+		}
+	}
+	t.Fatalf("%s was not called", method)
+	return fakeCall{}
+}
+
+func (f *fake) count(method string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.calls {
+		if c.method == method {
+			n++
+		}
+	}
+	return n
+}
+
+// people are the fake's principals by API key. Ana's edit token is gte_ana.
+var people = func() map[string]*gatehouse.Principal {
+	m := make(map[string]*gatehouse.Principal)
+	for name, roles := range map[string][]gatehouse.Role{
+		"root": {gatehouse.RoleAdmin}, "ana": {gatehouse.RoleApprover}, "bot": {gatehouse.RoleProposer},
+		"op": {gatehouse.RoleOperator}, "aud": {gatehouse.RoleAuditor}, "view": {gatehouse.RoleViewer}, "work": {gatehouse.RoleWorker},
+		"all": {gatehouse.RoleAdmin, gatehouse.RoleProposer},
+	} {
+		m["gth_"+name] = &gatehouse.Principal{ID: "prn_" + name, Tenant: "default", Name: name, Kind: gatehouse.KindPerson, Roles: roles, Person: "prn_" + name}
+	}
+	return m
+}()
+
+func (f *fake) Authenticate(_ context.Context, key string) (*gatehouse.Principal, error) {
+	if p := people[key]; p != nil {
+		return p, nil
+	}
+	return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "no")
+}
+
+func (f *fake) CheckEditToken(_ context.Context, p *gatehouse.Principal, token string) (bool, error) {
+	return token == "gte_"+p.Name, nil
+}
+
+func (f *fake) Exists(ctx context.Context, kind, id string) error {
+	if _, err := gatehouse.CallerFrom(ctx); err != nil {
+		return err
+	}
+	if !exists[id] {
+		return gatehouse.E(gatehouse.CodeNotFound, "no such %s", kind)
+	}
+	return nil
+}
+
+func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
+	t.Helper()
+	cfg := Config{
+		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Auth: f, Lookup: f,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Version: "test",
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// request is an HTTP request as tests write it.
+type request struct {
+	method, path, key, token, body string
+	header                         map[string]string
+}
+
+func (r request) send(h http.Handler) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.http())
+	return w
+}
+
+func (r request) http() *http.Request {
+	if r.method == "" {
+		r.method = "GET"
+	}
+	req := httptest.NewRequest(r.method, r.path, strings.NewReader(r.body))
+	if r.key != "" {
+		req.Header.Set("Authorization", "Bearer "+r.key)
+	}
+	if r.token != "" {
+		req.Header.Set("X-Edit-Token", r.token)
+	}
+	for name, value := range r.header {
+		req.Header.Set(name, value)
+	}
+	return req
+}
+
+const (
+	goodDecision = `{"decision":"approved","digest":"sha256:aa"}`
+	goodProposal = `{"action_type":"price_change","connector":"shop","operation":"update","target":{"entity_type":"item","entity_ref":"SKU-1042"},"proposed_change":{"price":"12.50"}}`
+	decidePath   = "/api/v1/proposed-actions/act_1/decide"
+)
+
+// decideRequest is one that succeeds.
+func decideRequest() request {
+	return request{method: "POST", path: decidePath, key: "gth_ana", token: "gte_ana", body: goodDecision}
+}
+
+func (c fakeCall) String() string { return fmt.Sprintf("%s%v", c.method, c.args) }

@@ -1,0 +1,225 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// keyed sends a request under an Idempotency-Key.
+func keyed(r request, key string) request {
+	r.header = map[string]string{"Idempotency-Key": key}
+	return r
+}
+
+func TestIdempotencyReplaysTheFirstBody(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	s := newServer(t, f)
+	propose := keyed(request{method: "POST", path: "/api/v1/proposed-actions", key: "gth_bot", body: goodProposal}, "k 1")
+	first := propose.send(s)
+	if first.Code != http.StatusCreated || first.Header().Get("Idempotency-Replayed") != "" {
+		t.Fatal(first.Code, first.Header())
+	}
+	other := testAction()
+	other.ID = "act_2"
+	f.values["Propose"] = other
+	second := propose.send(s)
+	if second.Code != http.StatusOK || second.Header().Get("Idempotency-Replayed") != "true" {
+		t.Errorf("second: %d %v", second.Code, second.Header())
+	}
+	if first.Body.String() != second.Body.String() {
+		t.Errorf("another body:\n%s\n%s", first.Body, second.Body)
+	}
+	changed := propose
+	changed.body = strings.Replace(goodProposal, "12.50", "13.50", 1)
+	wantCode(t, changed.send(s), gatehouse.CodeKeyReused)
+	// Another principal and another route have keys of their own.
+	propose.key = "gth_all"
+	if w := propose.send(s); w.Code != http.StatusCreated {
+		t.Errorf("another principal: %d %s", w.Code, w.Body)
+	}
+	revise := keyed(request{method: "POST", path: "/api/v1/proposed-actions/act_1/revise", key: "gth_bot", body: goodProposal}, "k 1")
+	if w := revise.send(s); w.Code != http.StatusCreated {
+		t.Errorf("another route: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestIdempotencyKnowsThePath uses one key on two actions, whose bodies are equal.
+func TestIdempotencyKnowsThePath(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake())
+	r := keyed(decideRequest(), "k")
+	if w := r.send(s); w.Code != http.StatusOK {
+		t.Fatal(w.Code, w.Body)
+	}
+	r.path = strings.Replace(r.path, "act_1", "apr_1", 1)
+	wantCode(t, r.send(s), gatehouse.CodeKeyReused)
+}
+
+func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
+	bodies := roundBodies()
+	without := map[string]bool{"drain": true, "revokeKey": true, "activatePolicy": true, "explainPolicy": true}
+	for i := range s.routes {
+		rt := &s.routes[i]
+		if rt.method != "POST" {
+			continue
+		}
+		if rt.idempotent == without[rt.name] {
+			t.Errorf("%s: heeds Idempotency-Key: %v", rt.name, rt.idempotent)
+		}
+		r := keyed(request{method: "POST", path: rt.example(), key: "gth_all", token: "gte_all", body: bodies[rt.name]}, "k")
+		first, second := r.send(s), r.send(s)
+		if first.Code != rt.status {
+			t.Errorf("%s: %d %s", rt.name, first.Code, first.Body)
+		}
+		if replayed := second.Header().Get("Idempotency-Replayed") == "true"; replayed != rt.idempotent {
+			t.Errorf("%s: replayed %v", rt.name, replayed)
+		}
+		if first.Body.String() != second.Body.String() {
+			t.Errorf("%s: another body:\n%s\n%s", rt.name, first.Body, second.Body)
+		}
+	}
+}
+
+// roundBodies holds a good body for each route that takes one.
+func roundBodies() map[string]string {
+	return map[string]string{
+		"propose": goodProposal, "revise": goodProposal, "explainPolicy": goodProposal, "decide": goodDecision,
+		"bulkDecide": `{"decision":"rejected","items":[{"action_id":"act_1"}]}`,
+		"approve":    `{"digest":"sha256:aa"}`, "resolvePush": `{"outcome":"applied","reason":"seen"}`, "replayDeadLetters": `{"all":true}`,
+		"createPrincipal": `{"name":"eve","kind":"person","roles":["approver"]}`, "updatePrincipal": `{"disabled":true}`,
+		"createTenant": `{"id":"acme"}`, "applyPolicy": `{"source":"rules: []"}`,
+	}
+}
+
+func TestIdempotencyKeyForm(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake())
+	for key, ok := range map[string]bool{
+		"": false, "k": true, "a b~!": true, strings.Repeat("x", 255): true, strings.Repeat("x", 256): false, "é": false, "a\x7f": false, "a\tb": false,
+	} {
+		w := keyed(decideRequest(), key).send(s)
+		if ok && w.Code != http.StatusOK {
+			t.Errorf("%q: %d %s", key, w.Code, w.Body)
+		}
+		if !ok {
+			wantCode(t, w, gatehouse.CodeInvalid)
+		}
+	}
+}
+
+// TestSameKeyAtOnce lets the first request run until the others have answered.
+func TestSameKeyAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	f.hook = func(context.Context, string) {
+		once.Do(func() {
+			close(entered)
+			<-leave
+		})
+	}
+	s := newServer(t, f)
+	r := keyed(decideRequest(), "k")
+	first := newRecorder()
+	var done sync.WaitGroup
+	release := sync.OnceFunc(func() { close(leave) })
+	defer release()
+	done.Go(func() { s.ServeHTTP(first, r.http()) })
+	<-entered
+	for range 5 {
+		w := r.send(s)
+		wantCode(t, w, gatehouse.CodeInProgress)
+		if w.Header().Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	}
+	// Another body is refused the same way while the first runs: nothing is
+	// known of it yet.
+	changed := r
+	changed.body = `{"decision":"rejected"}`
+	wantCode(t, changed.send(s), gatehouse.CodeInProgress)
+	// Another principal, and another route, hold keys of their own.
+	other := keyed(request{method: "POST", path: decidePath, key: "gth_all", token: "gte_all", body: goodDecision}, "k")
+	approve := r
+	approve.path, approve.body = "/api/v1/approvals/act_1/approve", `{"digest":"d"}`
+	for _, free := range []request{other, approve} {
+		if w := free.send(s); w.Code != http.StatusOK {
+			t.Errorf("%s %s: %d %s", free.key, free.path, w.Code, w.Body)
+		}
+	}
+	release()
+	done.Wait()
+	if first.Code != http.StatusOK || f.count("Decide") != 2 {
+		t.Errorf("first %d, ran %d times", first.Code, f.count("Decide"))
+	}
+	f.hook = nil
+	if w := r.send(s); w.Header().Get("Idempotency-Replayed") != "true" {
+		t.Errorf("afterwards: %d %v", w.Code, w.Header())
+	}
+}
+
+// TestErrorsAreNotReplayed: a refusal stores nothing, so the same key may
+// succeed later.
+func TestErrorsAreNotReplayed(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	f.err = gatehouse.E(gatehouse.CodeBusy, "busy")
+	s := newServer(t, f)
+	r := keyed(decideRequest(), "k")
+	wantCode(t, r.send(s), gatehouse.CodeBusy)
+	f.err = nil
+	if w := r.send(s); w.Code != http.StatusOK || w.Header().Get("Idempotency-Replayed") != "" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}
+
+// TestSecretsAreSealed looks at what the store would keep of an answer that
+// shows secrets, and who can open it.
+func TestSecretsAreSealed(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	people2 := *people["gth_root"]
+	auth := twoKeys{f, &people2}
+	s := newServer(t, f, func(c *Config) { c.Auth = auth })
+	r := keyed(request{method: "POST", path: "/api/v1/principals", key: "gth_root", body: `{"name":"eve","kind":"person","roles":["approver"]}`}, "k")
+	first := r.send(s)
+	if first.Code != http.StatusCreated || !strings.Contains(first.Body.String(), "gth_new") {
+		t.Fatal(first.Code, first.Body)
+	}
+	for _, rec := range f.stored {
+		if strings.Contains(string(rec.Body), "gth_new") || strings.Contains(string(rec.Body), "gte_new") || !strings.Contains(string(rec.Body), "sealed") {
+			t.Errorf("stored in the clear: %s", rec.Body)
+		}
+	}
+	if second := r.send(s); second.Code != http.StatusOK || second.Body.String() != first.Body.String() {
+		t.Errorf("replay: %d %s", second.Code, second.Body)
+	}
+	r.key = "gth_root_2" // another key of the same principal
+	w := r.send(s)
+	wantCode(t, w, gatehouse.CodeKeyReused)
+	if strings.Contains(w.Body.String(), "gth_new") {
+		t.Error("another key opened the answer")
+	}
+}
+
+// twoKeys gives root a second key.
+type twoKeys struct {
+	*fake
+	root *gatehouse.Principal
+}
+
+func (a twoKeys) Authenticate(ctx context.Context, key string) (*gatehouse.Principal, error) {
+	if key == "gth_root_2" {
+		return a.root, nil
+	}
+	return a.fake.Authenticate(ctx, key)
+}

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func rateLimited(after time.Duration) error {
+	e := gatehouse.E(gatehouse.CodeRateLimited, "too many requests; try again later")
+	e.RetryAfter = max(1, int(math.Ceil(after.Seconds())))
+	return e
+}
+
+// window allows n calls in any 60 seconds to each name. It counts exactly,
+// which a token bucket would not: that lets through 2n in the first minute.
+type window struct {
+	n    int
+	span time.Duration
+	now  func() time.Time
+
+	mu    sync.Mutex
+	calls map[string][]time.Time // at most n each, oldest first
+	swept time.Time
+}
+
+func newWindow(n int) *window {
+	return &window{n: n, span: time.Minute, now: time.Now, calls: make(map[string][]time.Time)}
+}
+
+// take counts a call, or fails with code rate_limited.
+func (w *window) take(name string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	w.sweep(now)
+	calls := w.fresh(w.calls[name], now)
+	if len(calls) >= w.n {
+		w.calls[name] = calls
+		return rateLimited(calls[0].Add(w.span).Sub(now))
+	}
+	w.calls[name] = append(calls, now)
+	return nil
+}
+
+// fresh drops the calls that have left the window.
+func (w *window) fresh(calls []time.Time, now time.Time) []time.Time {
+	for len(calls) > 0 && now.Sub(calls[0]) >= w.span {
+		calls = calls[1:]
+	}
+	return calls
+}
+
+// sweep forgets names without recent calls, at most once a span.
+func (w *window) sweep(now time.Time) {
+	if now.Sub(w.swept) < w.span {
+		return
+	}
+	w.swept = now
+	for name, calls := range w.calls {
+		if len(w.fresh(calls, now)) == 0 {
+			delete(w.calls, name)
+		}
+	}
+}
+
+// buckets bounds the requests of each principal. A nil one bounds nothing.
+type buckets struct {
+	rate  rate.Limit
+	burst int
+
+	mu    sync.Mutex
+	byID  map[string]*bucket
+	swept time.Time
+}
+
+type bucket struct {
+	*rate.Limiter
+	used time.Time
+}
+
+func newBuckets(perSecond float64, burst int) *buckets {
+	if perSecond <= 0 {
+		return nil
+	}
+	if burst <= 0 {
+		burst = max(1, int(math.Ceil(perSecond)))
+	}
+	return &buckets{rate: rate.Limit(perSecond), burst: burst, byID: make(map[string]*bucket)}
+}
+
+// take counts a request, or fails with code rate_limited.
+func (b *buckets) take(id string) error {
+	if b == nil {
+		return nil
+	}
+	now := time.Now()
+	b.mu.Lock()
+	if now.Sub(b.swept) > time.Minute {
+		b.swept = now
+		for id, k := range b.byID {
+			if now.Sub(k.used) > time.Minute && k.TokensAt(now) >= float64(b.burst) {
+				delete(b.byID, id)
+			}
+		}
+	}
+	k := b.byID[id]
+	if k == nil {
+		k = &bucket{Limiter: rate.NewLimiter(b.rate, b.burst)}
+		b.byID[id] = k
+	}
+	k.used = now
+	b.mu.Unlock()
+	reservation := k.ReserveN(now, 1)
+	if delay := reservation.DelayFrom(now); delay > 0 {
+		reservation.CancelAt(now)
+		return rateLimited(delay)
+	}
+	return nil
+}

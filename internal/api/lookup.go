@@ -1,0 +1,41 @@
+package api
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// serviceLookup looks up by the services' own reads, as far as they go.
+type serviceLookup struct{ cfg Config }
+
+func (l serviceLookup) Exists(ctx context.Context, kind, id string) (err error) {
+	switch kind {
+	case ThingAction:
+		_, err = l.cfg.Actions.FindAction(ctx, id)
+	case ThingPrincipal:
+		_, err = l.cfg.Admin.FindPrincipal(ctx, id)
+	case ThingPolicy:
+		version, convErr := strconv.Atoi(id)
+		if convErr != nil || version < 1 {
+			return noSuch(kind)
+		}
+		_, err = l.cfg.Policies.FindPolicy(ctx, version)
+	}
+	return err
+}
+
+func noSuch(kind string) error { return gatehouse.E(gatehouse.CodeNotFound, "no such %s", kind) }
+
+// missing returns the not_found error of what the path names, nil when it is
+// there or when nobody can tell.
+func (s *Server) missing(ctx context.Context, rt *route, id string) error {
+	if rt.thing == "" {
+		return nil
+	}
+	if err := s.cfg.Lookup.Exists(ctx, rt.thing, id); gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Document returns the OpenAPI 3.1 document as JSON, made from the table of
+// routes.
+func (s *Server) Document() ([]byte, error) {
+	b, err := json.Marshal(document(s.routes, s.cfg.Version))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = json.Indent(&out, b, "", " ")
+	return out.Bytes(), err
+}
+
+func document(routes []route, version string) *huma.OpenAPI {
+	if version == "" {
+		version = "dev"
+	}
+	r := newRegistry()
+	doc := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "Gatehouse", Version: version,
+			Description: "The gate between AI agents and the systems that they change. Checks come in this order: " +
+				"401, 404, 403 role, 403 edit token, 400/413/422, then the state.",
+		},
+		Servers: []*huma.Server{{URL: "/"}},
+		Components: &huma.Components{
+			Schemas: r,
+			SecuritySchemes: map[string]*huma.SecurityScheme{
+				"key":       {Type: "http", Scheme: "bearer", Description: "An API key, gth_…"},
+				"editToken": {Type: "apiKey", In: "header", Name: "X-Edit-Token", Description: "A person's second secret, needed to decide."},
+			},
+		},
+		Security: []map[string][]string{{"key": {}}},
+	}
+	for _, tag := range []string{tagActions, tagDecisions, tagDispatch, tagPolicy, tagAudit, tagAdmin, tagOps} {
+		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
+	}
+	var requests []reflect.Type
+	for i := range routes {
+		if routes[i].in != nil {
+			requests = append(requests, routes[i].in)
+		}
+		doc.AddOperation(operation(r, &routes[i]))
+	}
+	for _, o := range opsDocs {
+		doc.AddOperation(o())
+	}
+	finish(r, requests)
+	problemSchema(r)
+	return doc
+}
+
+func operation(r huma.Registry, rt *route) *huma.Operation {
+	op := &huma.Operation{
+		Method: rt.method, Path: Prefix + rt.path, OperationID: rt.name,
+		Tags: []string{rt.tag}, Summary: rt.summary, Description: rt.doc,
+		Parameters: parameters(rt),
+		Responses:  responses(r, rt),
+		Extensions: map[string]any{},
+	}
+	if len(rt.roles) > 0 {
+		op.Extensions["x-roles"] = words(rt.roles)
+		op.Description += " Roles: " + anyOf(rt.roles) + "."
+	}
+	if rt.token == tokenRequired {
+		op.Security = []map[string][]string{{"key": {}, "editToken": {}}}
+	}
+	if rt.token == tokenOptional {
+		op.Security = []map[string][]string{{"key": {}}, {"key": {}, "editToken": {}}}
+	}
+	if rt.in != nil {
+		op.RequestBody = &huma.RequestBody{
+			Required: !rt.optional,
+			Content:  map[string]*huma.MediaType{"application/json": {Schema: r.Schema(rt.in, true, "")}},
+		}
+	}
+	return op
+}
+
+var pathParam = regexp.MustCompile(`\{(\w+)\}`)
+
+func parameters(rt *route) []*huma.Param {
+	var out []*huma.Param
+	for _, m := range pathParam.FindAllStringSubmatch(rt.path, -1) {
+		out = append(out, &huma.Param{Name: m[1], In: "path", Required: true, Schema: &huma.Schema{Type: "string"}})
+	}
+	for i := range rt.query {
+		p := &rt.query[i]
+		out = append(out, &huma.Param{Name: p.name, In: "query", Description: p.doc, Schema: p.schema()})
+	}
+	if rt.idempotent {
+		low, high := 1, MaxIdempotencyKey
+		out = append(out, &huma.Param{
+			Name: "Idempotency-Key", In: "header",
+			Description: "The same key with the same body answers 200 with the first body and Idempotency-Replayed: true, for 24 hours.",
+			Schema:      &huma.Schema{Type: "string", MinLength: &low, MaxLength: &high, Pattern: "^[ -~]+$"},
+		})
+	}
+	return out
+}
+
+func (p *param) schema() *huma.Schema {
+	switch p.kind {
+	case paramInteger:
+		low := float64(p.min)
+		s := &huma.Schema{Type: "integer", Format: "int64", Minimum: &low}
+		if p.max < 1<<53 {
+			high := float64(p.max)
+			s.Maximum = &high
+		}
+		return s
+	case paramEnum:
+		return enumeration(p.enum)()
+	case paramWait:
+		return scalars[typeOf[gatehouse.Duration]()]()
+	}
+	high := int(p.max)
+	return &huma.Schema{Type: "string", MaxLength: &high}
+}
+
+func responses(r huma.Registry, rt *route) map[string]*huma.Response {
+	ok := func(description string) *huma.Response {
+		return &huma.Response{
+			Description: description, Headers: commonHeaders(),
+			Content: map[string]*huma.MediaType{"application/json": {Schema: r.Schema(rt.out, true, "")}},
+		}
+	}
+	out := map[string]*huma.Response{strconv.Itoa(rt.status): ok(http.StatusText(rt.status))}
+	if (rt.replays || rt.idempotent) && rt.status != http.StatusOK {
+		out["200"] = ok("The answer of the first such request.")
+	}
+	byStatus := make(map[int][]string)
+	for _, code := range rt.allCodes() {
+		status := gatehouse.StatusOf(code)
+		byStatus[status] = append(byStatus[status], string(code))
+	}
+	for status, codes := range byStatus {
+		slices.Sort(codes)
+		headers := commonHeaders()
+		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+			headers["Retry-After"] = &huma.Header{Description: "Seconds.", Schema: &huma.Schema{Type: "integer"}}
+		}
+		out[strconv.Itoa(status)] = &huma.Response{
+			Description: strings.Join(codes, ", "), Headers: headers,
+			Content:    map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: schemaPrefix + "Problem"}}},
+			Extensions: map[string]any{"x-codes": codes},
+		}
+	}
+	return out
+}
+
+func commonHeaders() map[string]*huma.Header {
+	return map[string]*huma.Header{"X-Request-Id": {Description: "Quote it when you report a problem.", Schema: &huma.Schema{Type: "string"}}}
+}
+
+// allCodes are the errors that a route can answer with: its own, and those
+// that follow from what the pipeline checks for it.
+func (rt *route) allCodes() []gatehouse.Code {
+	codes := append([]gatehouse.Code{
+		gatehouse.CodeUnauthenticated, gatehouse.CodeRateLimited, gatehouse.CodeBusy,
+		gatehouse.CodeInternal, gatehouse.CodeInvalid,
+	}, rt.codes...)
+	if len(rt.roles) > 0 {
+		codes = append(codes, gatehouse.CodeRoleRequired)
+	}
+	if rt.thing != "" {
+		codes = append(codes, gatehouse.CodeNotFound)
+	}
+	if rt.token == tokenRequired {
+		codes = append(codes, gatehouse.CodeEditTokenRequired)
+	}
+	if rt.method != http.MethodGet {
+		codes = append(codes, gatehouse.CodeMalformed, gatehouse.CodeBodyTooLarge)
+	}
+	if rt.idempotent {
+		codes = append(codes, gatehouse.CodeInProgress, gatehouse.CodeKeyReused)
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+const tagOps = "Operation"
+
+// opsDocs describes what stands outside the table and needs no key.
+var opsDocs = []func() *huma.Operation{
+	opsDoc("/healthz", "health", "Tell that the process answers", "application/json"),
+	opsDoc("/readyz", "ready", "Tell whether the server can do its work; 503 busy when not", "application/json"),
+	opsDoc("/metrics", "metrics", "Metrics for Prometheus", "text/plain"),
+}
+
+func opsDoc(path, name, summary, contentType string) func() *huma.Operation {
+	return func() *huma.Operation {
+		return &huma.Operation{
+			Method: http.MethodGet, Path: path, OperationID: name, Tags: []string{tagOps}, Summary: summary,
+			Security: []map[string][]string{},
+			Responses: map[string]*huma.Response{"200": {
+				Description: "OK", Content: map[string]*huma.MediaType{contentType: {Schema: &huma.Schema{}}},
+			}},
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+type openAPI struct {
+	OpenAPI string `json:"openapi"`
+	Info    struct{ Title, Version string }
+	Paths   map[string]map[string]struct {
+		OperationID string   `json:"operationId"`
+		Roles       []string `json:"x-roles"`
+		Summary     string
+		Tags        []string
+		Parameters  []struct {
+			Name, In string
+			Required bool
+		}
+		RequestBody *struct {
+			Required bool
+			Content  map[string]struct{ Schema json.RawMessage }
+		} `json:"requestBody"`
+		Security  []map[string][]string
+		Responses map[string]struct {
+			Description string
+			Codes       []string `json:"x-codes"`
+			Content     map[string]struct{ Schema json.RawMessage }
+		}
+	}
+	Components struct {
+		Schemas map[string]struct {
+			Properties           map[string]struct{ Enum []string }
+			Required             []string
+			AdditionalProperties any `json:"additionalProperties"`
+		}
+		SecuritySchemes map[string]any `json:"securitySchemes"`
+	}
+	Tags []struct{ Name string }
+}
+
+func readDocument(t *testing.T, s *Server) (doc openAPI, raw []byte) {
+	t.Helper()
+	w := request{path: "/openapi.json"}.send(s)
+	if w.Code != http.StatusOK {
+		t.Fatal(w.Code, w.Body)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc, w.Body.Bytes()
+}
+
+func TestDocumentHasEveryRoute(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake())
+	doc, _ := readDocument(t, s)
+	if doc.OpenAPI != "3.1.0" || doc.Info.Title == "" || doc.Info.Version != "test" {
+		t.Errorf("head: %s %+v", doc.OpenAPI, doc.Info)
+	}
+	tags := make(map[string]bool)
+	for _, tag := range doc.Tags {
+		tags[tag.Name] = true
+	}
+	names := make(map[string]bool)
+	for i := range s.routes {
+		rt := &s.routes[i]
+		op, ok := doc.Paths[Prefix+rt.path][strings.ToLower(rt.method)]
+		if !ok {
+			t.Errorf("%s %s is not in the document", rt.method, rt.path)
+			continue
+		}
+		if names[op.OperationID] || op.OperationID == "" || op.Summary == "" || rt.doc == "" || len(op.Tags) != 1 || !tags[op.Tags[0]] {
+			t.Errorf("%s: id %q, summary %q, tags %v", rt.name, op.OperationID, op.Summary, op.Tags)
+		}
+		names[op.OperationID] = true
+		if len(op.Roles) != len(rt.roles) {
+			t.Errorf("%s: roles %v", rt.name, op.Roles)
+		}
+		if (op.RequestBody != nil) != (rt.in != nil) {
+			t.Errorf("%s: request body %v", rt.name, op.RequestBody)
+		}
+		in := make(map[string]bool)
+		for _, p := range op.Parameters {
+			in[p.In+" "+p.Name] = true
+		}
+		if strings.Contains(rt.path, "{id}") != in["path id"] || rt.idempotent != in["header Idempotency-Key"] {
+			t.Errorf("%s: parameters %v", rt.name, in)
+		}
+		for _, p := range rt.query {
+			if !in["query "+p.name] {
+				t.Errorf("%s: lacks the parameter %s", rt.name, p.name)
+			}
+		}
+		_, token := slices.Concat(op.Security, []map[string][]string{{}})[0]["editToken"]
+		if token != (rt.token == tokenRequired) {
+			t.Errorf("%s: security %v", rt.name, op.Security)
+		}
+		for status, r := range op.Responses {
+			for _, code := range r.Codes {
+				if got := gatehouse.StatusOf(gatehouse.Code(code)); !strings.HasPrefix(status, string(rune('0'+got/100))) {
+					t.Errorf("%s: %s under %s", rt.name, code, status)
+				}
+			}
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		if doc.Paths[path]["get"].OperationID == "" {
+			t.Errorf("%s is not in the document", path)
+		}
+	}
+}
+
+// TestMuxAndDocumentAgree asks the mux for every path of the document.
+func TestMuxAndDocumentAgree(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake())
+	doc, _ := readDocument(t, s)
+	for path, item := range doc.Paths {
+		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
+			_, documented := item[method]
+			r := request{method: strings.ToUpper(method), path: strings.Replace(path, "{id}", "act_1", 1) + "?unknown=1", key: "gth_all", token: "gte_all"}
+			w := r.send(s)
+			if served := w.Code != http.StatusMethodNotAllowed; served != documented {
+				t.Errorf("%s %s: documented %v, answered %d", method, path, documented, w.Code)
+			}
+		}
+	}
+}
+
+func TestDocumentHasEveryCode(t *testing.T) {
+	t.Parallel()
+	doc, _ := readDocument(t, newServer(t, newFake()))
+	listed := doc.Components.Schemas["Problem"].Properties["code"].Enum
+	for _, code := range gatehouse.Codes() {
+		if !slices.Contains(listed, string(code)) {
+			t.Errorf("the document lacks %s", code)
+		}
+	}
+	if len(listed) != len(gatehouse.Codes()) {
+		t.Errorf("%d codes in the document, %d in the table", len(listed), len(gatehouse.Codes()))
+	}
+	if _, ok := doc.Components.Schemas["Problem"].Properties["Context"]; ok {
+		t.Error("the context is documented as a member")
+	}
+	// Every code but that of wrong methods, which have no operation, is
+	// documented where it can occur.
+	where := make(map[string]bool)
+	for _, item := range doc.Paths {
+		for _, op := range item {
+			for _, r := range op.Responses {
+				for _, code := range r.Codes {
+					where[code] = true
+				}
+			}
+		}
+	}
+	for _, code := range gatehouse.Codes() {
+		if !where[string(code)] && code != gatehouse.CodeMethodNotAllowed {
+			t.Errorf("no operation answers with %s", code)
+		}
+	}
+}
+
+func TestEveryReferenceResolves(t *testing.T) {
+	t.Parallel()
+	doc, raw := readDocument(t, newServer(t, newFake()))
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if ref, ok := v["$ref"].(string); ok {
+				seen++
+				if _, ok := doc.Components.Schemas[strings.TrimPrefix(ref, schemaPrefix)]; !ok {
+					t.Errorf("%s leads nowhere", ref)
+				}
+			}
+			for _, w := range v {
+				walk(w)
+			}
+		case []any:
+			for _, w := range v {
+				walk(w)
+			}
+		}
+	}
+	walk(tree)
+	if seen < 100 {
+		t.Errorf("only %d references", seen)
+	}
+	for name, closed := range map[string]bool{"Proposal": true, "Decision": true, "Target": true, "Action": false, "Answer": false} {
+		if got := doc.Components.Schemas[name].AdditionalProperties == false; got != closed {
+			t.Errorf("%s: closed %v, want %v", name, got, closed)
+		}
+	}
+	want := []string{"action_type", "connector", "operation", "proposed_change", "target"}
+	got := slices.Sorted(slices.Values(doc.Components.Schemas["Proposal"].Required))
+	if !slices.Equal(got, want) {
+		t.Errorf("a proposal must have %v, want %v", got, want)
+	}
+}
+
+// TestAnswersFitTheDocument validates what each route really takes and
+// answers, errors too, against the document's schemas.
+func TestAnswersFitTheDocument(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
+	_, raw := readDocument(t, s)
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("mem:///openapi.json", parsed); err != nil {
+		t.Fatal(err)
+	}
+	validate := func(t *testing.T, pointer string, body []byte) {
+		t.Helper()
+		schema, err := c.Compile("mem:///openapi.json#" + pointer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(instance); err != nil {
+			t.Errorf("%s\n%s\n%v", pointer, body, err)
+		}
+	}
+	at := func(path string) string { return strings.ReplaceAll(strings.ReplaceAll(path, "~", "~0"), "/", "~1") }
+	bodies := roundBodies()
+	for i := range s.routes {
+		rt := &s.routes[i]
+		op := "/paths/" + at(Prefix+rt.path) + "/" + strings.ToLower(rt.method)
+		w := request{method: rt.method, path: rt.example(), key: "gth_all", token: "gte_all", body: bodies[rt.name]}.send(s)
+		if w.Code != rt.status {
+			t.Fatalf("%s: %d %s", rt.name, w.Code, w.Body)
+		}
+		validate(t, op+"/responses/"+itoa(w.Code)+"/content/application~1json/schema", w.Body.Bytes())
+		if body := bodies[rt.name]; body != "" {
+			validate(t, op+"/requestBody/content/application~1json/schema", []byte(body))
+		}
+		w = request{method: rt.method, path: rt.example() + "?unknown=1", key: "gth_all", token: "gte_all"}.send(s)
+		validate(t, op+"/responses/"+itoa(w.Code)+"/content/application~1problem+json/schema", w.Body.Bytes())
+	}
+}
+
+func itoa(n int) string {
+	b, _ := json.Marshal(n)
+	return string(b)
+}
+
+func TestDocsPage(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake())
+	for path, contentType := range map[string]string{
+		"/docs": "text/html; charset=utf-8", "/docs/docs.js": "text/javascript; charset=utf-8", "/docs/docs.css": "text/css; charset=utf-8",
+	} {
+		w := request{path: path}.send(s)
+		h := w.Header()
+		if w.Code != http.StatusOK || h.Get("Content-Type") != contentType || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %v", path, w.Code, h)
+		}
+		policy := h.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"} {
+			if !strings.Contains(policy, want) {
+				t.Errorf("%s: policy %q", path, policy)
+			}
+		}
+		body := w.Body.String()
+		for _, outside := range []string{"http://", "https://", "style=", "innerHTML", "eval(", "onclick"} {
+			if strings.Contains(body, outside) {
+				t.Errorf("%s holds %s", path, outside)
+			}
+		}
+		for _, inline := range strings.SplitAfter(body, "<script")[1:] {
+			if !strings.HasPrefix(inline, ` src="/docs/docs.js"`) {
+				t.Errorf("%s has a script of its own: %.40s", path, inline)
+			}
+		}
+	}
+	wantCode(t, request{path: "/docs/other"}.send(s), gatehouse.CodeNotFound)
+}

@@ -1,0 +1,158 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// problemIn reads an answer's problem, and checks that status and body agree.
+func problemIn(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
+	t.Helper()
+	if got := w.Header().Get("Content-Type"); got != "application/problem+json" {
+		t.Fatalf("status %d with content type %q, body %s", w.Code, got, w.Body)
+	}
+	var p map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+		t.Fatal(err)
+	}
+	if p["status"] != float64(w.Code) {
+		t.Fatalf("status %d but the body says %v", w.Code, p["status"])
+	}
+	return p
+}
+
+func wantCode(t *testing.T, w *httptest.ResponseRecorder, code gatehouse.Code) map[string]any {
+	t.Helper()
+	p := problemIn(t, w)
+	if p["code"] != string(code) || w.Code != gatehouse.StatusOf(code) {
+		t.Fatalf("got %d %v (%v), want %d %s", w.Code, p["code"], p["detail"], gatehouse.StatusOf(code), code)
+	}
+	return p
+}
+
+// example is a path of the route that names what the fake has.
+func (rt *route) example() string {
+	id := map[string]string{
+		ThingAction: "act_1", ThingPush: "psh_1", ThingPrincipal: "prn_1", ThingKey: "key_1", ThingPolicy: "1",
+	}[rt.thing]
+	return Prefix + strings.Replace(rt.path, "{id}", id, 1)
+}
+
+// TestOrderOfChecks breaks a good decision in every pair of ways and wants the
+// earlier one told.
+func TestOrderOfChecks(t *testing.T) {
+	t.Parallel()
+	type flaw struct {
+		code  gatehouse.Code
+		spoil func(*request)
+		state error
+	}
+	flaws := []flaw{
+		{code: gatehouse.CodeUnauthenticated, spoil: func(r *request) { r.key = "gth_nobody" }},
+		{code: gatehouse.CodeNotFound, spoil: func(r *request) { r.path = strings.Replace(r.path, "act_1", "act_other", 1) }},
+		{code: gatehouse.CodeRoleRequired, spoil: func(r *request) {
+			if r.key == "gth_ana" {
+				r.key = "gth_bot"
+			}
+		}},
+		{code: gatehouse.CodeEditTokenRequired, spoil: func(r *request) { r.token = "gte_wrong" }},
+		{code: gatehouse.CodeInvalid, spoil: func(r *request) { r.body = `{"decision":"approved"}` }},
+		{code: gatehouse.CodeAlreadyDecided, spoil: func(*request) {}, state: gatehouse.E(gatehouse.CodeAlreadyDecided, "decided")},
+	}
+	for i, first := range flaws {
+		for _, second := range flaws[i:] {
+			t.Run(string(first.code)+" before "+string(second.code), func(t *testing.T) {
+				t.Parallel()
+				f := newFake()
+				f.err = second.state
+				r := decideRequest()
+				first.spoil(&r)
+				second.spoil(&r)
+				wantCode(t, r.send(newServer(t, f)), first.code)
+				if first.state == nil && f.count("Decide") > 0 && first.code != gatehouse.CodeNotFound {
+					t.Error("the use case ran")
+				}
+			})
+		}
+	}
+}
+
+// TestOrderOnEveryRoute sends each route what it must refuse, and wants the
+// refusals of the contract's order.
+func TestOrderOnEveryRoute(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake())
+	for i := range s.routes {
+		rt := &s.routes[i]
+		t.Run(rt.name, func(t *testing.T) {
+			t.Parallel()
+			r := request{method: rt.method, path: rt.example() + "?unknown=1", body: `{`}
+			wantCode(t, r.send(s), gatehouse.CodeUnauthenticated)
+			if rt.thing != "" {
+				missing := r
+				missing.path, missing.key = Prefix+strings.Replace(rt.path, "{id}", "nope", 1), "gth_work"
+				wantCode(t, missing.send(s), gatehouse.CodeNotFound)
+				missing.key, missing.token = "gth_all", "gte_all"
+				wantCode(t, missing.send(s), gatehouse.CodeNotFound)
+			}
+			if len(rt.roles) > 0 {
+				r.key = "gth_work"
+				wantCode(t, r.send(s), gatehouse.CodeRoleRequired)
+			}
+			r.key = "gth_all"
+			if rt.token == tokenRequired {
+				wantCode(t, r.send(s), gatehouse.CodeEditTokenRequired)
+			}
+			r.token = "gte_all"
+			wantCode(t, r.send(s), gatehouse.CodeInvalid) // the query
+			if rt.method != "GET" {
+				r.path = rt.example()
+				wantCode(t, r.send(s), gatehouse.CodeMalformed)
+				r.body = strings.Repeat(" ", MaxBody+1)
+				wantCode(t, r.send(s), gatehouse.CodeBodyTooLarge)
+			}
+		})
+	}
+}
+
+// TestRoles is the contract's word on who may do what.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
+	may := map[string]string{ // route → keys, of root ana bot op aud view work
+		"propose": "bot", "revise": "bot", "cancel": "bot ana root", "reverse": "bot ana op root",
+		"decide": "ana root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
+		"drain": "op root", "resolvePush": "op root", "replayDeadLetters": "root",
+		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
+		"createKey": "root", "listKeys": "root", "revokeKey": "root", "rotateEditToken": "root",
+		"createTenant": "root", "listTenants": "root", "applyPolicy": "root", "activatePolicy": "root",
+		"listEntries": "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
+	}
+	deciding := map[string]bool{"decide": true, "bulkDecide": true, "approve": true, "reject": true}
+	for i := range s.routes {
+		rt := &s.routes[i]
+		if (rt.token == tokenRequired) != deciding[rt.name] {
+			t.Errorf("%s: needs the edit token: %v", rt.name, rt.token == tokenRequired)
+		}
+		allowed, listed := may[rt.name]
+		if !listed {
+			if rt.method != "GET" && rt.name != "explainPolicy" {
+				t.Errorf("%s changes things and is not in the table", rt.name)
+			}
+			allowed = "root ana bot op aud view"
+		}
+		for _, who := range []string{"root", "ana", "bot", "op", "aud", "view", "work"} {
+			r := request{method: rt.method, path: rt.example() + "?unknown=1", key: "gth_" + who, token: "gte_" + who}
+			p := problemIn(t, r.send(s))
+			denied := p["code"] == string(gatehouse.CodeRoleRequired)
+			want := !strings.Contains(" "+allowed+" ", " "+who+" ")
+			if denied != want || !denied && p["code"] != string(gatehouse.CodeInvalid) {
+				t.Errorf("%s by %s: denied %v, want %v (%v)", rt.name, who, denied, want, p["code"])
+			}
+		}
+	}
+}

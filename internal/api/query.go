@@ -1,0 +1,129 @@
+package api
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// param is one query parameter of a route. Empty values count as absent.
+type param struct {
+	name, doc string
+	kind      paramKind
+	enum      []string
+	min, max  int64 // of integers; of text, max is its length in bytes
+}
+
+type paramKind int
+
+const (
+	paramText paramKind = iota
+	paramInteger
+	paramEnum
+	paramWait
+)
+
+// check returns what is wrong with a value, "" for nothing.
+func (p *param) check(v string) string {
+	switch p.kind {
+	case paramInteger:
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < p.min || n > p.max {
+			return fmt.Sprintf("must be an integer from %d to %d", p.min, p.max)
+		}
+	case paramEnum:
+		if !slices.Contains(p.enum, v) {
+			return "must be one of " + strings.Join(p.enum, ", ")
+		}
+	case paramWait:
+		d, err := gatehouse.ParseDuration(v)
+		if err != nil || d.D() > gatehouse.MaxWait {
+			return "must be a duration such as 30s, at most 60s"
+		}
+	default:
+		if int64(len(v)) > p.max {
+			return fmt.Sprintf("is longer than %d bytes", p.max)
+		}
+	}
+	return ""
+}
+
+// values are a request's parameters, checked.
+type values map[string]string
+
+// parseQuery checks a query against what the route takes. Its errors point at
+// /query/NAME.
+func parseQuery(raw string, params []param) (values, error) {
+	if raw == "" {
+		return nil, nil
+	}
+	parsed, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, gatehouse.Violations{{Pointer: "/query", Detail: "is not a query string"}}.Err()
+	}
+	var v gatehouse.Violations
+	out := make(values, len(parsed))
+	for name, given := range parsed {
+		at := "/query/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		if len(at) > maxPointer {
+			at = strings.ToValidUTF8(at[:maxPointer], "") + "…"
+		}
+		i := slices.IndexFunc(params, func(p param) bool { return p.name == name })
+		switch {
+		case i < 0:
+			v.Add(at, "is no parameter of this call")
+		case len(given) > 1:
+			v.Add(at, "stands more than once")
+		case given[0] == "":
+		default:
+			if wrong := params[i].check(given[0]); wrong != "" {
+				v.Add(at, "%s", wrong)
+			}
+			out[name] = given[0]
+		}
+	}
+	slices.SortFunc(v, func(a, b gatehouse.Violation) int { return strings.Compare(a.Pointer, b.Pointer) })
+	return out, v.Err()
+}
+
+// integer returns a checked integer, or the fallback.
+func (v values) integer(name string, fallback int64) int64 {
+	if s, ok := v[name]; ok {
+		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return n
+		}
+	}
+	return fallback
+}
+
+func (v values) limit() int { return int(v.integer("limit", gatehouse.DefaultLimit)) }
+
+func (v values) wait() time.Duration {
+	d, err := gatehouse.ParseDuration(v["wait"])
+	if err != nil {
+		return 0
+	}
+	return d.D()
+}
+
+// paging is what every list takes.
+func paging(more ...param) []param {
+	return append(more,
+		param{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit, doc: "How many items at most; 50 by default."},
+		param{name: "cursor", max: 1024, doc: "next_cursor of the page before."},
+	)
+}
+
+// words turns a domain enumeration into text.
+func words[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = string(w)
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const tagActions = "Actions"
+
+func (s *Server) actionRoutes() []route {
+	return []route{
+		{
+			method: "POST", path: "/proposed-actions", name: "propose", tag: tagActions,
+			summary: "Propose a change",
+			doc: "The policy judges the change at once. A denial is an answer, not an error: 201 with status denied. " +
+				"A known idempotency_key with the same content answers 200 with the action that it named.",
+			roles: proposers, status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
+			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
+				a, replayed, err := s.cfg.Actions.Propose(ctx, in)
+				if replayed {
+					return reply{status: http.StatusOK, value: a}, err
+				}
+				return reply{value: a}, err
+			}),
+		}, {
+			method: "GET", path: "/proposed-actions", name: "listActions", tag: tagActions,
+			summary: "List actions",
+			doc:     "Newest first; sort=urgency lists pending ones by due bucket, then risk, then age. The pages together hold every action exactly once, whatever is written meanwhile.",
+			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Action]](),
+			query: paging(
+				param{name: "status", kind: paramEnum, enum: words(gatehouse.Statuses()), doc: "Only actions in this state."},
+				param{name: "action_type", max: 128, doc: "Only actions of this type."},
+				param{name: "risk_level", kind: paramInteger, min: 1, max: 5, doc: "Only actions of this level."},
+				param{name: "proposed_by", max: 128, doc: "Only those of this principal, by id or name."},
+				param{name: "q", max: 256, doc: "Text within the type, the target's entity_ref or the rationale; or an id."},
+				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}), doc: "The order; newest by default."},
+			),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Actions.ListActions(ctx, gatehouse.ActionFilter{
+					Status: gatehouse.Status(c.query["status"]), ActionType: c.query["action_type"],
+					RiskLevel:  gatehouse.RiskLevel(c.query.integer("risk_level", 0)),
+					ProposedBy: c.query["proposed_by"], Query: c.query["q"], Sort: gatehouse.Sort(c.query["sort"]),
+					Limit: c.query.limit(), Cursor: c.query["cursor"],
+				}))
+			}),
+		}, {
+			method: "GET", path: "/proposed-actions/{id}", name: "getAction", tag: tagActions,
+			summary: "Read an action, or wait for it",
+			doc:     "With wait, answers when the action is decided or finished; when the time is over first, 200 with the action as it is.",
+			roles:   readers, thing: ThingAction, status: http.StatusOK, out: typeOf[gatehouse.Action](),
+			query: []param{
+				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
+				{name: "until", kind: paramEnum, enum: words([]gatehouse.Until{gatehouse.UntilDecided, gatehouse.UntilFinished}), doc: "What to wait for; decided by default."},
+			},
+			handler: plain(s.getAction),
+		}, {
+			method: "POST", path: "/proposed-actions/{id}/cancel", name: "cancel", tag: tagActions,
+			summary: "Cancel an action",
+			doc:     "By its proposer while it is pending; by an approver, with the edit token, while the approval rests before dispatch. Repeated: already_canceled.",
+			roles:   []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, token: tokenOptional, thing: ThingAction,
+			status: http.StatusOK, out: typeOf[gatehouse.CancelAnswer](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeEditTokenRequired},
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Actions.Cancel(ctx, c.id))
+			}),
+		}, {
+			method: "POST", path: "/proposed-actions/{id}/revise", name: "revise", tag: tagActions,
+			summary: "Replace a pending action by a new revision",
+			doc:     "Takes a whole proposal. The new action names the old one in supersedes; the old one becomes superseded, and its votes do not carry over.",
+			roles:   proposers, thing: ThingAction,
+			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
+			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, c *call, in *gatehouse.Proposal) (reply, error) {
+				return answer(s.cfg.Actions.Revise(ctx, c.id, in))
+			}),
+		}, {
+			method: "POST", path: "/proposed-actions/{id}/reverse", name: "reverse", tag: tagActions,
+			summary: "Propose to undo an applied action",
+			doc:     "Proposes the change that the receipt describes; it goes through the gate like any other.",
+			roles:   []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, thing: ThingAction,
+			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodeNotReversible},
+			handler: maybe(body(checkReverse, func(ctx context.Context, c *call, in *gatehouse.ReverseRequest) (reply, error) {
+				return answer(s.cfg.Actions.Reverse(ctx, c.id, *in))
+			})),
+		}, {
+			method: "GET", path: "/proposed-actions/{id}/evidence", name: "getEvidence", tag: tagActions,
+			summary: "Read all that is known of an action",
+			doc:     "The action, every receipt, its entries in the audit log, and the canonical text whose SHA-256 is the digest.",
+			roles:   readers, thing: ThingAction, status: http.StatusOK, out: typeOf[gatehouse.Evidence](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Actions.Evidence(ctx, c.id))
+			}),
+		}, {
+			method: "GET", path: "/applied", name: "listApplied", tag: tagActions,
+			summary: "List what was applied", doc: "The audit mirror of each applied action, newest first.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.AppliedMirror]](), query: paging(),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Actions.ListMirror(ctx, c.query["cursor"], c.query.limit()))
+			}),
+		}, {
+			method: "GET", path: "/corpus", name: "listCorpus", tag: tagActions,
+			summary: "List what decisions teach", doc: "Features, outcome, who and why of each decision, newest first.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.CorpusEntry]](), query: paging(),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Actions.ListCorpus(ctx, c.query["cursor"], c.query.limit()))
+			}),
+		},
+	}
+}
+
+// getAction reads an action, and waits when it is asked to.
+func (s *Server) getAction(ctx context.Context, c *call) (reply, error) {
+	wait := c.query.wait()
+	if wait == 0 {
+		return answer(s.cfg.Actions.FindAction(ctx, c.id))
+	}
+	// The server's own limit on writing must not cut the wait short. A writer
+	// that has no deadline needs none.
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
+	until := gatehouse.Until(c.query["until"])
+	if until == "" {
+		until = gatehouse.UntilDecided
+	}
+	return answer(s.cfg.Actions.WaitAction(ctx, c.id, wait, until))
+}

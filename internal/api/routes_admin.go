@@ -1,0 +1,106 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const tagAdmin = "Identity"
+
+// newTenant asks for a tenant.
+type newTenant struct {
+	ID string `json:"id"`
+}
+
+// revoked answers the end of a key.
+type revoked struct {
+	ID      string `json:"id"`
+	Revoked bool   `json:"revoked"`
+}
+
+func (s *Server) adminRoutes() []route {
+	return []route{
+		{
+			method: "GET", path: "/whoami", name: "whoAmI", tag: tagAdmin,
+			summary: "Tell whose key this is", doc: "The principal of the key, with its roles.",
+			status: http.StatusOK, out: typeOf[gatehouse.Principal](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+				return answer(s.cfg.Admin.WhoAmI(ctx))
+			}),
+		}, {
+			method: "POST", path: "/principals", name: "createPrincipal", tag: tagAdmin,
+			summary: "Create a person, agent or service", doc: "The key, and a person's edit token, are shown in this answer only.",
+			roles: admins, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
+			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
+			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewPrincipal) (reply, error) {
+				return answer(s.cfg.Admin.CreatePrincipal(ctx, *in))
+			}),
+		}, {
+			method: "GET", path: "/principals", name: "listPrincipals", tag: tagAdmin,
+			summary: "List principals", doc: "Those of the caller's tenant.",
+			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Principal]](), query: paging(),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Admin.ListPrincipals(ctx, c.query["cursor"], c.query.limit()))
+			}),
+		}, {
+			method: "GET", path: "/principals/{id}", name: "getPrincipal", tag: tagAdmin,
+			summary: "Read a principal", doc: "{id} is its id or its name.",
+			roles: admins, thing: ThingPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Principal](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Admin.FindPrincipal(ctx, c.id))
+			}),
+		}, {
+			method: "PATCH", path: "/principals/{id}", name: "updatePrincipal", tag: tagAdmin,
+			summary: "Change roles or sponsor, disable or enable", doc: "Absent members stay as they are.",
+			roles: admins, thing: ThingPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Principal](),
+			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.PrincipalChange) (reply, error) {
+				return answer(s.cfg.Admin.UpdatePrincipal(ctx, c.id, *in))
+			}),
+		}, {
+			method: "POST", path: "/principals/{id}/keys", name: "createKey", tag: tagAdmin,
+			summary: "Make another API key", doc: "Shown in this answer only.",
+			roles: admins, thing: ThingPrincipal, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Admin.CreateKey(ctx, c.id))
+			}),
+		}, {
+			method: "GET", path: "/principals/{id}/keys", name: "listKeys", tag: tagAdmin,
+			summary: "List a principal's keys", doc: "Never the secrets: they are not stored.",
+			roles: admins, thing: ThingPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Key]](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return list(s.cfg.Admin.ListKeys(ctx, c.id))
+			}),
+		}, {
+			method: "POST", path: "/keys/{id}/revoke", name: "revokeKey", tag: tagAdmin,
+			summary: "End an API key", doc: "At once and for good.",
+			roles: admins, thing: ThingKey, status: http.StatusOK, out: typeOf[revoked](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return reply{value: revoked{c.id, true}}, s.cfg.Admin.RevokeKey(ctx, c.id)
+			}),
+		}, {
+			method: "POST", path: "/principals/{id}/edit-token", name: "rotateEditToken", tag: tagAdmin,
+			summary: "Make a new edit token", doc: "The old one ends. Shown in this answer only.",
+			roles: admins, thing: ThingPrincipal, status: http.StatusCreated, out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Admin.RotateEditToken(ctx, c.id))
+			}),
+		}, {
+			method: "POST", path: "/tenants", name: "createTenant", tag: tagAdmin,
+			summary: "Create a tenant", doc: "By administrators of the tenant default.",
+			roles: admins, status: http.StatusCreated, out: typeOf[gatehouse.Tenant](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
+			handler: body(checkTenant, func(ctx context.Context, _ *call, in *newTenant) (reply, error) {
+				return answer(s.cfg.Admin.CreateTenant(ctx, in.ID))
+			}),
+		}, {
+			method: "GET", path: "/tenants", name: "listTenants", tag: tagAdmin,
+			summary: "List tenants", doc: "By administrators of the tenant default; others see their own.",
+			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Tenant]](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+				return list(s.cfg.Admin.ListTenants(ctx))
+			}),
+		},
+	}
+}

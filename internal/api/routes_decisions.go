@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const tagDecisions = "Decisions"
+
+// refusals are what every way to decide one action can meet.
+var refusals = []gatehouse.Code{
+	gatehouse.CodeDigestMismatch, gatehouse.CodeTargetChanged, gatehouse.CodeExpired,
+	gatehouse.CodeConfirmation, gatehouse.CodeSelfApproval, gatehouse.CodeAlreadyVoted,
+	gatehouse.CodeCeilingExceeded, gatehouse.CodeAuthorityRevoked,
+}
+
+// shortDecision is the body of the idempotent form.
+type shortDecision struct {
+	Notes   string           `json:"notes,omitempty"`
+	Digest  gatehouse.Digest `json:"digest,omitempty"`
+	Confirm string           `json:"confirm,omitempty"`
+}
+
+func (s *Server) decisionRoutes() []route {
+	return []route{
+		{
+			method: "POST", path: "/proposed-actions/{id}/decide", name: "decide", tag: tagDecisions,
+			summary: "Approve or reject an action",
+			doc: "code tells what came of it: decided, vote_recorded (the quorum is not met yet), or already_approved / already_rejected " +
+				"when the same person repeats the decision that stands. digest is needed to approve.",
+			roles: approvers, token: tokenRequired, thing: ThingAction, decides: "decide",
+			status: http.StatusOK, out: typeOf[gatehouse.Answer](), idempotent: true,
+			codes: append([]gatehouse.Code{gatehouse.CodeAlreadyDecided}, refusals...),
+			handler: body(checkDecision, func(ctx context.Context, c *call, in *gatehouse.Decision) (reply, error) {
+				return answer(s.cfg.Actions.Decide(ctx, c.id, *in))
+			}),
+		}, {
+			method: "POST", path: "/proposed-actions/bulk-decide", name: "bulkDecide", tag: tagDecisions,
+			summary: "Answer many actions alike",
+			doc: "At most 500 items, at most 30 calls a minute for each person. Each item is decided or skipped by itself: " +
+				"lost races are skipped as already_decided, L4 and L5 as individual_decision_required.",
+			roles: approvers, token: tokenRequired, decides: "bulk-decide", bulk: true, via: gatehouse.ViaBulk,
+			status: http.StatusOK, out: typeOf[gatehouse.BulkAnswer](), idempotent: true,
+			handler: body(checkBulk, func(ctx context.Context, _ *call, in *gatehouse.BulkDecision) (reply, error) {
+				return answer(s.cfg.Actions.BulkDecide(ctx, *in))
+			}),
+		},
+		s.shortForm("approve", gatehouse.Approve),
+		s.shortForm("reject", gatehouse.Reject),
+	}
+}
+
+// shortForm is approve or reject by action or approval id: repeated by
+// whomever, it answers 200 while the decision that it asks for stands.
+func (s *Server) shortForm(verb string, kind gatehouse.DecisionKind) route {
+	return route{
+		method: "POST", path: "/approvals/{id}/" + verb, name: verb, tag: tagDecisions,
+		summary: "The idempotent form: " + verb,
+		doc: "{id} is an action's or an approval's. When people have taken the same decision already, whoever took it and whatever followed: " +
+			"200 with status already_" + string(kind) + ". When it was decided the other way, by policy, canceled or superseded: 409 not_awaiting_approval.",
+		roles: approvers, token: tokenRequired, thing: ThingAction, decides: verb,
+		status: http.StatusOK, out: typeOf[gatehouse.ShortAnswer](), idempotent: true,
+		codes: append([]gatehouse.Code{gatehouse.CodeNotAwaitingApproval}, refusals...),
+		handler: maybe(body(checkShort(kind), func(ctx context.Context, c *call, in *shortDecision) (reply, error) {
+			return answer(s.cfg.Actions.Answer(ctx, c.id, gatehouse.Decision{
+				Decision: kind, Notes: in.Notes, Digest: in.Digest, Confirm: in.Confirm,
+			}))
+		})),
+	}
+}

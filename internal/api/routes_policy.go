@@ -1,0 +1,82 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const tagPolicy = "Policies"
+
+// policySource carries a policy's YAML.
+type policySource struct {
+	Source string `json:"source"`
+}
+
+func (s *Server) policyRoutes() []route {
+	return []route{
+		{
+			method: "POST", path: "/policies", name: "applyPolicy", tag: tagPolicy,
+			summary: "Store a policy and make it the active one", doc: "A policy that does not load is 422 with line and column, and nothing changes.",
+			roles: admins, status: http.StatusCreated, out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
+			handler: body(checkSource, func(ctx context.Context, _ *call, in *policySource) (reply, error) {
+				return answer(s.cfg.Policies.ApplyPolicy(ctx, in.Source))
+			}),
+		}, {
+			method: "GET", path: "/policies", name: "listPolicies", tag: tagPolicy,
+			summary: "List policy versions", doc: "Newest first, without their source.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.PolicyVersion]](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+				return list(s.cfg.Policies.ListPolicies(ctx))
+			}),
+		}, {
+			method: "GET", path: "/policies/active", name: "getActivePolicy", tag: tagPolicy,
+			summary: "Read the active policy", doc: "With its source.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](), codes: []gatehouse.Code{gatehouse.CodeNotFound},
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+				return answer(s.cfg.Policies.ActivePolicy(ctx))
+			}),
+		}, {
+			method: "GET", path: "/policies/{id}", name: "getPolicy", tag: tagPolicy,
+			summary: "Read a policy version", doc: "{id} is its number.",
+			roles: readers, thing: ThingPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				version, err := versionOf(c.id)
+				if err != nil {
+					return reply{}, err
+				}
+				return answer(s.cfg.Policies.FindPolicy(ctx, version))
+			}),
+		}, {
+			method: "POST", path: "/policies/{id}/activate", name: "activatePolicy", tag: tagPolicy,
+			summary: "Make a stored version the active one", doc: "{id} is its number. Actions keep the version that judged them; the active one can only veto.",
+			roles: admins, thing: ThingPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				version, err := versionOf(c.id)
+				if err != nil {
+					return reply{}, err
+				}
+				return answer(s.cfg.Policies.ActivatePolicy(ctx, version))
+			}),
+		}, {
+			method: "POST", path: "/policies/explain", name: "explainPolicy", tag: tagPolicy,
+			summary: "Tell how a proposal would be judged", doc: "Takes a proposal and stores nothing.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Explanation](),
+			codes: []gatehouse.Code{gatehouse.CodeUnsupported},
+			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
+				return answer(s.cfg.Policies.ExplainPolicy(ctx, in))
+			}),
+		},
+	}
+}
+
+// versionOf reads a policy's number from the path; what is none names nothing.
+func versionOf(id string) (int, error) {
+	version, err := strconv.Atoi(id)
+	if err != nil || version < 1 || strconv.Itoa(version) != id {
+		return 0, noSuch(ThingPolicy)
+	}
+	return version, nil
+}

@@ -1,0 +1,188 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// serve puts a route behind the pipeline.
+func (s *Server) serve(rt *route) http.Handler {
+	observe := s.metrics.observer(rt)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		id := requestID(w, r)
+		status := s.guarded(w, r, id, func() (int, error) { return s.pass(w, r, rt, id) })
+		observe(r, status, time.Since(start))
+	})
+}
+
+// guarded runs fn and answers its error or its panic.
+func (s *Server) guarded(w http.ResponseWriter, r *http.Request, id string, fn func() (int, error)) (status int) {
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			s.log.ErrorContext(r.Context(), "panic", "request_id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			status = s.problem(w, r, id, gatehouse.E(gatehouse.CodeInternal, ""))
+		}
+	}()
+	status, err := fn()
+	if err != nil {
+		status = s.problem(w, r, id, err)
+	}
+	return status
+}
+
+// plain serves what stands outside the pipeline.
+func (s *Server) plain(fn func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := requestID(w, r)
+		s.guarded(w, r, id, func() (int, error) { return http.StatusOK, fn(w, r) })
+	})
+}
+
+// authenticated is plain for those who have a key.
+func (s *Server) authenticated(fn func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return s.plain(func(w http.ResponseWriter, r *http.Request) error {
+		if _, _, err := s.authenticate(r); err != nil {
+			return err
+		}
+		return fn(w, r)
+	})
+}
+
+// pass is the pipeline: the order of its checks is the contract's.
+func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, requestID string) (int, error) {
+	principal, key, err := s.authenticate(r)
+	if err != nil {
+		return 0, err
+	}
+	caller := &gatehouse.Caller{Principal: principal, Via: channel(r, rt), RequestID: requestID}
+	ctx := gatehouse.NewContext(r.Context(), caller)
+	if err := s.general.take(principal.ID); err != nil {
+		return 0, err
+	}
+	c := &call{id: r.PathValue("id"), caller: caller, secret: key, w: w}
+	if err := s.admit(ctx, r, rt, c); err != nil {
+		if gone := s.missing(ctx, rt, c.id); gone != nil {
+			err = gone
+		}
+		return 0, err
+	}
+	if caller.Idempotency != nil {
+		release, err := s.running.hold(caller)
+		if err != nil {
+			return 0, err
+		}
+		defer release()
+	}
+	out, err := rt.run(ctx, c)
+	s.metrics.decided(rt, out.value, err)
+	if replay := (*gatehouse.Replay)(nil); errors.As(err, &replay) {
+		return s.replay(w, rt, c, replay)
+	}
+	if err != nil {
+		return 0, err
+	}
+	status := out.status
+	if status == 0 {
+		status = rt.status
+	}
+	return status, s.write(w, status, c, out.value)
+}
+
+// admit checks what can be checked without looking at the state.
+func (s *Server) admit(ctx context.Context, r *http.Request, rt *route, c *call) (err error) {
+	p := c.caller.Principal
+	if len(rt.roles) > 0 && !slices.ContainsFunc(rt.roles, p.Has) {
+		return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", anyOf(rt.roles)).With("roles", rt.roles)
+	}
+	if rt.token != tokenNone {
+		if c.caller.StepUp, err = s.stepUp(ctx, r, p); err != nil {
+			return err
+		}
+		if rt.token == tokenRequired && !c.caller.StepUp {
+			return gatehouse.E(gatehouse.CodeEditTokenRequired, "deciding needs your edit token in X-Edit-Token")
+		}
+	}
+	if rt.bulk {
+		if err := s.bulk.take(p.Tenant + "/" + p.Person); err != nil {
+			return err
+		}
+	}
+	if c.query, err = parseQuery(r.URL.RawQuery, rt.query); err != nil {
+		return err
+	}
+	raw, done, err := readBody(r, rt)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if rt.decode != nil {
+		if c.in, err = rt.decode(raw); err != nil {
+			return err
+		}
+	}
+	if rt.idempotent {
+		c.caller.Idempotency, err = idempotencyOf(r, rt, c, raw)
+	}
+	return err
+}
+
+// authenticate reads the one credential there is, Authorization: Bearer.
+func (s *Server) authenticate(r *http.Request) (p *gatehouse.Principal, key string, err error) {
+	header := r.Header["Authorization"]
+	if len(header) != 1 {
+		return nil, "", unauthenticated()
+	}
+	scheme, key, found := strings.Cut(header[0], " ")
+	if !found || !strings.EqualFold(scheme, "Bearer") || key == "" || len(key) > 512 {
+		return nil, "", unauthenticated()
+	}
+	p, err = s.cfg.Auth.Authenticate(r.Context(), key)
+	if err == nil && (p == nil || p.Disabled) {
+		err = unauthenticated()
+	}
+	return p, key, err
+}
+
+func unauthenticated() error {
+	return gatehouse.E(gatehouse.CodeUnauthenticated, "a valid API key is needed: Authorization: Bearer gth_…")
+}
+
+func (s *Server) stepUp(ctx context.Context, r *http.Request, p *gatehouse.Principal) (bool, error) {
+	token := r.Header["X-Edit-Token"]
+	if len(token) != 1 || token[0] == "" || len(token[0]) > 512 {
+		return false, nil
+	}
+	return s.cfg.Auth.CheckEditToken(ctx, p, token[0])
+}
+
+// channel is what the decision is recorded to have come through. A client can
+// say that it is the command line, and nothing else.
+func channel(r *http.Request, rt *route) gatehouse.Channel {
+	switch h := r.Header["X-Gatehouse-Channel"]; {
+	case rt.via != "":
+		return rt.via
+	case len(h) == 1 && h[0] == string(gatehouse.ViaCLI):
+		return gatehouse.ViaCLI
+	}
+	return gatehouse.ViaAPI
+}
+
+func anyOf(roles []gatehouse.Role) string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = string(r)
+	}
+	return strings.Join(names, " or ")
+}

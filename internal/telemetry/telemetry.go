@@ -1,0 +1,102 @@
+// Package telemetry counts what the engine does, for /metrics.
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Pushes counts calls and what became of pushes; see engine.Metrics.
+type Pushes struct {
+	calls   *prometheus.CounterVec
+	settled *prometheus.CounterVec
+	waited  prometheus.Histogram
+	took    *prometheus.HistogramVec
+}
+
+// NewPushes makes and registers the metrics of the dispatcher. Labels are
+// bounded: connectors are configured, outcomes are a fixed set.
+func NewPushes(r prometheus.Registerer) *Pushes {
+	buckets := prometheus.ExponentialBuckets(0.0005, 2.5, 14)
+	p := &Pushes{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_push_calls_total", Help: "Calls to targets whose intent was recorded.",
+		}, []string{"connector"}),
+		settled: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_push_outcomes_total", Help: "What pushes came to, by outcome.",
+		}, []string{"connector", "outcome"}),
+		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "gatehouse_push_wait_seconds", Help: "Time from when a push was due until its intent was recorded.", Buckets: buckets,
+		}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "gatehouse_push_call_seconds", Help: "Time of the calls to targets.", Buckets: buckets,
+		}, []string{"connector"}),
+	}
+	r.MustRegister(p.calls, p.settled, p.waited, p.took)
+	return p
+}
+
+// PushSent counts a call.
+func (p *Pushes) PushSent(connector string, waited time.Duration) {
+	p.calls.WithLabelValues(connector).Inc()
+	p.waited.Observe(waited.Seconds())
+}
+
+// PushSettled counts what a push came to.
+func (p *Pushes) PushSettled(connector, outcome string, took time.Duration) {
+	p.settled.WithLabelValues(connector, outcome).Inc()
+	if took > 0 {
+		p.took.WithLabelValues(connector).Observe(took.Seconds())
+	}
+}
+
+// queue reads the state of the queue from the store at each scrape.
+type queue struct {
+	store  gatehouse.Store
+	pushes *prometheus.Desc
+	leaves *prometheus.Desc
+}
+
+// scrapeTimeout bounds the reads of one scrape.
+const scrapeTimeout = 2 * time.Second
+
+// RegisterQueue exposes the pushes by status and the audit leaves that wait
+// for their number (at most 1000 are counted).
+func RegisterQueue(r prometheus.Registerer, s gatehouse.Store) {
+	r.MustRegister(&queue{
+		store:  s,
+		pushes: prometheus.NewDesc("gatehouse_pushes", "Pushes by status.", []string{"status"}, nil),
+		leaves: prometheus.NewDesc("gatehouse_audit_unnumbered", "Audit leaves that wait for their number, at most 1000.", nil, nil),
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (q *queue) Describe(ch chan<- *prometheus.Desc) { ch <- q.pushes; ch <- q.leaves }
+
+// Collect implements prometheus.Collector.
+func (q *queue) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	var counts map[gatehouse.PushStatus]int
+	waiting := 0
+	err := q.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		if counts, err = tx.PushCounts(); err != nil {
+			return err
+		}
+		leaves, err := tx.UnnumberedLeaves(1000)
+		waiting = len(leaves)
+		return err
+	})
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(q.pushes, err)
+		return
+	}
+	for _, s := range gatehouse.PushStatuses() {
+		ch <- prometheus.MustNewConstMetric(q.pushes, prometheus.GaugeValue, float64(counts[s]), string(s))
+	}
+	ch <- prometheus.MustNewConstMetric(q.leaves, prometheus.GaugeValue, float64(waiting))
+}
