@@ -120,7 +120,9 @@ type ReadBacker interface {
 }
 
 // Validator refuses a proposal that can never be carried out, such as one that
-// names an unknown column. It makes no call. The error has code invalid.
+// names an unknown column. It changes nothing, and reads at most what describes
+// the target, such as a catalogue; when it cannot, it lets the proposal pass.
+// The error has code invalid.
 type Validator interface {
 	Validate(c Call) error
 }

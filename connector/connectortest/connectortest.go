@@ -1,0 +1,345 @@
+// Package connectortest is the conformance suite that every connector passes.
+// A connector's test is a few lines that make a [Fixture]; see
+// docs/writing-a-connector.md.
+package connectortest
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Harness makes fixtures, a new one for each test.
+type Harness struct {
+	New func(t *testing.T) *Fixture
+}
+
+// Fixture is a connector and a real target that holds one entity.
+type Fixture struct {
+	Connector connector.Connector
+	// Call changes the entity as it is now, and names its version, its
+	// pre-image or both.
+	Call connector.Call
+	// Disturb changes the entity behind the connector's back, so that neither
+	// version nor pre-image of Call is right any more.
+	Disturb func(t *testing.T)
+	// Read returns the entity's state, without its version.
+	Read func(t *testing.T) gatehouse.JSON
+	// Effects counts the changes that the target has made for the connector.
+	Effects func(t *testing.T) int
+	// Secrets are texts that may stand in no result and no error.
+	Secrets []string
+}
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *Fixture)
+	}{
+		{"describes itself", describes},
+		{"refuses an unknown operation", unknownOperation},
+		{"applies, and once by key", appliesOnce},
+		{"applies once under concurrent calls", concurrentSameKey},
+		{"refuses a stale version", stale},
+		{"lets one of two writers win", twoWriters},
+		{"checks the target", checks},
+		{"reads back", readsBack},
+		{"reverses to the pre-image", reverses},
+		{"classifies a call that was over before it began", canceled},
+		{"classifies a deadline", deadline},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := h.New(t)
+			if f.Call.Digest == "" || f.Call.IdempotencyKey == "" {
+				t.Fatal("the fixture's call needs a digest and an idempotency key")
+			}
+			test.run(t, f)
+		})
+	}
+}
+
+// execute calls, and checks what must hold for every answer.
+func (f *Fixture) execute(ctx context.Context, t *testing.T, c connector.Call) (connector.Result, *connector.Error) {
+	t.Helper()
+	res, err := f.Connector.Execute(ctx, c)
+	var failure *connector.Error
+	if err != nil && !errors.As(err, &failure) {
+		t.Errorf("Execute returned a %T, not a *connector.Error: %v", err, err)
+		failure = &connector.Error{Kind: connector.Ambiguous}
+	}
+	if failure != nil && (failure.Code == "" || failure.Detail == "") {
+		t.Errorf("an error without code or detail: %+v", failure)
+	}
+	texts := []string{string(res.RequestMetadata), string(res.ResponseMetadata), res.ExternalID}
+	if failure != nil {
+		texts = append(texts, failure.Error(), failure.Detail)
+	}
+	for _, secret := range f.Secrets {
+		for _, text := range texts {
+			if strings.Contains(text, secret) {
+				t.Errorf("a secret stands in %s", text)
+			}
+		}
+	}
+	for _, j := range []gatehouse.JSON{res.RequestMetadata, res.ResponseMetadata} {
+		if c, err := gatehouse.Canonicalize([]byte(j)); j != "" && (err != nil || c != j) {
+			t.Errorf("metadata is not canonical: %v: %s", err, j)
+		}
+	}
+	return res, failure
+}
+
+// other is the same change as an action of its own.
+func other(c connector.Call, name string) connector.Call {
+	c.IdempotencyKey += ":" + name
+	c.ActionID += "_" + name
+	c.Digest = gatehouse.NewDigest(gatehouse.StringJSON(string(c.Digest) + name))
+	return c
+}
+
+var hex64 = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+func describes(t *testing.T, f *Fixture) {
+	if fp := f.Connector.Fingerprint(); !hex64.MatchString(fp) || fp != f.Connector.Fingerprint() {
+		t.Errorf("the fingerprint %q is not 64 hexadecimal digits, or changes", fp)
+	}
+	op, ok := f.Connector.Operation(f.Call.Operation)
+	if !ok || op.Name != f.Call.Operation {
+		t.Fatalf("Operation(%q) = %+v, %v", f.Call.Operation, op, ok)
+	}
+	switch op.Class {
+	case connector.ClassA, connector.ClassB, connector.ClassC:
+	default:
+		t.Errorf("class %q", op.Class)
+	}
+	if op.Floor != 0 && !op.Floor.Valid() {
+		t.Errorf("floor %d", op.Floor)
+	}
+	if v, ok := f.Connector.(connector.Validator); ok {
+		if err := v.Validate(f.Call); err != nil {
+			t.Errorf("the fixture's call is refused: %v", err)
+		}
+	}
+}
+
+func unknownOperation(t *testing.T, f *Fixture) {
+	c := f.Call
+	c.Operation = "no-such-operation"
+	if _, ok := f.Connector.Operation(c.Operation); ok {
+		t.Error("an unknown operation is described")
+	}
+	if v, ok := f.Connector.(connector.Validator); ok {
+		if code := gatehouse.CodeOf(v.Validate(c)); code != gatehouse.CodeInvalid {
+			t.Errorf("Validate gave code %q, want invalid", code)
+		}
+	}
+	if _, failure := f.execute(t.Context(), t, c); failure == nil || failure.Kind != connector.Terminal {
+		t.Errorf("Execute gave %v, want a terminal error", failure)
+	}
+	f.wantEffects(t, 0)
+}
+
+func (f *Fixture) wantEffects(t *testing.T, want int) {
+	t.Helper()
+	if got := f.Effects(t); got != want {
+		t.Errorf("the target has made %d changes, want %d", got, want)
+	}
+}
+
+func appliesOnce(t *testing.T, f *Fixture) {
+	before := f.Read(t)
+	first, failure := f.execute(t.Context(), t, f.Call)
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	if f.Read(t) == before {
+		t.Fatal("the target is as before")
+	}
+	f.wantEffects(t, 1)
+	if op, _ := f.Connector.Operation(f.Call.Operation); op.Class != connector.ClassA {
+		return
+	}
+	again := f.Call
+	again.Attempt++
+	second, failure := f.execute(t.Context(), t, again)
+	if failure != nil {
+		t.Fatalf("the same call again: %v", failure)
+	}
+	f.wantEffects(t, 1)
+	if first.ExternalID != second.ExternalID {
+		t.Errorf("the external id was %q and is %q", first.ExternalID, second.ExternalID)
+	}
+}
+
+func concurrentSameKey(t *testing.T, f *Fixture) {
+	op, _ := f.Connector.Operation(f.Call.Operation)
+	if op.Class == connector.ClassC {
+		t.Log("class C promises nothing here: calls are never repeated")
+		return
+	}
+	failures := f.concurrently(t, 6, func(int) connector.Call { return f.Call })
+	f.wantEffects(t, 1)
+	for _, failure := range failures {
+		if failure != nil && op.Class == connector.ClassA && failure.Kind == connector.Terminal {
+			t.Errorf("a repeated call ended for good: %v", failure)
+		}
+	}
+}
+
+// concurrently makes n calls at once and returns how each ended.
+func (f *Fixture) concurrently(t *testing.T, n int, call func(i int) connector.Call) []*connector.Error {
+	failures := make([]*connector.Error, n)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			_, failures[i] = f.execute(t.Context(), t, call(i))
+		})
+	}
+	close(start)
+	wg.Wait()
+	return failures
+}
+
+func stale(t *testing.T, f *Fixture) {
+	f.Disturb(t)
+	before, effects := f.Read(t), f.Effects(t)
+	_, failure := f.execute(t.Context(), t, f.Call)
+	if failure == nil || failure.Kind != connector.Terminal || failure.Code != string(gatehouse.CodeTargetChanged) {
+		t.Errorf("got %v, want terminal: target_changed", failure)
+	}
+	if after := f.Read(t); after != before {
+		t.Errorf("the target was %s and is %s", before, after)
+	}
+	f.wantEffects(t, effects)
+}
+
+func twoWriters(t *testing.T, f *Fixture) {
+	failures := f.concurrently(t, 4, func(i int) connector.Call { return other(f.Call, string(rune('a'+i))) })
+	won := 0
+	for _, failure := range failures {
+		switch {
+		case failure == nil:
+			won++
+		case failure.Kind == connector.Ambiguous:
+			t.Errorf("%v, though nothing went wrong", failure)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d writers have won", won)
+	}
+	f.wantEffects(t, 1)
+}
+
+func checks(t *testing.T, f *Fixture) {
+	checker, ok := f.Connector.(connector.Checker)
+	if !ok {
+		t.Log("the connector is no Checker")
+		return
+	}
+	state, err := checker.Check(t.Context(), f.Call)
+	if err != nil || !state.Matches {
+		t.Fatalf("Check before any change: %+v, %v", state, err)
+	}
+	f.Disturb(t)
+	if state, err = checker.Check(t.Context(), f.Call); err != nil {
+		t.Fatal(err)
+	}
+	if state.Unchecked {
+		return
+	}
+	if state.Matches || state.Expected == "" || state.Actual == "" || state.Expected == state.Actual {
+		t.Errorf("Check of a target that has changed: %+v", state)
+	}
+	f.wantEffects(t, 0)
+}
+
+func readsBack(t *testing.T, f *Fixture) {
+	reader, ok := f.Connector.(connector.ReadBacker)
+	if !ok {
+		t.Log("the connector is no ReadBacker")
+		return
+	}
+	finding, _, err := reader.ReadBack(t.Context(), f.Call)
+	if err != nil || finding == connector.Present {
+		t.Fatalf("ReadBack before any call: %v, %v", finding, err)
+	}
+	first, failure := f.execute(t.Context(), t, f.Call)
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	finding, res, err := reader.ReadBack(t.Context(), f.Call)
+	if err != nil || finding == connector.Absent {
+		t.Fatalf("ReadBack after the call: %v, %v", finding, err)
+	}
+	if finding == connector.Present && res.ExternalID != first.ExternalID {
+		t.Errorf("read back the external id %q, had %q", res.ExternalID, first.ExternalID)
+	}
+	f.wantEffects(t, 1)
+}
+
+func reverses(t *testing.T, f *Fixture) {
+	before := f.Read(t)
+	res, failure := f.execute(t.Context(), t, f.Call)
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	if res.Reversal == nil {
+		t.Log("the connector does not say how to reverse this call")
+		return
+	}
+	c := other(f.Call, "reversal")
+	c.Operation, c.Target = res.Reversal.Operation, res.Reversal.Target
+	c.CurrentState, c.ProposedChange = res.Reversal.CurrentState, res.Reversal.ProposedChange
+	if v, ok := f.Connector.(connector.Validator); ok {
+		if err := v.Validate(c); err != nil {
+			t.Fatalf("the connector refuses its own reversal: %v", err)
+		}
+	}
+	if _, failure := f.execute(t.Context(), t, c); failure != nil {
+		t.Fatalf("the reversal: %v", failure)
+	}
+	if after := f.Read(t); after != before {
+		t.Errorf("reversed to %s, was %s", after, before)
+	}
+}
+
+func canceled(t *testing.T, f *Fixture) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, failure := f.execute(ctx, t, f.Call)
+	if failure == nil || failure.Kind != connector.NotSent && failure.Kind != connector.Transient {
+		t.Errorf("got %v, want not_sent or transient", failure)
+	}
+	f.wantEffects(t, 0)
+}
+
+// deadline sweeps deadlines over the length of a call: whatever a failure
+// claims to prove must be so.
+func deadline(t *testing.T, f *Fixture) {
+	for i := range 12 {
+		c := other(f.Call, string(rune('a'+i)))
+		effects := f.Effects(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*100*time.Microsecond)
+		_, failure := f.execute(ctx, t, c)
+		cancel()
+		if failure == nil {
+			f.wantEffects(t, effects+1)
+			return // the entity has a new version now
+		}
+		if failure.Kind == connector.Ambiguous {
+			return // nothing can be said of this entity any more
+		}
+		f.wantEffects(t, effects)
+	}
+}

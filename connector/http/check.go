@@ -1,0 +1,133 @@
+package httpconn
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Check reads the target and compares version and pre-image. An operation
+// without check matches, unchecked.
+func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
+	op, ok := c.operations[call.Operation]
+	if !ok || op.check == nil {
+		return connector.State{Matches: true, Unchecked: true}, nil
+	}
+	pre, _ := call.CurrentState.Fields()
+	byVersion := call.Target.Version != "" && op.check.version != nil
+	if !byVersion && len(pre) == 0 {
+		return connector.State{Matches: true}, nil
+	}
+	a, doc, err := c.get(ctx, op, op.check.path, op.check.headers, call)
+	if err != nil {
+		return connector.State{}, err
+	}
+	switch {
+	case a.status == http.StatusNotFound || a.status == http.StatusGone:
+		return connector.State{Expected: expectation(call, byVersion, pre), Actual: "null"}, nil
+	case a.status < 200 || a.status > 299:
+		return connector.State{}, &connector.Error{Kind: connector.Transient, Code: "check_failed", Detail: describe(a), RetryAfter: retryAfter(a.header)}
+	case doc.json == "" && (len(pre) > 0 || op.check.version.needsBody(byVersion)):
+		return connector.State{}, &connector.Error{Kind: connector.Transient, Code: "check_failed", Detail: describe(a) + ", but with no JSON that can be read"}
+	}
+	if byVersion {
+		version, _ := op.check.version.version(a, doc)
+		if !sameVersion(call.Target.Version, version) {
+			return connector.State{
+				Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(c.redactor.Replace(version)),
+			}, nil
+		}
+	}
+	return op.check.compare(doc, pre), nil
+}
+
+// needsBody reports whether the version stands in the body.
+func (s *source) needsBody(used bool) bool { return used && s != nil && s.pointer != nil }
+
+func expectation(call connector.Call, byVersion bool, pre []gatehouse.Member) gatehouse.JSON {
+	if byVersion {
+		return gatehouse.StringJSON(call.Target.Version)
+	}
+	return gatehouse.ObjectJSON(pre...)
+}
+
+// compare tells which members of the pre-image differ.
+func (k *check) compare(doc document, pre []gatehouse.Member) connector.State {
+	state, _ := doc.at(k.state)
+	var expected, actual []gatehouse.Member
+	for _, f := range pre {
+		got, ok := state.Get(f.Name)
+		if ok && equal(f.Value, got) || !ok && f.Value == "null" {
+			continue
+		}
+		expected = append(expected, f)
+		actual = append(actual, gatehouse.Member{Name: f.Name, Value: got})
+	}
+	if expected == nil {
+		return connector.State{Matches: true}
+	}
+	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+}
+
+// ReadBack asks the target for the effect of an earlier call. It never finds
+// Absent, since an earlier call may still be on its way.
+func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
+	op, ok := c.operations[call.Operation]
+	if !ok || op.readBack == nil {
+		return connector.Inconclusive, connector.Result{}, nil
+	}
+	r := op.readBack
+	a, doc, err := c.get(ctx, op, r.path, r.headers, call)
+	if err != nil {
+		return connector.Inconclusive, connector.Result{}, err
+	}
+	if !contains(r.status, a.status) || a.cut != "" ||
+		r.json != nil && !r.json.matches(call, doc) || r.change != nil && !stands(call.ProposedChange, doc, *r.change) {
+		return connector.Inconclusive, connector.Result{}, nil
+	}
+	res := connector.Result{ResponseMetadata: c.metadata(a)}
+	if r.cfg.ExternalID != nil {
+		if j, ok := doc.at(*r.cfg.ExternalID); ok {
+			res.ExternalID = c.redactor.Replace(plain(j))
+		}
+	}
+	res.Reversal = op.reversal(call, a, doc, res.ExternalID)
+	return connector.Present, res, nil
+}
+
+// stands reports whether every member of a change stands in the object at p.
+func stands(change gatehouse.JSON, doc document, p Pointer) bool {
+	object, ok := doc.at(p)
+	fields, err := change.Fields()
+	if !ok || err != nil || len(fields) == 0 {
+		return false
+	}
+	for _, f := range fields {
+		got, ok := object.Get(f.Name)
+		if !ok || !equal(f.Value, got) {
+			return false
+		}
+	}
+	return true
+}
+
+// get sends a GET. It can be repeated, so its failures are transient.
+func (c *Connector) get(ctx context.Context, op *operation, path *pathTemplate, hs headers, call connector.Call) (*answer, document, error) {
+	d, err := c.draft(http.MethodGet, path, hs, values{call: call})
+	if err != nil {
+		return nil, document{}, &connector.Error{Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, op.timeout)
+	defer cancel()
+	a, err := c.send(ctx, d)
+	if err != nil {
+		e := c.unanswered(ctx, err)
+		if e.Kind == connector.Ambiguous {
+			e.Kind = connector.Transient
+		}
+		return nil, document{}, e
+	}
+	return a, parseDocument(a), nil
+}

@@ -1,0 +1,245 @@
+package httpconn
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Config defines a connector of type http.
+type Config struct {
+	// Type is "http" or empty.
+	Type string `yaml:"type"`
+	// Tenants lists who may use the connector; whoever wires it enforces that.
+	Tenants []string `yaml:"tenants"`
+	// BaseURL is what every path is appended to: http or https, without query.
+	BaseURL string `yaml:"base_url"`
+	// AllowPrivate permits targets at inside addresses (private, loopback,
+	// link-local, metadata), and credentials over plain http.
+	AllowPrivate bool `yaml:"allow_private"`
+	// Auth says how to authenticate. Optional.
+	Auth *Auth `yaml:"auth"`
+	// Headers are sent with every request.
+	Headers map[string]Value `yaml:"headers"`
+	// Operations are what actions can name, by name.
+	Operations map[string]Operation `yaml:"operations"`
+	// Timeout bounds one request as a whole, 30s by default.
+	Timeout gatehouse.Duration `yaml:"timeout"`
+}
+
+// Auth has exactly one of its members.
+type Auth struct {
+	// Bearer names the secret that is sent as Authorization: Bearer.
+	Bearer *Secret `yaml:"bearer"`
+	// Basic sends a user name and a secret password.
+	Basic *Basic `yaml:"basic"`
+	// Header sends a secret in a header of its own.
+	Header *SecretHeader `yaml:"header"`
+}
+
+// Secret refers to a secret by name.
+type Secret struct {
+	Secret string `yaml:"secret"`
+}
+
+// Basic is HTTP basic authentication (RFC 7617).
+type Basic struct {
+	Username string `yaml:"username"`
+	Password Secret `yaml:"password"`
+}
+
+// SecretHeader is a header whose value is a secret.
+type SecretHeader struct {
+	Name   string `yaml:"name"`
+	Secret string `yaml:"secret"`
+}
+
+// Value is the value of a header: in YAML either a template, or a reference
+// such as {secret: CRM_TOKEN, prefix: "Token "}.
+type Value struct {
+	Template string
+	Secret   string
+	Prefix   string
+}
+
+// UnmarshalYAML reads either form.
+func (v *Value) UnmarshalYAML(node *yaml.Node) error {
+	switch node.Kind {
+	case yaml.ScalarNode:
+		v.Template = node.Value
+		return nil
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			key, value := node.Content[i], node.Content[i+1]
+			switch {
+			case value.Kind != yaml.ScalarNode:
+				return fmt.Errorf("line %d: %s must be a string", value.Line, key.Value)
+			case key.Value == "secret":
+				v.Secret = value.Value
+			case key.Value == "prefix":
+				v.Prefix = value.Value
+			default:
+				return fmt.Errorf("line %d: unknown key %s", key.Line, gatehouse.Quote(key.Value))
+			}
+		}
+		if v.Secret == "" {
+			return fmt.Errorf("line %d: needs secret", node.Line)
+		}
+		return nil
+	}
+	return fmt.Errorf("line %d: must be a string or a reference to a secret", node.Line)
+}
+
+// Operation is one request. Templates can name:
+//
+//	{tenant} {action_id} {operation} {digest} {idempotency_key}
+//	{entity_type} {entity_ref} {version}
+//	{entity_refs} {proposed_change} {current_state}   in a body only
+//	{proposed_change.name} {current_state.name}       one member of it
+type Operation struct {
+	Method string `yaml:"method"`
+	// Path is appended to the base URL; it may end in a query.
+	Path string `yaml:"path"`
+	// EncodeSlashes sends a slash in a path's value as %2F. Without it such a
+	// value is refused, since servers differ in what they make of it.
+	EncodeSlashes bool `yaml:"encode_slashes"`
+	// Class is A, B or C; C by default.
+	Class connector.Class `yaml:"class"`
+	// Body is a JSON text with templates in its strings, or "none". Absent, it
+	// is the proposed change exactly as approved, and none for DELETE.
+	Body string `yaml:"body"`
+	// Headers are sent beside, and override, the connector's.
+	Headers map[string]Value `yaml:"headers"`
+	// IdempotencyHeader carries the idempotency key. Idempotency-Key by
+	// default for class A; none by default for others.
+	IdempotencyHeader string `yaml:"idempotency_header"`
+	// Conditional makes the request conditional on the version. Class B needs it.
+	Conditional *Conditional `yaml:"conditional"`
+	// Success lists the statuses that prove the change; 200-299 by default.
+	Success []StatusRange `yaml:"success"`
+	// Outcomes are looked at in order, before Success and the defaults.
+	Outcomes []Rule `yaml:"outcomes"`
+	// ExternalID points to the target's own name for the effect in the answer.
+	ExternalID *Pointer `yaml:"external_id"`
+	// Check reads the target, to compare it with version and pre-image.
+	Check *Check `yaml:"check"`
+	// ReadBack asks the target whether an earlier call had its effect.
+	ReadBack *ReadBack `yaml:"read_back"`
+	// Reverse describes the operation that undoes this one.
+	Reverse *Reverse `yaml:"reverse"`
+	// Timeout overrides the connector's.
+	Timeout gatehouse.Duration `yaml:"timeout"`
+	// Floor is the least risk level of the operation; 0 for none.
+	Floor gatehouse.RiskLevel `yaml:"floor"`
+	// KeyRetention is how long the target remembers idempotency keys. Zero
+	// means for ever.
+	KeyRetention gatehouse.Duration `yaml:"key_retention"`
+}
+
+// Conditional is a header that makes the target refuse when it has changed.
+type Conditional struct {
+	// Header is If-Match by default. In If-Match an entity-tag is quoted where
+	// the version is not, and lists and * are refused.
+	Header string `yaml:"header"`
+	// From is "version" (the default) or a member such as "current_state.rev".
+	From string `yaml:"from"`
+}
+
+// StatusRange is a status, such as 404, or a range, such as 500-599.
+type StatusRange struct{ From, To int }
+
+// UnmarshalText reads either form.
+func (r *StatusRange) UnmarshalText(b []byte) error {
+	from, to, two := strings.Cut(string(b), "-")
+	if !two {
+		to = from
+	}
+	var err1, err2 error
+	r.From, err1 = strconv.Atoi(strings.TrimSpace(from))
+	r.To, err2 = strconv.Atoi(strings.TrimSpace(to))
+	if err1 != nil || err2 != nil || r.From < 200 || r.To > 599 || r.From > r.To {
+		return fmt.Errorf("%s is not a status such as 409 or a range such as 200-299", gatehouse.Quote(string(b)))
+	}
+	return nil
+}
+
+// MarshalText writes the range.
+func (r StatusRange) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, "%d-%d", r.From, r.To), nil
+}
+
+func contains(ranges []StatusRange, status int) bool {
+	for _, r := range ranges {
+		if r.From <= status && status <= r.To {
+			return true
+		}
+	}
+	return false
+}
+
+// Pointer is an RFC 6901 JSON pointer.
+type Pointer string
+
+// Rule maps an answer to an outcome.
+type Rule struct {
+	Status []StatusRange `yaml:"status"`
+	// JSON narrows the rule to answers in which a value stands.
+	JSON *Match `yaml:"json"`
+	// Outcome is applied, transient, terminal, ambiguous or not_sent.
+	Outcome string `yaml:"outcome"`
+	// Code is the error's; by default as without the rule.
+	Code string `yaml:"code"`
+}
+
+// Match is true when a value stands at Pointer, and equals Equals if given: a
+// JSON value, or a template.
+type Match struct {
+	Pointer Pointer `yaml:"pointer"`
+	Equals  *string `yaml:"equals"`
+}
+
+// Check is a GET whose answer tells the target's state.
+type Check struct {
+	Path string `yaml:"path"`
+	// Headers are sent beside the connector's.
+	Headers map[string]Value `yaml:"headers"`
+	// Version is "header ETag" or a JSON pointer.
+	Version string `yaml:"version"`
+	// State points to the object of which current_state has members; the
+	// whole answer by default.
+	State Pointer `yaml:"state"`
+}
+
+// ReadBack is a GET whose answer tells whether the effect is there. Absence is
+// never concluded: an earlier call may still be on its way.
+type ReadBack struct {
+	Path    string           `yaml:"path"`
+	Headers map[string]Value `yaml:"headers"`
+	// Status lists what can mean present; 200 by default.
+	Status []StatusRange `yaml:"status"`
+	// JSON must match, when given.
+	JSON *Match `yaml:"json"`
+	// Change points to an object in which each member of the proposed change
+	// must stand, when given.
+	Change *Pointer `yaml:"change"`
+	// ExternalID is as in [Operation].
+	ExternalID *Pointer `yaml:"external_id"`
+}
+
+// Reverse describes how an applied change is undone.
+type Reverse struct {
+	Operation string `yaml:"operation"`
+	// EntityRef is a template; it can name {external_id}. The same by default.
+	EntityRef string `yaml:"entity_ref"`
+	// Change is a JSON template. By default it is what current_state says of
+	// the members that the change named; when it lacks one there is no reversal.
+	Change string `yaml:"change"`
+	// Version says where the answer has the new version: "header ETag" or a
+	// JSON pointer. None by default.
+	Version string `yaml:"version"`
+}

@@ -1,0 +1,288 @@
+package httpconn
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// defaultTimeout bounds a request where the configuration does not.
+const defaultTimeout = 30 * time.Second
+
+// Connector sends one request for each call. It also checks, reads back and
+// validates, where the configuration says how.
+type Connector struct {
+	base        *url.URL
+	fingerprint string
+	operations  map[string]*operation
+	client      *http.Client
+	redactor    *strings.Replacer
+}
+
+var (
+	_ connector.Connector  = (*Connector)(nil)
+	_ connector.Checker    = (*Connector)(nil)
+	_ connector.ReadBacker = (*Connector)(nil)
+	_ connector.Validator  = (*Connector)(nil)
+)
+
+// New makes a connector of a configuration, with the values of the secrets
+// that it names. It makes no call.
+func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
+	if cfg.Type != "" && cfg.Type != "http" {
+		return nil, fmt.Errorf("type: is %s, not http", gatehouse.Quote(cfg.Type))
+	}
+	base, err := parseBase(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("base_url: %w", err)
+	}
+	if len(cfg.Operations) == 0 {
+		return nil, errors.New("operations: at least one is needed")
+	}
+	b := &builder{cfg: cfg, secrets: secrets}
+	common := b.common()
+	c := &Connector{
+		base: base, fingerprint: fingerprint(cfg), client: newClient(cfg.AllowPrivate),
+		operations: make(map[string]*operation, len(cfg.Operations)),
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Operations)) {
+		if !gatehouse.ValidName(name) {
+			b.fail("operations", fmt.Errorf("%s cannot name an operation", gatehouse.Quote(name)))
+		}
+		c.operations[name] = b.operation(name, cfg.Operations[name], common)
+	}
+	if b.err != nil {
+		return nil, b.err
+	}
+	c.redactor = b.redactor()
+	return c, nil
+}
+
+func parseBase(cfg Config) (*url.URL, error) {
+	u, err := url.Parse(cfg.BaseURL)
+	switch {
+	case cfg.BaseURL == "":
+		return nil, errors.New("is required")
+	case err != nil:
+		return nil, errors.New("is not a URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("must be http or https")
+	case u.Host == "" || u.Hostname() == "":
+		return nil, errors.New("has no host")
+	case u.User != nil:
+		return nil, errors.New("cannot hold credentials; use auth")
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		return nil, errors.New("cannot have a query or fragment")
+	}
+	for _, segment := range strings.Split(u.Path, "/") {
+		if segment == "." || segment == ".." {
+			return nil, errors.New("cannot have dot segments")
+		}
+	}
+	if !cfg.AllowPrivate {
+		if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+			if err := guard().SafeAddr(ip.Unmap()); err != nil {
+				return nil, fmt.Errorf("%s is an inside address; set allow_private if that is meant", ip)
+			}
+		}
+		if u.Scheme == "http" && cfg.Auth != nil {
+			return nil, errors.New("credentials would go over plain http; use https, or set allow_private inside a network that you trust")
+		}
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	u.RawPath = strings.TrimSuffix(u.RawPath, "/")
+	return u, nil
+}
+
+// fingerprint hashes the definition; of secrets it has the names.
+func fingerprint(cfg Config) string {
+	operations := make(map[string]Operation, len(cfg.Operations))
+	for name, op := range cfg.Operations {
+		// These change what is asked of people and clocks, not what is sent.
+		op.Timeout, op.Floor, op.KeyRetention = 0, 0, 0
+		operations[name] = op
+	}
+	b, err := json.Marshal(struct {
+		Type, BaseURL string
+		AllowPrivate  bool
+		Auth          *Auth
+		Headers       map[string]Value
+		Operations    map[string]Operation
+	}{"http", cfg.BaseURL, cfg.AllowPrivate, cfg.Auth, cfg.Headers, operations})
+	if err != nil {
+		panic("httpconn: " + err.Error()) // strings and numbers always marshal
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Fingerprint implements [connector.Connector].
+func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// Operation implements [connector.Connector].
+func (c *Connector) Operation(name string) (connector.Operation, bool) {
+	op, ok := c.operations[name]
+	if !ok {
+		return connector.Operation{}, false
+	}
+	return connector.Operation{
+		Name: name, Class: op.class, Floor: op.cfg.Floor, KeyRetention: op.cfg.KeyRetention.D(),
+	}, true
+}
+
+// builder compiles a configuration and keeps the first error.
+type builder struct {
+	cfg     Config
+	secrets func(string) (string, error)
+	values  []string // of the secrets, for redaction
+	err     error
+}
+
+func (b *builder) fail(at string, err error) {
+	if b.err == nil && err != nil {
+		b.err = fmt.Errorf("%s: %w", at, err)
+	}
+}
+
+func (b *builder) secret(at, name string) string {
+	if name == "" {
+		b.fail(at, errors.New("needs the name of a secret"))
+		return ""
+	}
+	if b.secrets == nil {
+		b.fail(at, errors.New("there are no secrets"))
+		return ""
+	}
+	value, err := b.secrets(name)
+	if err != nil {
+		b.fail(at, err)
+		return ""
+	}
+	if _, err := asHeader("", value); err != nil {
+		b.fail(at, fmt.Errorf("secret %s cannot stand in a header", gatehouse.Quote(name)))
+	}
+	b.values = append(b.values, value)
+	return value
+}
+
+// redactor replaces the secrets, longest first so that none hides in another.
+func (b *builder) redactor() *strings.Replacer {
+	slices.SortFunc(b.values, func(x, y string) int { return len(y) - len(x) })
+	var pairs []string
+	for _, v := range b.values {
+		if len(v) >= 4 { // a shorter one would take ordinary text apart
+			pairs = append(pairs, v, "[redacted]")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// common compiles the headers of every request: what HTTP needs, auth, and the
+// connector's own.
+func (b *builder) common() []header {
+	var h headers
+	h.set(header{name: "Accept", value: template{{literal: "application/json"}}})
+	h.set(header{name: "User-Agent", value: template{{literal: "gatehouse"}}})
+	if a := b.cfg.Auth; a != nil {
+		n := 0
+		if a.Bearer != nil {
+			n++
+			h.set(header{name: "Authorization", secret: "Bearer " + b.secret("auth.bearer", a.Bearer.Secret)})
+		}
+		if a.Basic != nil {
+			n++
+			if a.Basic.Username == "" || strings.ContainsAny(a.Basic.Username, ":\r\n") {
+				b.fail("auth.basic.username", errors.New("is missing, or has a colon or line break"))
+			}
+			pair := a.Basic.Username + ":" + b.secret("auth.basic.password", a.Basic.Password.Secret)
+			encoded := base64.StdEncoding.EncodeToString([]byte(pair))
+			b.values = append(b.values, encoded)
+			h.set(header{name: "Authorization", secret: "Basic " + encoded})
+		}
+		if a.Header != nil {
+			n++
+			h.set(header{name: b.headerName("auth.header.name", a.Header.Name), secret: b.secret("auth.header", a.Header.Secret)})
+		}
+		if n != 1 {
+			b.fail("auth", errors.New("needs exactly one of bearer, basic and header"))
+		}
+	}
+	b.headers(&h, "headers", b.cfg.Headers)
+	return h
+}
+
+// header is one header of a request: a secret, or a template.
+type header struct {
+	name   string
+	value  template
+	secret string
+}
+
+type headers []header
+
+// set adds a header, or replaces the one of its name.
+func (h *headers) set(n header) {
+	for i := range *h {
+		if (*h)[i].name == n.name {
+			(*h)[i] = n
+			return
+		}
+	}
+	*h = append(*h, n)
+}
+
+func (b *builder) headers(h *headers, at string, more map[string]Value) {
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		v := more[name]
+		here := at + "." + name
+		n := header{name: b.headerName(here, name)}
+		if v.Secret != "" {
+			n.secret = v.Prefix + b.secret(here, v.Secret)
+			if _, err := asHeader("", n.secret); err != nil {
+				b.fail(here, errors.New("the prefix cannot stand in a header"))
+			}
+		} else {
+			var err error
+			if n.value, err = parseTemplate(v.Template, false); err != nil {
+				b.fail(here, err)
+			}
+			for _, p := range n.value {
+				if strings.ContainsFunc(p.literal, func(r rune) bool { return r < 0x20 || r > 0x7e }) {
+					b.fail(here, errors.New("must be printable ASCII"))
+				}
+			}
+		}
+		h.set(n)
+	}
+}
+
+// headerName checks a name and returns its canonical form. Those that frame
+// the message are the connector's own.
+func (b *builder) headerName(at, name string) string {
+	valid := name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r > 0x7e || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+	canonical := http.CanonicalHeaderKey(name)
+	switch canonical {
+	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Te", "Upgrade", "Expect", "Accept-Encoding":
+		valid = false
+	}
+	if !valid {
+		b.fail(at, fmt.Errorf("%s is not a header that can be set", gatehouse.Quote(name)))
+	}
+	return canonical
+}

@@ -1,0 +1,59 @@
+package sqlconn
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// maxDifferences bounds how many rows of a bulk operation are shown.
+const maxDifferences = 20
+
+// Check compares the rows with the proposal's version and pre-image, and for
+// an insert that there is none. It locks nothing: Execute compares again.
+func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
+	p, cerr := c.prepare(ctx, call)
+	if cerr != nil {
+		return connector.State{}, cerr
+	}
+	rows, err := readRows(ctx, c.reader, c.dialect, p.table, p.refs, false)
+	if err != nil {
+		return connector.State{}, c.unreachable(err)
+	}
+	var expected, actual []gatehouse.Member
+	different := 0
+	for _, ref := range p.refs {
+		d := p.difference(ref, rows[ref])
+		if d == nil {
+			continue
+		}
+		if !p.bulk {
+			return connector.State{Expected: d.expected, Actual: d.actual}, nil
+		}
+		if different++; different <= maxDifferences {
+			expected = append(expected, gatehouse.Member{Name: ref, Value: d.expected})
+			actual = append(actual, gatehouse.Member{Name: ref, Value: d.actual})
+		}
+	}
+	if different == 0 {
+		return connector.State{Matches: true}, nil
+	}
+	if more := different - maxDifferences; more > 0 {
+		// No key is empty, so this name is free.
+		actual = append(actual, gatehouse.Member{Name: "", Value: gatehouse.StringJSON(strconv.Itoa(more) + " more rows differ")})
+	}
+	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}, nil
+}
+
+// difference is nil when the row is as the operation needs it.
+func (p *plan) difference(ref string, r row) *difference {
+	if p.op != opInsert {
+		return p.table.compare(r, p.version, p.pre[ref])
+	}
+	if r == nil {
+		return nil
+	}
+	return &difference{"null", p.image(r, p.comparable(r, p.changed(ref)))}
+}

@@ -1,0 +1,165 @@
+package sqlconn
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Config defines a connector of type sql.
+type Config struct {
+	// Type is "sql" or empty.
+	Type string `yaml:"type"`
+	// Tenants lists who may use the connector; whoever wires it enforces that.
+	Tenants []string `yaml:"tenants"`
+	// DSN is "sqlite:/path/file.db" (the file must exist) or "postgres://…".
+	DSN string `yaml:"dsn"`
+	// PasswordSecret names the secret that holds the PostgreSQL password. It
+	// replaces one that stands in the DSN.
+	PasswordSecret string `yaml:"password_secret"`
+	// Entities maps a target's entity_type to its table.
+	Entities map[string]Entity `yaml:"entities"`
+	// IdempotencyTable is where records of applied changes are kept, in the
+	// target itself; gatehouse_applied by default. It is created on first use.
+	IdempotencyTable string `yaml:"idempotency_table"`
+	// KeyRetention is how long the records are kept, when something outside
+	// prunes them. Zero means for ever.
+	KeyRetention gatehouse.Duration `yaml:"key_retention"`
+	// Floor sets the least risk level of insert, update, delete and bulk.
+	// By default delete is 4, bulk is 5, and the others have none.
+	Floor map[string]gatehouse.RiskLevel `yaml:"floor"`
+}
+
+// Entity is one table.
+type Entity struct {
+	// Table is its name, or schema.name.
+	Table string `yaml:"table"`
+	// Key is the column that entity_ref names a row by. It must be unique.
+	Key string `yaml:"key"`
+	// Version is an integer column that each update raises by one. Optional.
+	Version string `yaml:"version"`
+	// Columns, when given, are all that proposals may name, write and compare,
+	// and all that receipts show, beside Key and Version.
+	Columns []string `yaml:"columns"`
+	// ExternalID is the column that receipts name the row by; Key by default.
+	ExternalID string `yaml:"external_id"`
+	// Floor overrides the connector's for this entity.
+	Floor map[string]gatehouse.RiskLevel `yaml:"floor"`
+}
+
+const (
+	opInsert = "insert"
+	opUpdate = "update"
+	opDelete = "delete"
+	opBulk   = "bulk"
+)
+
+// maxBulkReversal bounds a bulk reversal: more rows are not kept for undoing.
+const maxBulkReversal = 1000
+
+var (
+	identifierForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}$`)
+	defaultFloor   = map[string]gatehouse.RiskLevel{opDelete: gatehouse.L4, opBulk: gatehouse.L5}
+)
+
+// validate checks all that needs no connection.
+func (c *Config) validate() error {
+	if c.Type != "" && c.Type != "sql" {
+		return fmt.Errorf("type: is %s, not sql", gatehouse.Quote(c.Type))
+	}
+	if len(c.Entities) == 0 {
+		return fmt.Errorf("entities: at least one is needed")
+	}
+	if c.IdempotencyTable != "" && !validTable(c.IdempotencyTable) {
+		return fmt.Errorf("idempotency_table: %s is not a table's name", gatehouse.Quote(c.IdempotencyTable))
+	}
+	if err := checkFloor("floor", c.Floor); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Entities)) {
+		if err := c.Entities[name].validate("entities." + name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e Entity) validate(at string) error {
+	if !validTable(e.Table) {
+		return fmt.Errorf("%s.table: %s is not a table's name", at, gatehouse.Quote(e.Table))
+	}
+	if !identifierForm.MatchString(e.Key) {
+		return fmt.Errorf("%s.key: %s is not a column's name", at, gatehouse.Quote(e.Key))
+	}
+	for _, o := range []struct{ name, value string }{{"version", e.Version}, {"external_id", e.ExternalID}} {
+		if o.value != "" && !identifierForm.MatchString(o.value) {
+			return fmt.Errorf("%s.%s: %s is not a column's name", at, o.name, gatehouse.Quote(o.value))
+		}
+	}
+	if e.Version == e.Key {
+		return fmt.Errorf("%s.version: is the key", at)
+	}
+	for i, col := range e.Columns {
+		if !identifierForm.MatchString(col) {
+			return fmt.Errorf("%s.columns[%d]: %s is not a column's name", at, i, gatehouse.Quote(col))
+		}
+	}
+	return checkFloor(at+".floor", e.Floor)
+}
+
+func checkFloor(at string, floor map[string]gatehouse.RiskLevel) error {
+	for _, op := range slices.Sorted(maps.Keys(floor)) {
+		switch op {
+		case opInsert, opUpdate, opDelete, opBulk:
+		default:
+			return fmt.Errorf("%s.%s: must be insert, update, delete or bulk", at, op)
+		}
+		if l := floor[op]; l != 0 && !l.Valid() {
+			return fmt.Errorf("%s.%s: must be 1 to 5, or 0 for none", at, op)
+		}
+	}
+	return nil
+}
+
+// validTable accepts name and schema.name.
+func validTable(s string) bool {
+	schema, name, two := strings.Cut(s, ".")
+	return identifierForm.MatchString(schema) && (!two || identifierForm.MatchString(name))
+}
+
+// floor is the least risk level of an operation on an entity; "" for the
+// entity means one that overrides nothing.
+func (c *Config) floor(entity, op string) gatehouse.RiskLevel {
+	if l, ok := c.Entities[entity].Floor[op]; ok {
+		return l
+	}
+	if l, ok := c.Floor[op]; ok {
+		return l
+	}
+	return defaultFloor[op]
+}
+
+// leastFloor is what holds for an operation whatever the entity.
+func (c *Config) leastFloor(op string) gatehouse.RiskLevel {
+	least := gatehouse.L5
+	for entity := range c.Entities {
+		least = min(least, c.floor(entity, op))
+	}
+	return least
+}
+
+// quote quotes name or schema.name, which identifierForm has accepted, or a
+// column's name, which came from the database's own catalogue.
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+func quoteTable(name string) string {
+	schema, table, two := strings.Cut(name, ".")
+	if !two {
+		return quote(name)
+	}
+	return quote(schema) + "." + quote(table)
+}

@@ -1,0 +1,163 @@
+package sqlconn
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Connector carries out operations on the tables of one database. It also
+// checks, reads back and validates, and has a floor that depends on the call.
+type Connector struct {
+	cfg         Config
+	fingerprint string
+	db          *sql.DB // writes
+	reader      *sql.DB // the same pool, where the engine has no single writer
+	dialect     dialect
+
+	mu     sync.Mutex
+	tables map[string]*table // by entity type
+
+	recordReady atomic.Bool // the idempotency table was seen
+}
+
+var (
+	_ connector.Connector  = (*Connector)(nil)
+	_ connector.Checker    = (*Connector)(nil)
+	_ connector.ReadBacker = (*Connector)(nil)
+	_ connector.Validator  = (*Connector)(nil)
+	_ connector.Floorer    = (*Connector)(nil)
+)
+
+// New makes a connector of a configuration. It opens no connection: a target
+// that is down must not keep Gatehouse from starting. Close it in the end.
+func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.IdempotencyTable == "" {
+		cfg.IdempotencyTable = "gatehouse_applied"
+	}
+	var password string
+	if cfg.PasswordSecret != "" {
+		var err error
+		if password, err = secrets(cfg.PasswordSecret); err != nil {
+			return nil, fmt.Errorf("password_secret: %w", err)
+		}
+	}
+	c := &Connector{cfg: cfg, tables: make(map[string]*table)}
+	var address string
+	var err error
+	scheme, rest, _ := strings.Cut(cfg.DSN, ":")
+	switch scheme {
+	case "sqlite":
+		if cfg.PasswordSecret != "" {
+			return nil, errors.New("password_secret: an SQLite file has no password")
+		}
+		c.dialect = sqliteDialect{}
+		address, c.db, c.reader, err = openSQLite(rest)
+	case "postgres", "postgresql":
+		c.dialect = postgresDialect{}
+		address, c.db, err = openPostgres(cfg.DSN, password)
+		c.reader = c.db
+	default:
+		return nil, errors.New("dsn: must begin with sqlite: or postgres://")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dsn: %w", err)
+	}
+	c.fingerprint = fingerprint(address, cfg)
+	return c, nil
+}
+
+// fingerprint hashes the definition. The address comes without its password.
+// Floors are left out: they change who is asked, not what is done.
+func fingerprint(address string, cfg Config) string {
+	entities := make(map[string]Entity, len(cfg.Entities))
+	for name, e := range cfg.Entities {
+		e.Floor = nil
+		entities[name] = e
+	}
+	b, err := json.Marshal(struct {
+		Type, Address, PasswordSecret, IdempotencyTable string
+		Entities                                        map[string]Entity
+	}{"sql", address, cfg.PasswordSecret, cfg.IdempotencyTable, entities})
+	if err != nil {
+		panic("sqlconn: " + err.Error()) // strings and numbers always marshal
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Close closes all connections.
+func (c *Connector) Close() error {
+	err := c.db.Close()
+	if c.reader != c.db {
+		err = errors.Join(err, c.reader.Close())
+	}
+	return err
+}
+
+// Ping reports whether the target can be reached and every configured table
+// is there with its columns. For diagnosis; nothing else needs it.
+func (c *Connector) Ping(ctx context.Context) error {
+	for entity := range c.cfg.Entities {
+		if _, err := c.table(ctx, entity, true); err != nil {
+			return fmt.Errorf("entity %s: %w", entity, err)
+		}
+	}
+	return nil
+}
+
+// Fingerprint implements [connector.Connector].
+func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// splitOperation takes the prefix "bulk_" off; false for an unknown name.
+func splitOperation(name string) (op string, bulk, ok bool) {
+	op, bulk = strings.CutPrefix(name, "bulk_")
+	switch op {
+	case opInsert, opUpdate, opDelete:
+		return op, bulk, true
+	}
+	return "", false, false
+}
+
+// Operation knows insert, update, delete, and each with "bulk_" before it. All
+// are of class A, since the idempotency record commits with the change.
+func (c *Connector) Operation(name string) (connector.Operation, bool) {
+	op, bulk, ok := splitOperation(name)
+	if !ok {
+		return connector.Operation{}, false
+	}
+	floor := c.cfg.leastFloor(op)
+	if bulk {
+		floor = max(floor, c.cfg.leastFloor(opBulk))
+	}
+	return connector.Operation{
+		Name: name, Class: connector.ClassA, Floor: floor, KeyRetention: c.cfg.KeyRetention.D(),
+	}, true
+}
+
+// Floor implements [connector.Floorer]: it knows the entity's own floor, and
+// that an update of many keys is a bulk operation by whatever name.
+func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
+	op, bulk, ok := splitOperation(call.Operation)
+	if !ok {
+		return gatehouse.L5
+	}
+	floor := c.cfg.floor(call.Target.EntityType, op)
+	if bulk || len(call.Target.EntityRefs) > 0 {
+		floor = max(floor, c.cfg.floor(call.Target.EntityType, opBulk))
+	}
+	return floor
+}

@@ -1,0 +1,59 @@
+package sqlconn
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// dialect is what differs between the engines.
+type dialect interface {
+	// columns reads the catalogue; none when there is no such table.
+	columns(ctx context.Context, q querier, table string) ([]column, error)
+	// param is the placeholder of the i-th parameter, from 1.
+	param(i int) string
+	// read is the expression that reads a column so that decode can tell its
+	// exact value.
+	read(c column) string
+	// decode makes JSON of what read gave.
+	decode(c column, raw any) (cell, error)
+	// bind makes a parameter of a proposal's value. No float is ever made.
+	bind(c column, v gatehouse.JSON) any
+	// lock ends a SELECT whose rows must stay as they are until the end.
+	lock() string
+	// now is the expression of the current time.
+	now() string
+
+	// begin starts a transaction that no other can slip into.
+	begin(ctx context.Context, conn *sql.Conn) error
+	// commit ends it. An error for which rolledBack is true proves that
+	// nothing of it remains.
+	commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error)
+	// rollback reports whether it is proven that nothing remains.
+	rollback(ctx context.Context, conn *sql.Conn) bool
+	// ensureRecord makes the idempotency table unless it is there.
+	ensureRecord(ctx context.Context, conn *sql.Conn, table string) error
+	// classify says what an error of a statement, rolled back since, means.
+	classify(err error) verdict
+}
+
+// discard closes a connection instead of giving it back to the pool.
+func discard(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+}
+
+// verdict is the meaning of a failed statement.
+type verdict struct {
+	kind connector.Kind
+	code string
+	// detail is what the database says, fit to be shown to an operator.
+	detail string
+	// unique marks a violated key, missing the lack of a relation that was
+	// there before.
+	unique, missing bool
+	// answered is whether the server itself reported the error.
+	answered bool
+}

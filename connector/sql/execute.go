@@ -1,0 +1,308 @@
+package sqlconn
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// fail makes the error of a call.
+func fail(kind connector.Kind, code, detail string, cause error) *connector.Error {
+	return &connector.Error{Kind: kind, Code: code, Detail: detail, Err: cause}
+}
+
+// refusal is a reason found in the transaction; what it did is rolled back.
+type refusal struct{ code, detail string }
+
+func (r *refusal) Error() string { return r.code + ": " + r.detail }
+
+// Execute carries the call out in one transaction; see the package's comment.
+func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
+	p, cerr := c.prepare(ctx, call)
+	if cerr != nil {
+		return connector.Result{}, cerr
+	}
+	conn, cerr := c.begin(ctx)
+	if cerr != nil {
+		return connector.Result{}, cerr
+	}
+	defer conn.Close()
+
+	res, replayed, err := c.apply(ctx, conn, call, p)
+	if err == nil && replayed {
+		c.dialect.rollback(ctx, conn) // nothing was written
+		return res, nil
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return connector.Result{}, c.abandon(ctx, conn, call, p, err)
+	}
+	rolledBack, err := c.dialect.commit(ctx, conn)
+	switch {
+	case err == nil:
+		c.recordReady.Store(true)
+		return res, nil
+	case !rolledBack:
+		return connector.Result{}, fail(connector.Ambiguous, "commit_unclear",
+			"the connection failed at COMMIT: the change may or may not stand", err)
+	}
+	v := c.dialect.classify(err)
+	if v.kind == connector.Ambiguous {
+		v.kind, v.code, v.detail = connector.Transient, "rolled_back", "the server rolled the transaction back"
+	}
+	return connector.Result{}, fail(v.kind, v.code, v.detail, err)
+}
+
+// prepare reads the catalogue and checks the call against it.
+func (c *Connector) prepare(ctx context.Context, call connector.Call) (*plan, *connector.Error) {
+	if err := c.Validate(call); err != nil {
+		return nil, fail(connector.Terminal, string(gatehouse.CodeInvalid), err.Error(), err)
+	}
+	t, err := c.table(ctx, call.Target.EntityType, false)
+	if err != nil {
+		if isSchemaError(err) {
+			return nil, fail(connector.Terminal, string(gatehouse.CodeInvalid), err.Error(), err)
+		}
+		return nil, c.unreachable(err)
+	}
+	p, err := newPlan(call, c.cfg, t)
+	if err != nil {
+		return nil, fail(connector.Terminal, string(gatehouse.CodeInvalid), err.Error(), err)
+	}
+	return p, nil
+}
+
+// unreachable is the error of a target to which nothing was sent yet.
+func (c *Connector) unreachable(err error) *connector.Error {
+	v := c.dialect.classify(err)
+	switch {
+	case v.answered && v.code == "busy":
+		return fail(connector.Transient, v.code, v.detail, err)
+	case v.answered:
+		return fail(connector.NotSent, "unreachable", v.detail, err)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return fail(connector.NotSent, "timeout", "the time was over before the change was sent", err)
+	}
+	return fail(connector.NotSent, "unreachable", "the database cannot be reached", err)
+}
+
+// begin takes a connection and opens a transaction. Pooled connections may
+// have died meanwhile; BEGIN changes nothing, so it is tried on another.
+func (c *Connector) begin(ctx context.Context) (*sql.Conn, *connector.Error) {
+	for tries := 0; ; tries++ {
+		conn, err := c.db.Conn(ctx)
+		if err != nil {
+			return nil, c.unreachable(err)
+		}
+		if err = c.dialect.begin(ctx, conn); err == nil {
+			return conn, nil
+		}
+		discard(conn)
+		if !errors.Is(err, driver.ErrBadConn) || tries >= 8 {
+			return nil, c.unreachable(err)
+		}
+	}
+}
+
+// abandon rolls back and says what the failure proves.
+func (c *Connector) abandon(ctx context.Context, conn *sql.Conn, call connector.Call, p *plan, cause error) *connector.Error {
+	rolledBack := c.dialect.rollback(ctx, conn)
+	var refused *refusal
+	var duplicate *duplicateKeyError
+	switch {
+	case !rolledBack:
+		// No COMMIT was sent, so the server will drop the transaction; but it
+		// has not said so.
+		return fail(connector.Ambiguous, "connection_lost", "the connection failed before the change was confirmed or undone", cause)
+	case errors.As(cause, &refused):
+		return fail(connector.Terminal, refused.code, refused.detail, nil)
+	case errors.As(cause, &duplicate):
+		return fail(connector.Terminal, "duplicate_key", duplicate.Error(), nil)
+	case ctx.Err() != nil:
+		return fail(connector.Transient, "timeout", "the time was over; the change was rolled back", cause)
+	}
+	v := c.dialect.classify(cause)
+	if v.missing {
+		// The table was changed since its catalogue was read.
+		c.recordReady.Store(false)
+		if _, err := c.table(ctx, call.Target.EntityType, true); err == nil {
+			return fail(connector.Transient, v.code, v.detail, cause)
+		}
+	}
+	if v.unique && p.op == opInsert && c.anyExists(ctx, p) {
+		return fail(connector.Terminal, string(gatehouse.CodeAlreadyExists), "a row with this key exists", cause)
+	}
+	if v.kind == connector.Ambiguous { // the rollback has cleared it up
+		v.kind, v.code, v.detail = connector.Transient, "rolled_back", "the transaction failed and was rolled back"
+	}
+	return fail(v.kind, v.code, v.detail, cause)
+}
+
+func (c *Connector) anyExists(ctx context.Context, p *plan) bool {
+	rows, err := readRows(ctx, c.reader, c.dialect, p.table, p.refs, false)
+	return err == nil && len(rows) > 0
+}
+
+// apply does the work of the transaction. replayed is true when the record
+// shows that it was done before.
+func (c *Connector) apply(ctx context.Context, conn *sql.Conn, call connector.Call, p *plan) (res connector.Result, replayed bool, err error) {
+	claimed, err := c.claim(ctx, conn, call)
+	if err != nil {
+		return res, false, err
+	}
+	if !claimed {
+		res, found, err := c.recorded(ctx, conn, call)
+		if err == nil && !found {
+			err = errors.New("sqlconn: the idempotency record went away")
+		}
+		return res, err == nil, err
+	}
+	before, err := readRows(ctx, conn, c.dialect, p.table, p.refs, true)
+	if err != nil {
+		return res, false, err
+	}
+	if err := p.guard(before); err != nil {
+		return res, false, err
+	}
+	if err := c.write(ctx, conn, p); err != nil {
+		return res, false, err
+	}
+	after, err := readRows(ctx, conn, c.dialect, p.table, p.refs, false)
+	if err != nil {
+		return res, false, err
+	}
+	if err := p.verify(before, after); err != nil {
+		return res, false, err
+	}
+	res = p.result(call, before, after)
+	return res, false, c.complete(ctx, conn, call, res)
+}
+
+// guard compares the locked rows with the proposal.
+func (p *plan) guard(rows map[string]row) error {
+	for _, ref := range p.refs {
+		r := rows[ref]
+		if p.op == opInsert {
+			if r != nil {
+				return &refusal{string(gatehouse.CodeAlreadyExists), "a row with the key " + gatehouse.Quote(ref) + " exists"}
+			}
+			continue
+		}
+		d := p.table.compare(r, p.version, p.pre[ref])
+		switch {
+		case r == nil:
+			return &refusal{string(gatehouse.CodeTargetChanged), "there is no row with the key " + gatehouse.Quote(ref)}
+		case d != nil:
+			return &refusal{string(gatehouse.CodeTargetChanged),
+				fmt.Sprintf("row %s: expected %s, found %s", gatehouse.Quote(ref), clip(d.expected), clip(d.actual))}
+		}
+	}
+	return nil
+}
+
+// clip shortens a value for an error's detail.
+func clip(j gatehouse.JSON) string {
+	if r := []rune(string(j)); len(r) > 300 {
+		return string(r[:300]) + "…"
+	}
+	return string(j)
+}
+
+// write sends the statements. Every one must touch exactly its rows.
+func (c *Connector) write(ctx context.Context, conn *sql.Conn, p *plan) error {
+	if p.op == opInsert || p.change != nil {
+		for _, ref := range p.refs {
+			if err := c.writePart(ctx, conn, p, []string{ref}, p.changeOf(ref)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for start := 0; start < len(p.refs); start += chunk {
+		part := p.refs[start:min(start+chunk, len(p.refs))]
+		if err := c.writePart(ctx, conn, p, part, p.common); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Connector) writePart(ctx context.Context, conn *sql.Conn, p *plan, refs []string, change []gatehouse.Member) error {
+	s := &statement{dialect: c.dialect}
+	switch p.op {
+	case opInsert:
+		s.insert(p.table, refs[0], change)
+	case opUpdate:
+		s.update(p.table, refs, change)
+	case opDelete:
+		s.add("DELETE FROM ", p.table.sqlName, " WHERE ").keys(p.table, refs)
+	}
+	res, err := conn.ExecContext(ctx, s.text.String(), s.args...)
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err != nil {
+		return err
+	}
+	if n != int64(len(refs)) {
+		return &refusal{string(gatehouse.CodeTargetChanged), fmt.Sprintf("%d rows would be changed instead of %d", n, len(refs))}
+	}
+	return nil
+}
+
+func (s *statement) insert(t *table, ref string, change []gatehouse.Member) {
+	key := t.columns[t.key]
+	s.add("INSERT INTO ", t.sqlName, " (", quote(key.name))
+	values := &statement{dialect: s.dialect}
+	values.param(s.dialect.bind(key, gatehouse.StringJSON(ref)))
+	add := func(col column, v gatehouse.JSON) {
+		s.add(", ", quote(col.name))
+		values.add(", ").param(s.dialect.bind(col, v))
+	}
+	versioned := t.version < 0
+	for _, f := range change {
+		i := t.byName[f.Name]
+		if i == t.key {
+			continue
+		}
+		versioned = versioned || i == t.version
+		add(t.columns[i], f.Value)
+	}
+	if !versioned {
+		add(t.columns[t.version], "1")
+	}
+	s.args = values.args
+	s.add(") VALUES (", values.text.String(), ")")
+}
+
+func (s *statement) update(t *table, refs []string, change []gatehouse.Member) {
+	s.add("UPDATE ", t.sqlName, " SET ")
+	first := true
+	for _, f := range change {
+		i := t.byName[f.Name]
+		if i == t.key {
+			continue // equal to entity_ref
+		}
+		if !first {
+			s.add(", ")
+		}
+		first = false
+		s.add(quote(t.columns[i].name), " = ").param(s.dialect.bind(t.columns[i], f.Value))
+	}
+	if t.version >= 0 {
+		if !first {
+			s.add(", ")
+		}
+		name := quote(t.columns[t.version].name)
+		s.add(name, " = COALESCE(", name, ", 0) + 1")
+	}
+	s.add(" WHERE ").keys(t, refs)
+}

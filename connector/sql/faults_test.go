@@ -1,0 +1,406 @@
+package sqlconn_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// proxy stands before a PostgreSQL server and can lose what it answers.
+type proxy struct {
+	dsn string
+	// trigger, once seen in what the client sends, makes the proxy act: with
+	// drop, it forwards the message, swallows every answer and then hangs up;
+	// without, it hangs up before forwarding.
+	trigger atomic.Pointer[string]
+	drop    atomic.Bool
+	fired   atomic.Int32
+}
+
+func newProxy(t *testing.T, dsn string) *proxy {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432")
+	network, address := "unix", socket
+	if !strings.HasPrefix(socket, "/") {
+		network, address = "tcp", u.Host
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	p := &proxy{}
+	u.Host, u.RawQuery = l.Addr().String(), "sslmode=disable"
+	p.dsn = u.String()
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(client, network, address)
+		}
+	}()
+	return p
+}
+
+func (p *proxy) serve(client net.Conn, network, address string) {
+	defer client.Close()
+	server, err := net.Dial(network, address)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var swallow atomic.Bool
+	answered := make(chan struct{}, 1)
+	go func() {
+		defer client.Close()
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := server.Read(buf)
+			if err != nil {
+				return
+			}
+			if swallow.Load() {
+				// The server has done it; its word is lost.
+				select {
+				case answered <- struct{}{}:
+				default:
+				}
+				return
+			}
+			if _, err := client.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := client.Read(buf)
+		if err != nil {
+			return
+		}
+		if trigger := p.trigger.Load(); trigger != nil && bytes.Contains(buf[:n], []byte(*trigger)) {
+			p.fired.Add(1)
+			if !p.drop.Load() {
+				return
+			}
+			swallow.Store(true)
+			_, _ = server.Write(buf[:n])
+			<-answered
+			return
+		}
+		if _, err := server.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// TestLostAnswers loses the answer to COMMIT, of a commit that stands, and
+// cuts the connection before every statement. The same call again settles it,
+// and the change is made once.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, "postgres", itemsSchema)
+	p := newProxy(t, tg.dsn)
+	c := newConnector(t, items(p.dsn))
+	version, lost := 7, 0
+	for round := range 5 {
+		for _, fault := range []struct {
+			trigger string
+			drop    bool
+			kind    connector.Kind
+		}{
+			{"COMMIT\x00", true, connector.Ambiguous},
+			{"COMMIT\x00", false, connector.Ambiguous},
+			{"UPDATE \"items\"", true, connector.Ambiguous},
+			{"UPDATE \"items\"", false, connector.Ambiguous},
+			{"INSERT INTO \"gatehouse_applied\"", false, connector.Ambiguous},
+			{"UPDATE \"gatehouse_applied\"", true, connector.Ambiguous},
+			{"FOR UPDATE", true, connector.Ambiguous},
+			{"BEGIN", false, connector.NotSent},
+		} {
+			name := fmt.Sprintf("round %d, %q, drop %v", round, fault.trigger, fault.drop)
+			update := keyed(call("update", "SKU-1042", fmt.Sprint(version), "", fmt.Sprintf(`{"qty":%d}`, version)), name)
+			p.drop.Store(fault.drop)
+			p.trigger.Store(&fault.trigger)
+			fired := p.fired.Load()
+			_, err := c.Execute(t.Context(), update)
+			p.trigger.Store(nil)
+			if p.fired.Load() == fired {
+				t.Fatalf("%s: the fault did not happen", name)
+			}
+			if e := failure(t, err); e == nil || e.Kind != fault.kind {
+				t.Errorf("%s: got %v, want %v", name, e, fault.kind)
+			}
+			lost++
+			stands := fault.trigger == "COMMIT\x00" && fault.drop
+			finding, _, err := c.ReadBack(t.Context(), update)
+			if err != nil || (finding == connector.Present) != stands {
+				t.Errorf("%s: read back %v, %v", name, finding, err)
+			}
+			update.Attempt++
+			mustExecute(t, c, update)
+			version++
+			if got := tg.one(t, `SELECT version FROM items WHERE sku = 'SKU-1042'`); got != fmt.Sprint(version) {
+				t.Fatalf("%s: the version is %s, want %d", name, got, version)
+			}
+		}
+	}
+	if lost != 40 {
+		t.Errorf("%d faults", lost)
+	}
+}
+
+// TestStoppedCaller has a caller stopped before its COMMIT, as by SIGSTOP,
+// while the next attempt runs: it waits, and one of both has the effect.
+func TestStoppedCaller(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, "postgres", itemsSchema)
+	c := newConnector(t, items(tg.dsn))
+	mustExecute(t, c, call("update", "SKU-2", "1", "", `{"qty":5}`)) // makes the table of records
+	update := call("update", "SKU-1042", "7", "", `{"price":"12.50"}`)
+
+	// The stopped caller, by hand: record and change written, not committed.
+	tx, err := tg.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(`INSERT INTO gatehouse_applied VALUES ('default', $1, $2, 'update', 'item/SKU-1042', '', '{"external_id":"first"}')`,
+		update.IdempotencyKey, string(update.Digest)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(`UPDATE items SET price = '12.50', version = 8 WHERE sku = 'SKU-1042'`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	_, err = c.Execute(ctx, update)
+	cancel()
+	if e := failure(t, err); e == nil || e.Kind == connector.Terminal || e.Kind == connector.NotSent {
+		t.Fatalf("with the first attempt under way: %v", e)
+	}
+	if finding, _, err := c.ReadBack(t.Context(), update); finding != connector.Inconclusive || err != nil {
+		t.Errorf("read back %v, %v with the first attempt under way", finding, err)
+	}
+
+	second := make(chan connector.Result, 1)
+	go func() {
+		res, err := c.Execute(context.Background(), update)
+		if err != nil {
+			t.Error(err)
+		}
+		second <- res
+	}()
+	waitForLock(t, tg)
+	if err := tx.Commit(); err != nil { // the stopped caller goes on
+		t.Fatal(err)
+	}
+	if res := <-second; res.ExternalID != "first" {
+		t.Errorf("the second attempt has the answer %+v, not the first's", res)
+	}
+	if got := tg.one(t, `SELECT version FROM items WHERE sku = 'SKU-1042'`); got != "8" {
+		t.Errorf("the version is %s", got)
+	}
+}
+
+// waitForLock waits until a session of the database waits for a lock.
+func waitForLock(t *testing.T, tg *target) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		if tg.one(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != "0" {
+			return
+		}
+	}
+	t.Fatal("nothing waits for a lock")
+}
+
+// TestServerCrash kills the server in the middle of a transaction, and while
+// nothing is under way.
+func TestServerCrash(t *testing.T) {
+	t.Parallel()
+	cluster, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	tg := &target{engine: "postgres", dsn: cluster.DSN("postgres")}
+	if tg.db, err = sql.Open("pgx", tg.dsn); err != nil {
+		t.Fatal(err)
+	}
+	defer tg.db.Close()
+	tg.exec(t, itemsSchema)
+	c := newConnector(t, items(tg.dsn))
+	update := call("update", "SKU-1042", "7", "", `{"price":"12.50"}`)
+
+	lock, err := tg.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.Exec(`SELECT * FROM items FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Execute(context.Background(), update)
+		ended <- err
+	}()
+	waitForLock(t, tg)
+	if err := cluster.Down(true); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, <-ended, connector.Ambiguous, "connection_lost")
+
+	_, err = c.Execute(t.Context(), update)
+	wantFailure(t, err, connector.NotSent, "unreachable")
+	if _, err = c.Check(t.Context(), update); failure(t, err) == nil || failure(t, err).Kind != connector.NotSent {
+		t.Errorf("Check with the server down: %v", err)
+	}
+	if err := c.Validate(update); err != nil {
+		t.Errorf("Validate with the server down: %v", err)
+	}
+	if err := cluster.Up(); err != nil {
+		t.Fatal(err)
+	}
+	mustExecute(t, c, update)
+	if got := tg.one(t, `SELECT version FROM items WHERE sku = 'SKU-1042'`); got != "8" {
+		t.Errorf("the version is %s", got)
+	}
+}
+
+// TestLockedTarget gives up in time, with proof that nothing happened.
+func TestLockedTarget(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		tg, c := newShop(t, engine)
+		mustExecute(t, c, call("update", "SKU-2", "1", "", `{"qty":5}`))
+		conn, err := tg.db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		begin := map[string]string{"sqlite": "BEGIN IMMEDIATE", "postgres": "BEGIN; UPDATE items SET note = 'busy' WHERE sku = 'SKU-1042'"}
+		if _, err := conn.ExecContext(t.Context(), begin[engine]); err != nil {
+			t.Fatal(err)
+		}
+		update := call("update", "SKU-1042", "7", "", `{"price":"12.50"}`)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err = c.Execute(ctx, update)
+		e := failure(t, err)
+		if e == nil || e.Kind == connector.Terminal || engine == "sqlite" && e.Kind == connector.Ambiguous {
+			t.Errorf("a target that is locked: %v", e)
+		}
+		if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+		mustExecute(t, c, update)
+		if got := tg.one(t, `SELECT version FROM items WHERE sku = 'SKU-1042'`); got != "8" {
+			t.Errorf("the version is %s", got)
+		}
+	})
+}
+
+// TestRefusedAtCommit meets a constraint that is only checked by COMMIT.
+func TestRefusedAtCommit(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		tg, c := newShop(t, engine)
+		tg.exec(t, `CREATE TABLE orders (sku TEXT REFERENCES items (sku) DEFERRABLE INITIALLY DEFERRED); INSERT INTO orders VALUES ('SKU-1042')`)
+		for range 2 {
+			_, err := c.Execute(t.Context(), call("delete", "SKU-1042", "7", "", `{}`))
+			wantFailure(t, err, connector.Terminal, "constraint_violation")
+		}
+		if got := tg.one(t, `SELECT count(*) FROM items`); got != "3" {
+			t.Errorf("%s rows are left", got)
+		}
+		mustExecute(t, c, call("update", "SKU-1042", "7", "", `{"price":"1"}`)) // the connection is still good
+	})
+}
+
+// TestDeadlock is chosen as the victim of a deadlock.
+func TestDeadlock(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, "postgres", itemsSchema)
+	c := newConnector(t, items(tg.dsn))
+	tx, err := tg.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	// Our own session is never the victim: only the connector's looks for deadlocks.
+	for _, s := range []string{`SET LOCAL deadlock_timeout = '1h'`, `UPDATE items SET note = 'a' WHERE sku = 'SKU-3'`} {
+		if _, err := tx.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan error, 1)
+	update := bulk("update", "", `{"price":"2.00"}`, "SKU-2", "SKU-3")
+	go func() {
+		_, err := c.Execute(context.Background(), update)
+		ended <- err
+	}()
+	waitForLock(t, tg) // it has SKU-2 and waits for SKU-3
+	if _, err := tx.Exec(`UPDATE items SET note = 'b' WHERE sku = 'SKU-2'`); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, <-ended, connector.Transient, "serialization")
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	mustExecute(t, c, update)
+}
+
+// TestManyConnectors lets connectors of several replicas race for one row.
+func TestManyConnectors(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		tg := newTarget(t, engine, itemsSchema)
+		results := make(chan error, 4)
+		for i := range 4 {
+			c := newConnector(t, items(tg.dsn))
+			go func() {
+				for n := range 5 {
+					version := 7
+					for {
+						_, err := c.Execute(context.Background(), keyed(
+							call("update", "SKU-1042", fmt.Sprint(version), "", fmt.Sprintf(`{"qty":%d}`, version)), fmt.Sprint(i, "/", n)))
+						if err == nil {
+							break
+						}
+						if e, ok := err.(*connector.Error); !ok || e.Code != string(gatehouse.CodeTargetChanged) && e.Kind != connector.Transient {
+							results <- err
+							return
+						} else if e.Code == string(gatehouse.CodeTargetChanged) {
+							version++
+						}
+					}
+				}
+				results <- nil
+			}()
+		}
+		for range 4 {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+		if got := tg.one(t, `SELECT version FROM items WHERE sku = 'SKU-1042'`); got != "27" {
+			t.Errorf("20 changes gave version %s, want 27", got)
+		}
+	})
+}

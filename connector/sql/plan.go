@@ -1,0 +1,305 @@
+package sqlconn
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// plan is a call, taken apart and checked.
+type plan struct {
+	op         string
+	bulk       bool
+	entityType string
+	table      *table // nil while the target's catalogue cannot be read
+	refs       []string
+	version    string // "" when none is to be compared
+	// pre holds each key's pre-image; empty when the proposal has none.
+	pre map[string][]gatehouse.Member
+	// common is one change for all keys, change one for each.
+	common []gatehouse.Member
+	change map[string][]gatehouse.Member
+}
+
+// changeOf returns what is to be written for one key.
+func (p *plan) changeOf(ref string) []gatehouse.Member {
+	if p.change != nil {
+		return p.change[ref]
+	}
+	return p.common
+}
+
+// validateTimeout bounds reading the catalogue for a proposal.
+const validateTimeout = 2 * time.Second
+
+// Validate implements [connector.Validator]. It reads the target's catalogue
+// on first use, and again when a column seems to be missing; while the target
+// cannot be reached it checks what needs no catalogue.
+func (c *Connector) Validate(call connector.Call) error {
+	ctx, cancel := context.WithTimeout(context.Background(), validateTimeout)
+	defer cancel()
+	t, err := c.table(ctx, call.Target.EntityType, false)
+	if err != nil && !isSchemaError(err) {
+		t, err = nil, nil
+	}
+	if err == nil {
+		_, err = newPlan(call, c.cfg, t)
+		if err == nil || t == nil {
+			return err
+		}
+	}
+	// Perhaps the table was changed since it was read.
+	t, fresh := c.table(ctx, call.Target.EntityType, true)
+	if fresh != nil {
+		if isSchemaError(fresh) {
+			return gatehouse.Violations{{Pointer: "/target/entity_type", Detail: fresh.Error()}}.Err()
+		}
+		return err
+	}
+	_, err = newPlan(call, c.cfg, t)
+	return err
+}
+
+// newPlan checks a call against configuration and table. Errors have code
+// invalid and point into the proposal.
+func newPlan(call connector.Call, cfg Config, t *table) (*plan, error) {
+	var v gatehouse.Violations
+	op, bulk, ok := splitOperation(call.Operation)
+	if !ok {
+		v.Add("/operation", "must be insert, update or delete, or one of them with bulk_ before it")
+		return nil, v.Err()
+	}
+	entity, ok := cfg.Entities[call.Target.EntityType]
+	if !ok {
+		v.Add("/target/entity_type", "is not configured for this connector")
+		return nil, v.Err()
+	}
+	p := &plan{
+		op: op, bulk: bulk || len(call.Target.EntityRefs) > 0, entityType: call.Target.EntityType,
+		table: t, refs: call.Target.EntityRefs,
+	}
+	p.checkTarget(&v, call, entity)
+	p.takePreImage(&v, call)
+	p.takeChange(&v, call)
+	if len(v) == 0 {
+		p.checkColumns(&v, entity)
+		p.checkGuard(&v, entity)
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *plan) checkTarget(v *gatehouse.Violations, call connector.Call, entity Entity) {
+	switch {
+	case !p.bulk:
+		p.refs = []string{call.Target.EntityRef}
+		if call.Target.EntityRef == "" {
+			v.Add("/target/entity_ref", "is required")
+		}
+	case len(p.refs) == 0:
+		v.Add("/target/entity_refs", "is required for a bulk operation")
+	case len(p.refs) > gatehouse.MaxEntityRefs:
+		v.Add("/target/entity_refs", "has more than %d keys", gatehouse.MaxEntityRefs)
+	}
+	for i, ref := range p.refs {
+		if strings.ContainsRune(ref, 0) {
+			v.Add(fmt.Sprintf("/target/entity_refs/%d", i), "contains a NUL character")
+		}
+	}
+	switch {
+	case call.Target.Version == "":
+	case p.op == opInsert:
+		v.Add("/target/version", "has no meaning for an insert")
+	case p.bulk:
+		v.Add("/target/version", "is one version for many rows; give each row's in current_state")
+	case entity.Version != "":
+		p.version = call.Target.Version
+	}
+}
+
+func (p *plan) takePreImage(v *gatehouse.Violations, call connector.Call) {
+	if isNull(call.CurrentState) || call.CurrentState == "{}" {
+		return
+	}
+	fields, err := call.CurrentState.Fields()
+	if err != nil {
+		v.Add("/current_state", "must be an object")
+		return
+	}
+	if p.op == opInsert {
+		v.Add("/current_state", "has no meaning for an insert: there is no row yet")
+		return
+	}
+	p.pre = make(map[string][]gatehouse.Member, len(p.refs))
+	if !p.bulk {
+		p.pre[p.refs[0]] = fields
+		return
+	}
+	p.perKey(v, "/current_state", fields, p.pre)
+	if len(fields) != len(p.refs) {
+		v.Add("/current_state", "must have one member for each of entity_refs, or be left out")
+	}
+}
+
+// perKey fills dst from an object of which each member is named by a key.
+func (p *plan) perKey(v *gatehouse.Violations, at string, fields []gatehouse.Member, dst map[string][]gatehouse.Member) {
+	known := make(map[string]bool, len(p.refs))
+	for _, ref := range p.refs {
+		known[ref] = true
+	}
+	for _, f := range fields {
+		if len(*v) >= 20 {
+			return
+		}
+		row, err := f.Value.Fields()
+		switch {
+		case !known[f.Name]:
+			v.Add(pointer(at, f.Name), "is not among entity_refs")
+		case err != nil:
+			v.Add(pointer(at, f.Name), "must be an object of columns")
+		default:
+			dst[f.Name] = row
+		}
+	}
+}
+
+func (p *plan) takeChange(v *gatehouse.Violations, call connector.Call) {
+	fields, err := call.ProposedChange.Fields()
+	if err != nil {
+		v.Add("/proposed_change", "must be an object")
+		return
+	}
+	switch {
+	case p.op == opDelete:
+		// A delete that also names columns says two things at once.
+		if len(fields) > 0 && call.ProposedChange != `{"deleted":true}` {
+			v.Add("/proposed_change", `must be {} or {"deleted": true} for a delete`)
+		}
+	case p.op == opUpdate && len(fields) == 0:
+		v.Add("/proposed_change", "names no column")
+	case p.bulk && (p.op == opInsert || p.namesAllKeys(fields)):
+		p.change = make(map[string][]gatehouse.Member, len(p.refs))
+		p.perKey(v, "/proposed_change", fields, p.change)
+		if len(fields) != len(p.refs) {
+			v.Add("/proposed_change", "must have one member for each of entity_refs")
+		}
+	default:
+		p.common = fields
+	}
+}
+
+// namesAllKeys tells a bulk change by key from one change for all: it has an
+// object for each key, and nothing else.
+func (p *plan) namesAllKeys(fields []gatehouse.Member) bool {
+	if len(fields) != len(p.refs) {
+		return false
+	}
+	byName := make(map[string]bool, len(fields))
+	for _, f := range fields {
+		if !f.Value.IsObject() {
+			return false
+		}
+		byName[f.Name] = true
+	}
+	for _, ref := range p.refs {
+		if !byName[ref] {
+			return false
+		}
+	}
+	return true
+}
+
+// checkColumns matches the names of changes and pre-images with the columns.
+func (p *plan) checkColumns(v *gatehouse.Violations, entity Entity) {
+	if p.change == nil {
+		p.checkChange(v, "/proposed_change", p.refs, p.common, entity)
+	}
+	for _, ref := range p.refs {
+		if len(*v) >= 20 {
+			return
+		}
+		if p.change != nil {
+			p.checkChange(v, pointer("/proposed_change", ref), []string{ref}, p.change[ref], entity)
+		}
+		at := "/current_state"
+		if p.bulk {
+			at = pointer(at, ref)
+		}
+		for _, f := range p.pre[ref] {
+			if !p.known(f.Name, entity) {
+				v.Add(pointer(at, f.Name), "is not a column that can be compared")
+			}
+		}
+	}
+}
+
+// known reports whether a column is visible, as far as can be told.
+func (p *plan) known(name string, entity Entity) bool {
+	if p.table != nil {
+		_, ok := p.table.column(name)
+		return ok
+	}
+	if len(entity.Columns) == 0 || name == entity.Key || name == entity.Version {
+		return true
+	}
+	for _, c := range entity.Columns {
+		if c == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *plan) checkChange(v *gatehouse.Violations, at string, refs []string, change []gatehouse.Member, entity Entity) {
+	for _, f := range change {
+		here := pointer(at, f.Name)
+		if !p.known(f.Name, entity) {
+			v.Add(here, "is not a column that can be written")
+			continue
+		}
+		switch f.Name {
+		case entity.Key:
+			if len(refs) != 1 || text(f.Value) != refs[0] {
+				v.Add(here, "is the key, which entity_ref gives and nothing changes")
+			}
+			continue
+		case entity.Version:
+			if p.op != opInsert {
+				v.Add(here, "is the version, which Gatehouse raises itself")
+				continue
+			}
+		}
+		if p.table == nil {
+			continue
+		}
+		col, _ := p.table.column(f.Name)
+		if col.generated {
+			v.Add(here, "is generated by the database")
+		} else if why := col.accepts(f.Value); why != "" {
+			v.Add(here, "%s", why)
+		}
+	}
+}
+
+// checkGuard refuses to write over a row without a word of what it was.
+func (p *plan) checkGuard(v *gatehouse.Violations, entity Entity) {
+	if p.op == opInsert || p.bulk || p.version != "" || len(p.pre) > 0 {
+		return
+	}
+	if entity.Version != "" {
+		v.Add("/target/version", "is required (or current_state), so that a change made meanwhile is not overwritten")
+		return
+	}
+	v.Add("/current_state", "is required, so that a change made meanwhile is not overwritten: this entity has no version column")
+}
+
+// pointer appends a segment to an RFC 6901 pointer.
+func pointer(at, segment string) string {
+	return at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(segment)
+}

@@ -1,0 +1,257 @@
+package sqlconn
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// postgresDialect talks to a PostgreSQL server, 14 or later.
+type postgresDialect struct{}
+
+// rollbackTimeout bounds the wait for a ROLLBACK's confirmation after the
+// caller's own time is over.
+const rollbackTimeout = 2 * time.Second
+
+func openPostgres(dsn, password string) (address string, db *sql.DB, err error) {
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return "", nil, errors.New("postgres: " + redact(err.Error(), dsn))
+	}
+	if password != "" {
+		cfg.Password = password
+	}
+	// The text forms that decode and parseTime know, whatever the server's
+	// defaults are. A caller that is stopped must not hold its row locks.
+	for name, value := range map[string]string{
+		"application_name": "gatehouse", "timezone": "UTC", "datestyle": "ISO", "bytea_output": "hex",
+		"extra_float_digits": "1", "idle_in_transaction_session_timeout": "120000",
+	} {
+		cfg.RuntimeParams[name] = value
+	}
+	// Nothing is kept between statements: the schema may change under us.
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
+	db = stdlib.OpenDB(*cfg)
+	db.SetMaxOpenConns(8)
+	db.SetMaxIdleConns(4)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	address = fmt.Sprintf("postgres:%s@%s:%d/%s", cfg.User, cfg.Host, cfg.Port, cfg.Database)
+	return address, db, nil
+}
+
+// redact takes a DSN, and a password in it, out of a text.
+func redact(s, dsn string) string {
+	s = strings.ReplaceAll(s, dsn, "…")
+	if u, err := url.Parse(dsn); err == nil && u.User != nil {
+		if p, ok := u.User.Password(); ok && p != "" {
+			s = strings.ReplaceAll(s, p, "…")
+		}
+	}
+	return s
+}
+
+func (postgresDialect) columns(ctx context.Context, q querier, table string) ([]column, error) {
+	rows, err := q.QueryContext(ctx, `
+SELECT a.attname, coalesce(b.typname, t.typname), coalesce(b.typcategory, t.typcategory)::text,
+       format_type(a.atttypid, a.atttypmod), a.attnotnull, a.atthasdef OR a.attidentity <> '',
+       a.attgenerated <> '' OR a.attidentity = 'a'
+FROM pg_attribute a
+JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_type b ON b.oid = t.typbasetype
+WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum`, quoteTable(table))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var columns []column
+	for rows.Next() {
+		var c column
+		var typname, category string
+		if err := rows.Scan(&c.name, &typname, &category, &c.decl, &c.notNull, &c.hasDefault, &c.generated); err != nil {
+			return nil, err
+		}
+		c.kind = kindOf(typname, category)
+		columns = append(columns, c)
+	}
+	return columns, rows.Err()
+}
+
+func kindOf(typname, category string) kind {
+	switch typname {
+	case "int2", "int4", "int8":
+		return kindInteger
+	case "numeric", "float4", "float8":
+		return kindNumber
+	case "bool":
+		return kindBool
+	case "json", "jsonb":
+		return kindJSON
+	case "timestamp", "timestamptz":
+		return kindTime
+	}
+	if category == "S" {
+		return kindText
+	}
+	return kindOther
+}
+
+func (postgresDialect) param(i int) string { return "$" + strconv.Itoa(i) }
+
+func (postgresDialect) read(c column) string {
+	if c.kind == kindTime {
+		return "to_json(" + quote(c.name) + ") #>> '{}'" // RFC 3339
+	}
+	return quote(c.name) + "::text"
+}
+
+func (postgresDialect) decode(c column, raw any) (cell, error) {
+	if raw == nil {
+		return cell{"null", true}, nil
+	}
+	s, ok := raw.(string)
+	if !ok {
+		return cell{}, fmt.Errorf("sqlconn: PostgreSQL gave a %T", raw)
+	}
+	switch c.kind {
+	case kindInteger, kindNumber, kindBool, kindJSON:
+		if j, err := gatehouse.Canonicalize([]byte(s)); err == nil {
+			return cell{j, true}, nil
+		}
+		return cell{gatehouse.StringJSON(s), c.kind != kindJSON}, nil // NaN, or deeper than we read
+	}
+	return cell{gatehouse.StringJSON(s), true}, nil
+}
+
+// bind gives every value as text, of which the server makes what the column
+// is, as of a quoted literal.
+func (postgresDialect) bind(c column, v gatehouse.JSON) any {
+	if isNull(v) {
+		return nil
+	}
+	if s, ok := v.Text(); ok && c.kind != kindJSON {
+		return s
+	}
+	return string(v)
+}
+
+func (postgresDialect) lock() string { return " FOR UPDATE" }
+
+func (postgresDialect) now() string {
+	return `to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+}
+
+func (postgresDialect) begin(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+	return err
+}
+
+// commit looks at the server's word: a COMMIT of a transaction that had failed
+// is answered with ROLLBACK.
+func (postgresDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error) {
+	err = conn.Raw(func(c any) error {
+		tag, err := c.(*stdlib.Conn).Conn().Exec(ctx, "COMMIT")
+		if err != nil {
+			return err
+		}
+		if tag.String() != "COMMIT" {
+			rolledBack = true
+			return errors.New("the server answered COMMIT with " + tag.String())
+		}
+		return nil
+	})
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		// A severity of FATAL, or class 57, can be said while the commit is
+		// under way; any other error is the transaction's own end.
+		rolledBack = e.Severity == "ERROR" && !strings.HasPrefix(e.Code, "57") && !strings.HasPrefix(e.Code, "08")
+	}
+	if err != nil && !rolledBack {
+		discard(conn)
+	}
+	return rolledBack, err
+}
+
+func (postgresDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		discard(conn)
+		return false
+	}
+	return true
+}
+
+// ensureRecord takes a lock, since two CREATE TABLE IF NOT EXISTS at a time
+// can fail on each other.
+func (postgresDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
+	var there bool
+	if err := conn.QueryRowContext(ctx, `SELECT to_regclass($1) IS NOT NULL`, quoteTable(table)).Scan(&there); err != nil || there {
+		return err
+	}
+	for _, statement := range []string{
+		`SELECT pg_advisory_xact_lock(hashtext('gatehouse idempotency table'))`,
+		`CREATE TABLE IF NOT EXISTS ` + quoteTable(table) + ` (
+  tenant          text NOT NULL,
+  idempotency_key text NOT NULL,
+  digest          text NOT NULL,
+  operation       text NOT NULL,
+  entity          text NOT NULL,
+  applied_at      text NOT NULL,
+  result          text NOT NULL,
+  PRIMARY KEY (tenant, idempotency_key)
+)`,
+	} {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (postgresDialect) classify(err error) verdict {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return verdict{kind: connector.Ambiguous, code: "connection_lost", detail: "the connection failed"}
+	}
+	v := verdict{kind: connector.Terminal, code: "sql_error", answered: true}
+	// Detail and hint can quote other rows; message and names are enough.
+	v.detail = fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code)
+	if e.ConstraintName != "" {
+		v.detail += " constraint " + e.ConstraintName
+	}
+	switch {
+	case e.Code == "40001" || e.Code == "40P01":
+		v.kind, v.code = connector.Transient, "serialization"
+	case e.Code == "55P03" || e.Code == "55006":
+		v.kind, v.code = connector.Transient, "busy"
+	case e.Code == "57014":
+		v.kind, v.code = connector.Transient, "timeout"
+	case strings.HasPrefix(e.Code, "57") || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "08"),
+		strings.HasPrefix(e.Code, "58"), e.Code == "25P03":
+		v.kind, v.code = connector.Transient, "unavailable"
+	case e.Code == "25006" || e.Code == "42501":
+		v.code = "forbidden"
+	case e.Code == "42P01" || e.Code == "42703":
+		v.missing = true
+		v.code = "schema_changed"
+	case strings.HasPrefix(e.Code, "23"):
+		v.code = "constraint_violation"
+		v.unique = e.Code == "23505"
+	case strings.HasPrefix(e.Code, "22") || e.Code == "42804" || e.Code == "42846":
+		v.code = "invalid_value"
+	}
+	return v
+}

@@ -1,0 +1,119 @@
+package sqlconn
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// stored is the answer as the idempotency record keeps it.
+type stored struct {
+	ExternalID string              `json:"external_id,omitempty"`
+	Request    gatehouse.JSON      `json:"request,omitempty"`
+	Response   gatehouse.JSON      `json:"response,omitempty"`
+	Reversal   *gatehouse.Reversal `json:"reversal,omitempty"`
+}
+
+// claim inserts the record of a call; false when there is one. It waits for
+// another transaction that has inserted the same and is not over.
+func (c *Connector) claim(ctx context.Context, conn *sql.Conn, call connector.Call) (bool, error) {
+	if !c.recordReady.Load() {
+		if err := c.dialect.ensureRecord(ctx, conn, c.cfg.IdempotencyTable); err != nil {
+			return false, err
+		}
+	}
+	s := &statement{dialect: c.dialect}
+	s.add("INSERT INTO ", quoteTable(c.cfg.IdempotencyTable),
+		" (tenant, idempotency_key, digest, operation, entity, applied_at, result) VALUES (")
+	s.param(call.Tenant).add(", ").param(call.IdempotencyKey).add(", ").param(string(call.Digest)).add(", ")
+	s.param(call.Operation).add(", ").param(entityName(call.Target)).add(", ", c.dialect.now(), ", '')")
+	s.add(" ON CONFLICT (tenant, idempotency_key) DO NOTHING")
+	res, err := conn.ExecContext(ctx, s.text.String(), s.args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
+}
+
+// entityName is what a person finds the record by.
+func entityName(t gatehouse.Target) string {
+	if len(t.EntityRefs) > 0 {
+		return fmt.Sprintf("%s (%d keys)", t.EntityType, len(t.EntityRefs))
+	}
+	return t.EntityType + "/" + t.EntityRef
+}
+
+// complete stores the answer in the record, within the same transaction.
+func (c *Connector) complete(ctx context.Context, conn *sql.Conn, call connector.Call, res connector.Result) error {
+	b, err := json.Marshal(stored{res.ExternalID, res.RequestMetadata, res.ResponseMetadata, res.Reversal})
+	if err != nil {
+		return err
+	}
+	s := &statement{dialect: c.dialect}
+	s.add("UPDATE ", quoteTable(c.cfg.IdempotencyTable), " SET result = ").param(string(b))
+	s.add(" WHERE tenant = ").param(call.Tenant).add(" AND idempotency_key = ").param(call.IdempotencyKey)
+	_, err = conn.ExecContext(ctx, s.text.String(), s.args...)
+	return err
+}
+
+// recorded returns the answer of the same call, made before. A record of
+// another digest is a refusal.
+func (c *Connector) recorded(ctx context.Context, q querier, call connector.Call) (res connector.Result, found bool, err error) {
+	s := &statement{dialect: c.dialect}
+	s.add("SELECT digest, result FROM ", quoteTable(c.cfg.IdempotencyTable), " WHERE tenant = ").param(call.Tenant)
+	s.add(" AND idempotency_key = ").param(call.IdempotencyKey)
+	rows, err := q.QueryContext(ctx, s.text.String(), s.args...)
+	if err != nil {
+		return res, false, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return res, false, rows.Err()
+	}
+	var digest, result string
+	if err := rows.Scan(&digest, &result); err != nil {
+		return res, false, err
+	}
+	if gatehouse.Digest(digest) != call.Digest {
+		return res, false, &refusal{"idempotency_conflict", "this idempotency key has carried out another change: " + gatehouse.Quote(digest)}
+	}
+	var st stored
+	if err := json.Unmarshal([]byte(result), &st); err != nil {
+		return res, false, fmt.Errorf("sqlconn: idempotency record: %w", err)
+	}
+	return connector.Result{
+		ExternalID: st.ExternalID, RequestMetadata: st.Request, ResponseMetadata: st.Response, Reversal: st.Reversal,
+	}, true, rows.Err()
+}
+
+// ReadBack looks the idempotency record up. When there is none the finding is
+// Inconclusive, never Absent: a caller that was stopped may still commit. To
+// call again is harmless, and settles it.
+func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
+	res, found, err := c.recorded(ctx, c.reader, call)
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		return connector.Inconclusive, connector.Result{}, fail(connector.Terminal, refused.code, refused.detail, nil)
+	case err != nil && c.noRecordTable(ctx):
+		return connector.Inconclusive, connector.Result{}, nil
+	case err != nil:
+		return connector.Inconclusive, connector.Result{}, c.unreachable(err)
+	case found:
+		return connector.Present, res, nil
+	}
+	return connector.Inconclusive, connector.Result{}, nil
+}
+
+// noRecordTable reports whether the target can be read and has no table of
+// records, so that nothing was ever carried out there.
+func (c *Connector) noRecordTable(ctx context.Context) bool {
+	columns, err := c.dialect.columns(ctx, c.reader, c.cfg.IdempotencyTable)
+	return err == nil && len(columns) == 0
+}

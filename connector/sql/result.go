@@ -1,0 +1,236 @@
+package sqlconn
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// maxReversal bounds the JSON of a reversal, in bytes: it must fit in a
+// proposal's body.
+const maxReversal = 512 << 10
+
+// maxImage bounds the images in a receipt, in bytes.
+const maxImage = 16 << 10
+
+// verify compares what was written with what was approved.
+func (p *plan) verify(before, after map[string]row) error {
+	for _, ref := range p.refs {
+		r := after[ref]
+		if p.op == opDelete {
+			if r != nil {
+				return &refusal{"not_as_approved", "the row " + gatehouse.Quote(ref) + " is still there after the delete"}
+			}
+			continue
+		}
+		if r == nil {
+			return &refusal{"not_as_approved", "the row " + gatehouse.Quote(ref) + " is not there under its key after the change"}
+		}
+		for _, f := range p.changeOf(ref) {
+			i := p.table.byName[f.Name]
+			col := p.table.columns[i]
+			// Of the types that we do not read ourselves, the database knows
+			// many spellings; whatever it made of ours, it accepted.
+			if col.kind != kindOther && !col.equal(f.Value, r[i].json) {
+				return &refusal{"not_as_approved", fmt.Sprintf("column %s (%s) would hold %s instead of %s",
+					col.name, col.decl, clip(r[i].json), clip(f.Value))}
+			}
+		}
+		if err := p.verifyVersion(before[ref], r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plan) verifyVersion(before, after row) error {
+	v := p.table.version
+	if v < 0 || p.op != opUpdate {
+		return nil
+	}
+	old := gatehouse.Decimal("0")
+	if !isNull(before[v].json) {
+		var ok bool
+		if old, ok = decimal(before[v].json); !ok {
+			return &refusal{"not_as_approved", "the version is not a number"}
+		}
+	}
+	if got, ok := decimal(after[v].json); !ok || got.Cmp(old.Add("1")) != 0 {
+		return &refusal{"not_as_approved", "the version was not raised by one"}
+	}
+	return nil
+}
+
+// result describes what was done, for the receipt.
+func (p *plan) result(call connector.Call, before, after map[string]row) connector.Result {
+	request := []gatehouse.Member{
+		{Name: "statement", Value: gatehouse.StringJSON(p.op)},
+		{Name: "table", Value: gatehouse.StringJSON(p.table.entity.Table)},
+		{Name: "rows", Value: gatehouse.JSON(strconv.Itoa(len(p.refs)))},
+	}
+	response := []gatehouse.Member{{Name: "rows_affected", Value: gatehouse.JSON(strconv.Itoa(len(p.refs)))}}
+	res := connector.Result{Reversal: p.reversal(before, after)}
+	if !p.bulk {
+		ref := p.refs[0]
+		request = append(request, gatehouse.Member{Name: "key", Value: gatehouse.StringJSON(ref)})
+		if p.version != "" {
+			request = append(request, gatehouse.Member{Name: "version", Value: gatehouse.StringJSON(p.version)})
+		}
+		shown := after[ref]
+		if shown == nil {
+			shown = before[ref]
+		}
+		res.ExternalID = text(shown[p.table.extern].json)
+		if p.op != opInsert {
+			response = appendImage(response, "pre_image", p.image(before[ref], p.changed(ref)))
+		}
+		if p.op != opDelete {
+			response = appendImage(response, "post_image", p.image(after[ref], p.changed(ref)))
+			if v := p.table.version; v >= 0 {
+				response = append(response, gatehouse.Member{Name: "version", Value: gatehouse.StringJSON(text(after[ref][v].json))})
+			}
+		}
+	}
+	res.RequestMetadata = gatehouse.ObjectJSON(request...)
+	res.ResponseMetadata = gatehouse.ObjectJSON(response...)
+	return res
+}
+
+func appendImage(members []gatehouse.Member, name string, image gatehouse.JSON) []gatehouse.Member {
+	if len(image) > maxImage {
+		return append(members, gatehouse.Member{Name: name + "_omitted", Value: gatehouse.StringJSON("larger than 16 KiB")})
+	}
+	return append(members, gatehouse.Member{Name: name, Value: image})
+}
+
+// changed lists the columns that a change names; all, but the key and the
+// version, when it is an insert or a delete.
+func (p *plan) changed(ref string) []int {
+	var columns []int
+	if p.op == opUpdate {
+		for _, f := range p.changeOf(ref) {
+			if i := p.table.byName[f.Name]; i != p.table.key {
+				columns = append(columns, i)
+			}
+		}
+		return columns
+	}
+	for i := range p.table.columns {
+		if i != p.table.key && i != p.table.version {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+func (p *plan) image(r row, columns []int) gatehouse.JSON {
+	members := make([]gatehouse.Member, len(columns))
+	for n, i := range columns {
+		members[n] = gatehouse.Member{Name: p.table.columns[i].name, Value: r[i].json}
+	}
+	return gatehouse.ObjectJSON(members...)
+}
+
+// reversal describes the change that undoes this one, nil when there is none:
+// when something that was overwritten cannot be written back from JSON, or was
+// not ours to see, or is too much to keep.
+func (p *plan) reversal(before, after map[string]row) *gatehouse.Reversal {
+	if len(p.refs) > maxBulkReversal {
+		return nil
+	}
+	rev := &gatehouse.Reversal{Target: gatehouse.Target{EntityType: p.entityType}}
+	rev.Operation = map[string]string{opInsert: opDelete, opUpdate: opUpdate, opDelete: opInsert}[p.op]
+	if p.bulk {
+		rev.Operation = "bulk_" + rev.Operation
+		rev.Target.EntityRefs = p.refs
+	} else {
+		rev.Target.EntityRef = p.refs[0]
+	}
+	var state, change []gatehouse.Member
+	for _, ref := range p.refs {
+		now, back, ok := p.undo(ref, before[ref], after[ref])
+		if !ok {
+			return nil
+		}
+		if !p.bulk {
+			rev.CurrentState, rev.ProposedChange = now, back
+			if p.table.version >= 0 && p.op != opDelete {
+				rev.Target.Version = text(after[ref][p.table.version].json)
+			}
+			break
+		}
+		state = append(state, gatehouse.Member{Name: ref, Value: now})
+		change = append(change, gatehouse.Member{Name: ref, Value: back})
+	}
+	if p.bulk {
+		if p.op != opDelete {
+			rev.CurrentState = gatehouse.ObjectJSON(state...)
+		}
+		rev.ProposedChange = gatehouse.ObjectJSON(change...)
+		if p.op == opInsert {
+			rev.ProposedChange = "{}"
+		}
+	}
+	if len(rev.CurrentState)+len(rev.ProposedChange) > maxReversal {
+		return nil
+	}
+	return rev
+}
+
+// undo returns what the row must be like before it is undone, and the change
+// that undoes it.
+func (p *plan) undo(ref string, before, after row) (now, back gatehouse.JSON, ok bool) {
+	columns := p.changed(ref)
+	t := p.table
+	withVersion := columns
+	if t.version >= 0 {
+		withVersion = append(append([]int(nil), columns...), t.version)
+	}
+	switch p.op {
+	case opUpdate:
+		for _, i := range columns {
+			if !before[i].restorable {
+				return "", "", false
+			}
+		}
+		return p.image(after, p.comparable(after, p.guarding(columns, withVersion))), p.image(before, columns), len(columns) > 0
+	case opInsert:
+		return p.image(after, p.comparable(after, p.guarding(columns, withVersion))), "{}", true
+	}
+	if false {
+		return "", "", false
+	}
+	var written []int
+	for _, i := range withVersion {
+		if t.columns[i].generated {
+			continue
+		}
+		if !before[i].restorable {
+			return "", "", false
+		}
+		written = append(written, i)
+	}
+	return "", p.image(before, written), true
+}
+
+// guarding returns the columns of a pre-image: with the version in bulk, where
+// the target has none.
+func (p *plan) guarding(columns, withVersion []int) []int {
+	if p.bulk {
+		return withVersion
+	}
+	return columns
+}
+
+// comparable leaves out what has no faithful JSON.
+func (p *plan) comparable(r row, columns []int) []int {
+	var out []int
+	for _, i := range columns {
+		if r[i].restorable {
+			out = append(out, i)
+		}
+	}
+	return out
+}

@@ -1,0 +1,138 @@
+package sqlconn
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// kind is what a column can hold, as far as comparing and binding go.
+type kind int
+
+const (
+	kindAny     kind = iota // SQLite's columns without affinity
+	kindText                // exactly as given
+	kindInteger             // compared by value
+	kindNumber              // compared by value
+	kindBool
+	kindJSON
+	kindTime  // a point in time, with or without zone
+	kindOther // whatever else PostgreSQL has; its own text form
+)
+
+// column is one column as the database's catalogue has it.
+type column struct {
+	name       string
+	kind       kind
+	decl       string // the declared type, for people
+	notNull    bool
+	hasDefault bool
+	generated  bool
+}
+
+// table is an entity's table, with the columns that proposals may see.
+type table struct {
+	entity  Entity
+	sqlName string
+	columns []column // the visible ones
+	byName  map[string]int
+	key     int
+	version int // -1 for none
+	extern  int
+	hidden  bool // there are columns that are not visible
+}
+
+// schemaError tells that the configuration does not fit the database.
+type schemaError struct{ detail string }
+
+func (e *schemaError) Error() string { return e.detail }
+
+// querier is what reads: a pool or one connection.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// table returns an entity's table, from the catalogue on first use or when
+// fresh is wanted. The error is a *schemaError when the table does not fit.
+func (c *Connector) table(ctx context.Context, entity string, fresh bool) (*table, error) {
+	c.mu.Lock()
+	t := c.tables[entity]
+	c.mu.Unlock()
+	if t != nil && !fresh {
+		return t, nil
+	}
+	e, ok := c.cfg.Entities[entity]
+	if !ok {
+		return nil, &schemaError{"no entity " + gatehouse.Quote(entity) + " is configured"}
+	}
+	columns, err := c.dialect.columns(ctx, c.reader, e.Table)
+	if err != nil {
+		return nil, err
+	}
+	t, err = newTable(e, columns)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.tables[entity] = t
+	c.mu.Unlock()
+	return t, nil
+}
+
+// isSchemaError reports whether the target answered, but does not fit.
+func isSchemaError(err error) bool {
+	var s *schemaError
+	return errors.As(err, &s)
+}
+
+func newTable(e Entity, columns []column) (*table, error) {
+	if len(columns) == 0 {
+		return nil, &schemaError{fmt.Sprintf("the target has no table %s", e.Table)}
+	}
+	t := &table{entity: e, sqlName: quoteTable(e.Table), byName: make(map[string]int), version: -1}
+	extern := e.ExternalID
+	if extern == "" {
+		extern = e.Key
+	}
+	for _, col := range columns {
+		if len(e.Columns) > 0 && !slices.Contains(e.Columns, col.name) &&
+			col.name != e.Key && col.name != e.Version && col.name != extern {
+			t.hidden = true
+			continue
+		}
+		t.byName[col.name] = len(t.columns)
+		t.columns = append(t.columns, col)
+	}
+	for _, name := range append([]string{e.Key, extern}, e.Columns...) {
+		if _, ok := t.byName[name]; !ok {
+			return nil, &schemaError{fmt.Sprintf("table %s has no column %s", e.Table, name)}
+		}
+	}
+	t.key, t.extern = t.byName[e.Key], t.byName[extern]
+	if e.Version != "" {
+		i, ok := t.byName[e.Version]
+		if !ok {
+			return nil, &schemaError{fmt.Sprintf("table %s has no column %s", e.Table, e.Version)}
+		}
+		if k := t.columns[i].kind; k != kindInteger && k != kindNumber && k != kindAny {
+			return nil, &schemaError{fmt.Sprintf("column %s of %s is %s, but a version is an integer that Gatehouse raises by one",
+				e.Version, e.Table, t.columns[i].decl)}
+		}
+		t.version = i
+	}
+	return t, nil
+}
+
+// column returns a visible column.
+func (t *table) column(name string) (column, bool) {
+	i, ok := t.byName[name]
+	if !ok {
+		return column{}, false
+	}
+	return t.columns[i], true
+}

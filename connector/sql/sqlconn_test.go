@@ -1,0 +1,201 @@
+package sqlconn_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
+	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// target is a real database, reached beside the connector.
+type target struct {
+	engine string
+	dsn    string // as the connector wants it
+	db     *sql.DB
+}
+
+// newTarget makes a database of an engine, sqlite or postgres, with a schema.
+func newTarget(t *testing.T, engine, schema string) *target {
+	t.Helper()
+	tg := &target{engine: engine}
+	var err error
+	switch engine {
+	case "sqlite":
+		path := filepath.Join(t.TempDir(), "shop.db")
+		tg.dsn = "sqlite:" + path
+		tg.db, err = sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
+	case "postgres":
+		tg.dsn = pgtest.Database(t)
+		tg.db, err = sql.Open("pgx", tg.dsn)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tg.db.Close() })
+	tg.exec(t, schema)
+	return tg
+}
+
+func (tg *target) exec(t testing.TB, statement string, args ...any) {
+	t.Helper()
+	if _, err := tg.db.Exec(statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// one reads a single value as text.
+func (tg *target) one(t testing.TB, query string, args ...any) string {
+	t.Helper()
+	var s sql.NullString
+	if err := tg.db.QueryRow(query, args...).Scan(&s); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		t.Fatalf("%s: %v", query, err)
+	}
+	if !s.Valid {
+		return "<null>"
+	}
+	return s.String
+}
+
+func eachEngine(t *testing.T, run func(t *testing.T, engine string)) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			run(t, engine)
+		})
+	}
+}
+
+func newConnector(t testing.TB, cfg sqlconn.Config) *sqlconn.Connector {
+	t.Helper()
+	c, err := sqlconn.New(t.Context(), cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.(*sqlconn.Connector).Close() })
+	return c.(*sqlconn.Connector)
+}
+
+const itemsSchema = `
+CREATE TABLE items (
+  sku TEXT PRIMARY KEY, version INTEGER NOT NULL, price TEXT, qty BIGINT, name TEXT NOT NULL DEFAULT '', note TEXT
+);
+INSERT INTO items VALUES ('SKU-1042', 7, '10.00', 9007199254740993, 'lamp', NULL), ('SKU-2', 1, '1.00', 2, 'bulb', 'x'), ('SKU-3', 1, '3.00', 3, 'cord', NULL);
+`
+
+func items(dsn string) sqlconn.Config {
+	return sqlconn.Config{DSN: dsn, Entities: map[string]sqlconn.Entity{"item": {Table: "items", Key: "sku", Version: "version"}}}
+}
+
+// newShop is the shop of the documentation.
+func newShop(t *testing.T, engine string) (*target, *sqlconn.Connector) {
+	tg := newTarget(t, engine, itemsSchema)
+	return tg, newConnector(t, items(tg.dsn))
+}
+
+// call makes a call of the first attempt; keys are distinct by name.
+func call(op, ref, version, state, change string) connector.Call {
+	c := connector.Call{
+		Tenant: "default", ActionID: "act_1", Attempt: 1, Operation: op,
+		Target: gatehouse.Target{EntityType: "item", EntityRef: ref, Version: version},
+	}
+	var err1, err2 error
+	if state != "" {
+		c.CurrentState, err1 = gatehouse.Canonicalize([]byte(state))
+	}
+	c.ProposedChange, err2 = gatehouse.Canonicalize([]byte(change))
+	if err := errors.Join(err1, err2); err != nil {
+		panic(err)
+	}
+	return keyed(c, fmt.Sprint(op, ref, version, state, change))
+}
+
+func keyed(c connector.Call, name string) connector.Call {
+	c.Digest = gatehouse.NewDigest(gatehouse.StringJSON(name))
+	c.IdempotencyKey = "key of " + string(c.Digest)
+	return c
+}
+
+func bulk(op, state, change string, refs ...string) connector.Call {
+	c := call(op, "", "", state, change)
+	c.Target.EntityRefs = refs
+	return keyed(c, fmt.Sprint(op, refs, state, change))
+}
+
+// failure returns the connector's error, nil for none.
+func failure(t testing.TB, err error) *connector.Error {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("a %T: %v", err, err)
+	}
+	return e
+}
+
+func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
+	t.Helper()
+	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
+		t.Errorf("got %v, want %v: %s", e, kind, code)
+	}
+}
+
+func mustExecute(t testing.TB, c connector.Connector, call connector.Call) connector.Result {
+	t.Helper()
+	res, err := c.Execute(context.Background(), call)
+	if err != nil {
+		t.Fatalf("%s %s: %v", call.Operation, call.Target.EntityRef, err)
+	}
+	return res
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for _, guard := range []string{"version", "pre-image"} {
+		t.Run(guard, func(t *testing.T) {
+			eachEngine(t, func(t *testing.T, engine string) {
+				connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+					tg, c := newShop(t, engine)
+					disturbed := 0
+					f := &connectortest.Fixture{
+						Connector: c,
+						Call:      call("update", "SKU-1042", "7", "", `{"price":"12.50","qty":9007199254740995}`),
+						Disturb: func(t *testing.T) {
+							disturbed++
+							tg.exec(t, `UPDATE items SET price = '10.01', version = version + 1 WHERE sku = 'SKU-1042'`)
+						},
+						Read: func(t *testing.T) gatehouse.JSON {
+							return gatehouse.StringJSON(tg.one(t, `SELECT price || ' ' || qty || ' ' || name FROM items WHERE sku = 'SKU-1042'`))
+						},
+						Effects: func(t *testing.T) int {
+							var n int
+							if err := tg.db.QueryRow(`SELECT version - 7 FROM items WHERE sku = 'SKU-1042'`).Scan(&n); err != nil {
+								t.Fatal(err)
+							}
+							return n - disturbed
+						},
+					}
+					if guard == "pre-image" {
+						f.Call = call("update", "SKU-1042", "", `{"price":"10.00"}`, `{"price":"12.50"}`)
+					}
+					return f
+				}})
+			})
+		})
+	}
+}

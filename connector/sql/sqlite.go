@@ -1,0 +1,237 @@
+package sqlconn
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// sqliteDialect talks to an SQLite file, whoever else has it open.
+type sqliteDialect struct{}
+
+// openSQLite prepares one writing connection and a few reading ones. The file
+// is opened on use and must exist then: a mistyped path must not make an empty
+// database. The target's journal mode is left as it is.
+func openSQLite(path string) (address string, writer, reader *sql.DB, err error) {
+	path = strings.TrimPrefix(path, "//")
+	if path == "" || strings.ContainsAny(path, "?\x00") || strings.HasPrefix(path, ":memory:") {
+		return "", nil, nil, errors.New("sqlite: needs the path of a file, without options")
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", nil, nil, err
+	}
+	query := url.Values{"_pragma": {"busy_timeout(5000)", "foreign_keys(1)"}, "mode": {"rw"}, "_dqs": {"0"}}
+	write := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode() + "&_pragma=synchronous(2)"}
+	if writer, err = sql.Open("sqlite", write.String()); err != nil {
+		return "", nil, nil, err
+	}
+	read := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode() + "&_pragma=query_only(1)"}
+	if reader, err = sql.Open("sqlite", read.String()); err != nil {
+		return "", nil, nil, errors.Join(err, writer.Close())
+	}
+	writer.SetMaxOpenConns(1)
+	reader.SetMaxOpenConns(4)
+	return "sqlite:" + path, writer, reader, nil
+}
+
+func (sqliteDialect) columns(ctx context.Context, q querier, table string) ([]column, error) {
+	schema, name, two := strings.Cut(table, ".")
+	if !two {
+		schema, name = "main", table
+	}
+	rows, err := q.QueryContext(ctx,
+		`SELECT name, type, "notnull", dflt_value IS NOT NULL, hidden FROM pragma_table_xinfo(?1, ?2) ORDER BY cid`, name, schema)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var columns []column
+	for rows.Next() {
+		var c column
+		var hidden int
+		if err := rows.Scan(&c.name, &c.decl, &c.notNull, &c.hasDefault, &hidden); err != nil {
+			return nil, err
+		}
+		if hidden == 1 { // of a virtual table
+			continue
+		}
+		c.generated = hidden == 2 || hidden == 3
+		c.kind = affinity(c.decl)
+		if c.decl == "" {
+			c.decl = "without type"
+		}
+		columns = append(columns, c)
+	}
+	return columns, rows.Err()
+}
+
+// affinity follows section 3.1 of SQLite's datatype3.html, and knows a column
+// that is declared as JSON.
+func affinity(decl string) kind {
+	d := strings.ToUpper(decl)
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(d, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("INT"):
+		return kindInteger
+	case has("JSON"):
+		return kindJSON
+	case has("CHAR", "CLOB", "TEXT"):
+		return kindText
+	case d == "" || has("BLOB") || d == "ANY":
+		return kindAny
+	}
+	return kindNumber
+}
+
+func (sqliteDialect) param(i int) string { return "?" + strconv.Itoa(i) }
+
+// read hides the declared type, by which the driver would make times and
+// booleans of texts and numbers. A unary plus changes nothing else.
+func (sqliteDialect) read(c column) string { return "+" + quote(c.name) }
+
+func (sqliteDialect) decode(c column, raw any) (cell, error) {
+	switch v := raw.(type) {
+	case nil:
+		return cell{"null", true}, nil
+	case int64:
+		return cell{gatehouse.JSON(strconv.FormatInt(v, 10)), true}, nil
+	case float64:
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return cell{gatehouse.StringJSON(strconv.FormatFloat(v, 'g', -1, 64)), false}, nil
+		}
+		// The shortest text that reads as the same number: what was stored
+		// from 12.50 is read as 12.5.
+		return cell{gatehouse.JSON(strconv.FormatFloat(v, 'g', -1, 64)), c.kind != kindAny}, nil
+	case string:
+		if c.kind == kindJSON {
+			j, err := gatehouse.Canonicalize([]byte(v))
+			if err == nil {
+				return cell{j, true}, nil
+			}
+			return cell{gatehouse.StringJSON(v), false}, nil
+		}
+		return cell{gatehouse.StringJSON(v), utf8.ValidString(v)}, nil
+	case []byte:
+		return cell{gatehouse.StringJSON(fmt.Sprintf("x'%x'", v)), false}, nil
+	}
+	return cell{}, fmt.Errorf("sqlconn: SQLite gave a %T", raw)
+}
+
+// bind gives integers that fit as such, all other numbers as their lexeme: the
+// column's affinity makes a number of it, or keeps the text.
+func (sqliteDialect) bind(c column, v gatehouse.JSON) any {
+	switch {
+	case isNull(v):
+		return nil
+	case c.kind == kindJSON || isComposite(v):
+		return string(v)
+	case isBool(v):
+		if c.kind == kindText {
+			return string(v)
+		}
+		if v == "true" {
+			return int64(1)
+		}
+		return int64(0)
+	}
+	if s, ok := v.Text(); ok {
+		return s
+	}
+	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil && c.kind != kindText {
+		return n
+	}
+	return string(v)
+}
+
+func (sqliteDialect) lock() string { return "" } // BEGIN IMMEDIATE has locked all
+
+func (sqliteDialect) now() string { return "strftime('%Y-%m-%dT%H:%M:%fZ','now')" }
+
+func (sqliteDialect) begin(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+	return err
+}
+
+// commit does not take the caller's context: an interrupt in the middle would
+// make a local commit ambiguous for nothing.
+func (sqliteDialect) commit(ctx context.Context, conn *sql.Conn) (bool, error) {
+	_, err := conn.ExecContext(context.WithoutCancel(ctx), "COMMIT")
+	var e *sqlite.Error
+	if errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_CONSTRAINT) {
+		// The transaction is still open, as documented for these two.
+		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return rollback == nil, err
+	}
+	return false, err
+}
+
+// rollback needs no answer: what was not committed is gone when the connection
+// is, and a connection that does not roll back is closed.
+func (sqliteDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
+	if _, err := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); err != nil {
+		discard(conn)
+	}
+	return true
+}
+
+func (sqliteDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
+	_, err := conn.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+quoteTable(table)+` (
+  tenant          TEXT NOT NULL,
+  idempotency_key TEXT NOT NULL,
+  digest          TEXT NOT NULL,
+  operation       TEXT NOT NULL,
+  entity          TEXT NOT NULL,
+  applied_at      TEXT NOT NULL,
+  result          TEXT NOT NULL,
+  PRIMARY KEY (tenant, idempotency_key)
+) STRICT`)
+	return err
+}
+
+func (sqliteDialect) classify(err error) verdict {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return verdict{kind: connector.Ambiguous, code: "connection_lost", detail: "the connection failed"}
+	}
+	v := verdict{kind: connector.Terminal, code: "sql_error", detail: e.Error(), answered: true}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_ERROR:
+		v.missing = true // so it says of names that it does not know, among others
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
+		v.kind, v.code = connector.Transient, "busy"
+	case sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT:
+		v.kind, v.code = connector.Transient, "interrupted"
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
+		v.kind, v.code = connector.Transient, "storage"
+	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOTADB:
+		v.kind, v.code = connector.Transient, "unreachable"
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+		v.code = "forbidden"
+	case sqlite3.SQLITE_CONSTRAINT:
+		v.code = "constraint_violation"
+		v.unique = e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE
+	case sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG:
+		v.code = "invalid_value"
+	}
+	return v
+}

@@ -1,0 +1,228 @@
+package sqlconn_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+)
+
+func TestValidatePointsAtWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		_, c := newShop(t, engine)
+		withType := func(c connector.Call, entityType string) connector.Call {
+			c.Target.EntityType = entityType
+			return c
+		}
+		for _, test := range []struct {
+			call    connector.Call
+			pointer string
+		}{
+			{call("upsert", "a", "1", "", `{"price":"1"}`), "/operation"},
+			{withType(call("update", "a", "1", "", `{"price":"1"}`), "sqlite_master"), "/target/entity_type"},
+			{call("update", "", "1", "", `{"price":"1"}`), "/target/entity_ref"},
+			{call("update", "a\x00b", "1", "", `{"price":"1"}`), "/target/entity_refs/0"},
+			{call("bulk_update", "", "", "", `{"price":"1"}`), "/target/entity_refs"},
+			{call("update", "a", "", "", `{"price":"1"}`), "/target/version"},
+			{call("delete", "a", "", "", `{}`), "/target/version"},
+			{call("insert", "a", "1", "", `{}`), "/target/version"},
+			{call("insert", "a", "", `{"price":"1"}`, `{}`), "/current_state"},
+			{call("delete", "a", "1", "", `{"price":"1"}`), "/proposed_change"},
+			{call("update", "a", "1", "", `{}`), "/proposed_change"},
+			{call("update", "a", "1", "", `{"prise":"1"}`), "/proposed_change/prise"},
+			{call("update", "a", "1", "", `{"price\" = '0' --":"1"}`), "/proposed_change/price\" = '0' --"},
+			{call("update", "a", "1", "", `{"a/b~":"1"}`), "/proposed_change/a~1b~0"},
+			{call("update", "a", "1", `{"color":"red"}`, `{"price":"1"}`), "/current_state/color"},
+			{call("update", "a", "1", "", `{"version":9}`), "/proposed_change/version"},
+			{call("update", "a", "1", "", `{"sku":"b"}`), "/proposed_change/sku"},
+			{call("update", "a", "1", "", `{"qty":[1]}`), "/proposed_change/qty"},
+			{call("update", "a", "1", "", `{"qty":"many"}`), "/proposed_change/qty"},
+			{call("update", "a", "1", "", `{"name":null}`), "/proposed_change/name"},
+			{call("update", "a", "1", "", `{"note":"a\u0000b"}`), "/proposed_change/note"},
+			{bulk("insert", "", `{"a":{"prise":"1"}}`, "a"), "/proposed_change/a/prise"},
+			{bulk("insert", "", `{"a":{}}`, "a", "b"), "/proposed_change"},
+			{bulk("update", `{"c":{"price":"1"},"a":{}}`, `{"price":"1"}`, "a", "b"), "/current_state/c"},
+			{bulk("update", `{"a":{"price":"1"}}`, `{"price":"1"}`, "a", "b"), "/current_state"},
+		} {
+			err := c.Validate(test.call)
+			var e *gatehouse.Error
+			if !errors.As(err, &e) || e.Code != gatehouse.CodeInvalid || len(e.Violations) == 0 || e.Violations[0].Pointer != test.pointer {
+				t.Errorf("%s %s %s: got %v, want %s", test.call.Operation, test.call.CurrentState, test.call.ProposedChange, err, test.pointer)
+			}
+			_, err = c.Execute(t.Context(), test.call)
+			wantFailure(t, err, connector.Terminal, "invalid")
+		}
+		versioned := bulk("update", "", `{"price":"1"}`, "a", "b")
+		versioned.Target.Version = "1"
+		if err := c.Validate(versioned); err == nil {
+			t.Error("one version for many rows is accepted")
+		}
+	})
+}
+
+// TestSchemaChanges follows a table that is altered while Gatehouse runs.
+func TestSchemaChanges(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		tg, c := newShop(t, engine)
+		update := call("update", "SKU-1042", "7", "", `{"color":"red"}`)
+		if c.Validate(update) == nil {
+			t.Fatal("an unknown column is accepted")
+		}
+		tg.exec(t, `ALTER TABLE items ADD COLUMN color TEXT`)
+		mustExecute(t, c, update)
+
+		tg.exec(t, `ALTER TABLE items DROP COLUMN color`)
+		update = call("update", "SKU-1042", "8", "", `{"color":"blue"}`)
+		_, err := c.Execute(t.Context(), update)
+		if e := failure(t, err); e == nil || e.Kind == connector.Ambiguous {
+			t.Errorf("a column that went away: %v", e)
+		}
+		if code := gatehouse.CodeOf(c.Validate(update)); code != gatehouse.CodeInvalid {
+			t.Errorf("a column that went away is accepted: %v", code)
+		}
+
+		tg.exec(t, `DROP TABLE gatehouse_applied`)
+		update = call("update", "SKU-1042", "8", "", `{"price":"1"}`)
+		if _, err = c.Execute(t.Context(), update); err != nil {
+			mustExecute(t, c, update) // as the dispatcher would retry
+		}
+	})
+}
+
+func TestFloors(t *testing.T) {
+	t.Parallel()
+	cfg := items("sqlite:shop.db")
+	cfg.Floor = map[string]gatehouse.RiskLevel{"insert": 3}
+	cfg.Entities["note"] = sqlconn.Entity{Table: "notes", Key: "id", Floor: map[string]gatehouse.RiskLevel{"delete": 1, "insert": 0, "bulk": 2}}
+	c := newConnector(t, cfg)
+	for _, test := range []struct {
+		operation, entity string
+		refs              []string
+		want              gatehouse.RiskLevel
+	}{
+		{"insert", "item", nil, 3},
+		{"insert", "note", nil, 0},
+		{"update", "item", nil, 0},
+		{"update", "item", []string{"a"}, 5},
+		{"bulk_update", "item", []string{"a"}, 5},
+		{"delete", "item", nil, 4},
+		{"delete", "item", []string{"a"}, 5},
+		{"delete", "note", nil, 1},
+		{"delete", "note", []string{"a"}, 2},
+		{"no-such", "item", nil, 5},
+	} {
+		call := connector.Call{Operation: test.operation, Target: gatehouse.Target{EntityType: test.entity, EntityRefs: test.refs}}
+		if got := c.Floor(call); got != test.want {
+			t.Errorf("%s of %s %v: %v, want %v", test.operation, test.entity, test.refs, got, test.want)
+		}
+		if op, ok := c.Operation(test.operation); ok && op.Floor > test.want {
+			t.Errorf("%s: the operation's floor %v is above that of %s", test.operation, op.Floor, test.entity)
+		}
+	}
+}
+
+func TestConfigIsStrict(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*sqlconn.Config){
+		"type":              func(c *sqlconn.Config) { c.Type = "http" },
+		"dsn":               func(c *sqlconn.Config) { c.DSN = "mysql://x" },
+		"dsn: sqlite":       func(c *sqlconn.Config) { c.DSN = "sqlite:/a.db?mode=rwc" },
+		"dsn: sqlite: need": func(c *sqlconn.Config) { c.DSN = "sqlite::memory:" },
+		"dsn: postgres":     func(c *sqlconn.Config) { c.DSN = "postgres://u:hunter2@h:port/x" },
+		"entities":          func(c *sqlconn.Config) { c.Entities = nil },
+		"idempotency_table": func(c *sqlconn.Config) { c.IdempotencyTable = "a; DROP TABLE b" },
+		"floor.upsert":      func(c *sqlconn.Config) { c.Floor = map[string]gatehouse.RiskLevel{"upsert": 1} },
+		"floor.insert":      func(c *sqlconn.Config) { c.Floor = map[string]gatehouse.RiskLevel{"insert": 6} },
+		"entities.x.table":  func(c *sqlconn.Config) { c.Entities["x"] = sqlconn.Entity{Table: `a"b`, Key: "k"} },
+		"entities.x.key":    func(c *sqlconn.Config) { c.Entities["x"] = sqlconn.Entity{Table: "a"} },
+		"entities.x.version": func(c *sqlconn.Config) {
+			c.Entities["x"] = sqlconn.Entity{Table: "a.b", Key: "k", Version: "k"}
+		},
+		"entities.x.columns[0]": func(c *sqlconn.Config) {
+			c.Entities["x"] = sqlconn.Entity{Table: "a", Key: "k", Columns: []string{"a b"}}
+		},
+		"password_secret": func(c *sqlconn.Config) { c.PasswordSecret = "P" },
+	} {
+		cfg := items("sqlite:shop.db")
+		change(&cfg)
+		_, err := sqlconn.New(t.Context(), cfg, func(string) (string, error) { return "pw", nil })
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s…", err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("a password stands in %v", err)
+		}
+	}
+}
+
+// TestFingerprint covers the definition, and no secret.
+func TestFingerprint(t *testing.T) {
+	t.Parallel()
+	base := func() sqlconn.Config { return items("postgres://app:one@db.example/shop") }
+	fp := newConnector(t, base()).Fingerprint()
+	for name, test := range map[string]struct {
+		change func(*sqlconn.Config)
+		same   bool
+	}{
+		"password": {func(c *sqlconn.Config) { c.DSN = "postgres://app:two@db.example/shop" }, true},
+		"tenants":  {func(c *sqlconn.Config) { c.Tenants = []string{"acme"} }, true},
+		"floor":    {func(c *sqlconn.Config) { c.Floor = map[string]gatehouse.RiskLevel{"insert": 4} }, true},
+		"host":     {func(c *sqlconn.Config) { c.DSN = "postgres://app:one@db2.example/shop" }, false},
+		"database": {func(c *sqlconn.Config) { c.DSN = "postgres://app:one@db.example/other" }, false},
+		"key": {func(c *sqlconn.Config) {
+			c.Entities["item"] = sqlconn.Entity{Table: "items", Key: "id", Version: "version"}
+		}, false},
+		"record": {func(c *sqlconn.Config) { c.IdempotencyTable = "elsewhere" }, false},
+	} {
+		cfg := base()
+		test.change(&cfg)
+		if got := newConnector(t, cfg).Fingerprint(); (got == fp) != test.same {
+			t.Errorf("%s: the same is %v, want %v", name, got == fp, test.same)
+		}
+	}
+}
+
+// TestMissingFile never makes an empty database of a mistyped path.
+func TestMissingFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "typo with space & %.db")
+	c := newConnector(t, items("sqlite:"+path))
+	update := call("update", "SKU-1042", "7", "", `{"price":"1"}`)
+	if err := c.Validate(update); err != nil {
+		t.Errorf("a target that is not there yet: %v", err)
+	}
+	_, err := c.Execute(t.Context(), update)
+	wantFailure(t, err, connector.NotSent, "unreachable")
+	if err := c.Ping(t.Context()); err == nil {
+		t.Error("Ping finds nothing wrong")
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
+}
+
+// TestPasswordSecret takes the password from the secrets.
+func TestPasswordSecret(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, "postgres", itemsSchema)
+	cfg := items(tg.dsn)
+	cfg.PasswordSecret = "SHOP_PASSWORD"
+	var asked string
+	c, err := sqlconn.New(context.Background(), cfg, func(name string) (string, error) { asked = name; return "hunter2", nil })
+	if err != nil || asked != "SHOP_PASSWORD" {
+		t.Fatal(asked, err)
+	}
+	defer c.(*sqlconn.Connector).Close()
+	mustExecute(t, c, call("update", "SKU-1042", "7", "", `{"price":"1"}`))
+	if _, err := sqlconn.New(t.Context(), cfg, func(string) (string, error) { return "", errors.New("no such secret") }); err == nil {
+		t.Error("a missing secret is accepted")
+	}
+}

@@ -1,0 +1,179 @@
+package sqlconn
+
+import (
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// cell is the value of one column of one row, as JSON. A cell that is not
+// restorable cannot be written back from that JSON, such as SQLite's blobs.
+type cell struct {
+	json       gatehouse.JSON
+	restorable bool
+}
+
+// row holds the cells of a table's visible columns, in their order.
+type row []cell
+
+func isNull(j gatehouse.JSON) bool { return j == "" || j == "null" }
+
+func isComposite(j gatehouse.JSON) bool { return j != "" && (j[0] == '{' || j[0] == '[') }
+
+func isBool(j gatehouse.JSON) bool { return j == "true" || j == "false" }
+
+// decimal reads a number, or a string that holds one.
+func decimal(j gatehouse.JSON) (gatehouse.Decimal, bool) {
+	if d, ok := j.Number(); ok {
+		return d, true
+	}
+	s, ok := j.Text()
+	if !ok {
+		return "", false
+	}
+	d, err := gatehouse.ParseDecimal(s)
+	return d, err == nil
+}
+
+// accepts tells why a column cannot hold a value, "" when it may. What only
+// the database can tell, it tells when the change is made.
+func (c column) accepts(v gatehouse.JSON) string {
+	switch {
+	case isNull(v):
+		if c.notNull {
+			return "cannot be null"
+		}
+		return ""
+	case isComposite(v):
+		if c.kind != kindJSON && c.kind != kindText {
+			return "is " + c.decl + " and cannot hold an object or an array"
+		}
+		return ""
+	}
+	text, isText := v.Text()
+	if isText && strings.ContainsRune(text, 0) {
+		return "contains a NUL character"
+	}
+	_, numeric := decimal(v)
+	switch c.kind {
+	case kindInteger:
+		if !numeric && !isBool(v) {
+			return "is " + c.decl + " and needs a number"
+		}
+	case kindBool:
+		if !isBool(v) {
+			return "is " + c.decl + " and needs true or false"
+		}
+	}
+	return ""
+}
+
+// equal compares a value of a proposal with what a column holds: numbers by
+// value, exactly; points in time as such; JSON as JSON; all else as text.
+func (c column) equal(want, got gatehouse.JSON) bool {
+	if isNull(want) || isNull(got) {
+		return isNull(want) && isNull(got)
+	}
+	if want == got {
+		return true
+	}
+	if c.kind == kindJSON {
+		return equalJSON(want, got)
+	}
+	wantText, wantIsText := want.Text()
+	gotText, gotIsText := got.Text()
+	if isBool(want) || isBool(got) {
+		return truth(want) != "" && truth(want) == truth(got)
+	}
+	if isComposite(want) {
+		canonical, err := gatehouse.Canonicalize([]byte(gotText))
+		return gotIsText && err == nil && canonical == want
+	}
+	if c.kind == kindText && wantIsText && gotIsText {
+		return wantText == gotText
+	}
+	if c.kind == kindTime && wantIsText && gotIsText {
+		a, aok := parseTime(wantText)
+		b, bok := parseTime(gotText)
+		if aok && bok {
+			return a.Equal(b)
+		}
+	}
+	a, aok := decimal(want)
+	b, bok := decimal(got)
+	if aok && bok {
+		return a.Cmp(b) == 0
+	}
+	if c.kind == kindOther && wantIsText && gotIsText {
+		return strings.EqualFold(wantText, gotText)
+	}
+	return false
+}
+
+// truth maps what databases store for booleans to one word, "" for all else.
+func truth(j gatehouse.JSON) string {
+	switch j {
+	case "true", "1", `"true"`:
+		return "true"
+	case "false", "0", `"false"`:
+		return "false"
+	}
+	return ""
+}
+
+// equalJSON compares two JSON values, numbers by value.
+func equalJSON(a, b gatehouse.JSON) bool {
+	if a == b {
+		return true
+	}
+	if x, ok := a.Number(); ok {
+		y, ok := b.Number()
+		return ok && x.Cmp(y) == 0
+	}
+	if x, err := a.Elements(); err == nil {
+		y, err := b.Elements()
+		if err != nil || len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !equalJSON(x[i], y[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	x, errX := a.Fields()
+	y, errY := b.Fields()
+	if errX != nil || errY != nil || len(x) != len(y) {
+		return false
+	}
+	for i := range x { // both in canonical order
+		if x[i].Name != y[i].Name || !equalJSON(x[i].Value, y[i].Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// parseTime reads RFC 3339 and the forms in which PostgreSQL writes and people
+// type points in time. Without a zone it is UTC, as the session's is.
+func parseTime(s string) (time.Time, bool) {
+	for _, layout := range []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",
+		"2006-01-02 15:04:05.999999999Z07", "2006-01-02 15:04:05.999999999", "2006-01-02",
+	} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// text is the form in which a key or version is compared with the proposal's.
+func text(j gatehouse.JSON) string {
+	if s, ok := j.Text(); ok {
+		return s
+	}
+	return string(j)
+}

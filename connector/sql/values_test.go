@@ -1,0 +1,183 @@
+package sqlconn_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+)
+
+const valuesSchema = `CREATE TABLE vals (
+  id TEXT PRIMARY KEY, i BIGINT, n NUMERIC(20,4), f DOUBLE PRECISION, b BOOLEAN, t TEXT, v VARCHAR(5), j JSON, at TIMESTAMP, d DATE
+);
+INSERT INTO vals (id) VALUES ('1');`
+
+func valuesConfig(dsn string) sqlconn.Config {
+	return sqlconn.Config{DSN: dsn, Entities: map[string]sqlconn.Entity{"item": {Table: "vals", Key: "id"}}}
+}
+
+// TestValuesLandExactly writes each value over its column's null and looks at
+// it beside the connector.
+func TestValuesLandExactly(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		tg := newTarget(t, engine, valuesSchema)
+		c := newConnector(t, valuesConfig(tg.dsn))
+		for i, test := range []struct {
+			column, value    string
+			sqlite, postgres string // as text; "" when the value must be refused
+		}{
+			{"i", `1234567890123456789`, "1234567890123456789", "1234567890123456789"},
+			{"i", `-9223372036854775808`, "-9223372036854775808", "-9223372036854775808"},
+			{"i", `12345678901234567890`, "", ""}, // SQLite would make a float of it
+			{"i", `"42"`, "42", "42"},
+			{"i", `1.5`, "1.5", ""}, // SQLite's INTEGER columns hold it
+			{"n", `12.50`, "12.5", "12.5000"},
+			{"n", `"12.50"`, "12.5", "12.5000"},
+			{"n", `12.50005`, "12.50005", ""}, // PostgreSQL would round it
+			{"n", `1234567890123456.1234`, "", "1234567890123456.1234"},
+			{"f", `0.1`, "0.1", "0.1"},
+			{"f", `0.12345678901234567890`, "", ""}, // no float is that
+			{"b", `true`, "1", "true"},
+			{"b", `false`, "0", "false"},
+			{"t", `"plain"`, "plain", "plain"},
+			{"t", `12.50`, "12.50", "12.50"},
+			{"t", `"12.50"`, "12.50", "12.50"},
+			{"t", `1234567890123456789`, "1234567890123456789", "1234567890123456789"},
+			{"t", `"'; DROP TABLE vals; --"`, "'; DROP TABLE vals; --", "'; DROP TABLE vals; --"},
+			{"t", `""`, "", ""},
+			{"t", `"ünïcödé \ud83d\ude00"`, "ünïcödé 😀", "ünïcödé 😀"},
+			{"t", `{"a":[1,2.50]}`, `{"a":[1,2.50]}`, `{"a":[1,2.50]}`},
+			{"v", `"12345"`, "12345", "12345"},
+			{"v", `"123456"`, "123456", ""}, // PostgreSQL would cut it off or fail
+			{"j", `{"b":2,"a":[1,{"c":12.50}]}`, `{"a":[1,{"c":12.50}],"b":2}`, `{"a":[1,{"c":12.50}],"b":2}`},
+			{"j", `"text"`, `"text"`, `"text"`},
+			{"at", `"2026-11-20T21:00:00.5Z"`, "2026-11-20T21:00:00.5Z", "2026-11-20 21:00:00.5"},
+			{"d", `"2026-11-20"`, "2026-11-20", "2026-11-20"},
+			{"d", `"no date"`, "no date", ""},
+		} {
+			want := map[string]string{"sqlite": test.sqlite, "postgres": test.postgres}[engine]
+			refused := want == "" && test.value != `""`
+			t.Run(test.column+"="+test.value, func(t *testing.T) {
+				ref := fmt.Sprint("row-", i)
+				tg.exec(t, `INSERT INTO vals (id) VALUES ('`+ref+`')`)
+				state := `{"` + test.column + `":null}`
+				update := call("update", ref, "", state, `{"`+test.column+`":`+test.value+`}`)
+				res, err := c.Execute(t.Context(), update)
+				if refused {
+					if e := failure(t, err); e == nil || e.Kind != connector.Terminal {
+						t.Fatalf("got %v, want a terminal error", e)
+					}
+					want = "<null>"
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				query := `SELECT CAST(` + test.column + ` AS TEXT) FROM vals WHERE id = '` + ref + `'`
+				if got := tg.one(t, query); got != want {
+					t.Fatalf("holds %s, want %s", got, want)
+				}
+				if refused {
+					return
+				}
+				// What was written is what the next pre-image says.
+				again := call("update", ref, "", string(update.ProposedChange), state)
+				if s, err := c.Check(t.Context(), again); err != nil || !s.Matches {
+					t.Errorf("Check against what was just written: %+v, %v", s, err)
+				}
+				undo := call(res.Reversal.Operation, ref, "", string(res.Reversal.CurrentState), string(res.Reversal.ProposedChange))
+				mustExecute(t, c, undo)
+				if got := tg.one(t, query); got != "<null>" {
+					t.Errorf("reversed to %s", got)
+				}
+			})
+		}
+	})
+}
+
+// TestPreImages compares pre-images with rows that the connector has not
+// written.
+func TestPreImages(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		schema := valuesSchema + `UPDATE vals SET i = 9007199254740993, n = 10, f = 2.5, b = true, t = '10.00', j = '{"a": 1.0}', at = '2026-01-02 03:04:05';`
+		tg := newTarget(t, engine, schema)
+		c := newConnector(t, valuesConfig(tg.dsn))
+		for state, matches := range map[string]bool{
+			`{"i":9007199254740993}`:       true,
+			`{"i":9007199254740992}`:       false, // equal as floats
+			`{"i":"9007199254740993"}`:     true,
+			`{"i":null}`:                   false,
+			`{"n":"10.00"}`:                true,
+			`{"n":10.01}`:                  false,
+			`{"f":2.50}`:                   true,
+			`{"b":true}`:                   true,
+			`{"b":false}`:                  false,
+			`{"t":"10.00"}`:                true,
+			`{"t":"10.0"}`:                 false, // a text is a text
+			`{"j":{"a":1}}`:                true,
+			`{"j":{"a":2}}`:                false,
+			`{"v":null}`:                   true,
+			`{"v":""}`:                     false,
+			`{"at":"2026-01-02 03:04:05"}`: true,
+			`{"id":"1","n":10,"v":null}`:   true,
+			`{"id":"1","n":10,"v":"x"}`:    false,
+		} {
+			update := call("update", "1", "", state, `{"v":"new"}`)
+			s, err := c.Check(t.Context(), update)
+			if err != nil || s.Matches != matches {
+				t.Errorf("%s: %+v, %v", state, s, err)
+			}
+			if !matches {
+				_, err := c.Execute(t.Context(), update)
+				wantFailure(t, err, connector.Terminal, string(gatehouse.CodeTargetChanged))
+			}
+		}
+	})
+}
+
+// TestPostgresOwnTypes keeps what has no JSON of its own as PostgreSQL's text.
+func TestPostgresOwnTypes(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, "postgres", `
+CREATE TYPE mood AS ENUM ('sad', 'happy');
+CREATE DOMAIN cents AS bigint CHECK (VALUE >= 0);
+CREATE TABLE vals (id uuid PRIMARY KEY, m mood, arr int[], iv interval, by bytea, net inet, c cents, tz timestamptz, twice bigint GENERATED ALWAYS AS (c * 2) STORED);
+INSERT INTO vals VALUES ('6f1f2a3e-0000-4000-8000-000000000001', 'sad', '{1,2}', '90 minutes', '\x00ff', '10.0.0.1', 5, '2026-01-02T03:04:05+02');`)
+	c := newConnector(t, valuesConfig(tg.dsn))
+	const ref = "6f1f2a3e-0000-4000-8000-000000000001"
+	all := `SELECT vals::text FROM vals`
+	before := tg.one(t, all)
+
+	state := `{"m":"sad","arr":"{1,2}","iv":"01:30:00","c":5,"tz":"2026-01-02T01:04:05Z","twice":10}`
+	res := mustExecute(t, c, call("update", ref, "", state, `{"m":"happy","iv":"2 hours","c":7,"arr":"{3}","tz":"2026-06-01T00:00:00+02:00"}`))
+	if got := tg.one(t, `SELECT m::text || iv || c || arr::text || twice FROM vals`); got != "happy02:00:007{3}14" {
+		t.Errorf("holds %s", got)
+	}
+	mustExecute(t, c, call("update", ref, "", string(res.Reversal.CurrentState), string(res.Reversal.ProposedChange)))
+	if got := tg.one(t, all); got != before {
+		t.Errorf("reversed to %s, was %s", got, before)
+	}
+
+	res = mustExecute(t, c, call("delete", ref, "", `{"m":"sad"}`, `{}`))
+	insert := call("insert", ref, "", "", string(res.Reversal.ProposedChange))
+	if err := c.Validate(insert); err != nil {
+		t.Fatal(err)
+	}
+	mustExecute(t, c, insert)
+	if got := tg.one(t, all); got != before {
+		t.Errorf("reversed to %s, was %s", got, before)
+	}
+
+	for change, code := range map[string]string{
+		`{"m":"angry"}`: "invalid_value", `{"c":-1}`: "constraint_violation", `{"net":"nowhere"}`: "invalid_value", `{"twice":4}`: "invalid",
+	} {
+		_, err := c.Execute(t.Context(), call("update", ref, "", `{"m":"sad"}`, change))
+		wantFailure(t, err, connector.Terminal, code)
+	}
+	// An upper-case uuid is the same row to PostgreSQL, but another target to
+	// whoever counts by target.
+	_, err := c.Execute(t.Context(), call("update", "6F1F2A3E-0000-4000-8000-000000000001", "", `{"m":"sad"}`, `{"c":1}`))
+	wantFailure(t, err, connector.Terminal, string(gatehouse.CodeTargetChanged))
+}
