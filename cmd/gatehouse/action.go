@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// sentence says what an action would do, from the payload alone, never from
+// what the agent says of it. It is raw: printing makes it safe.
+func sentence(a *gatehouse.Action) string {
+	s := fmt.Sprintf("%s %s in %s", a.Operation, targetText(a.Target), a.Connector)
+	if changes := fieldChanges(a.CurrentState, a.ProposedChange); len(changes) > 0 {
+		first := max(slices.IndexFunc(changes, func(c fieldChange) bool { return c.changed }), 0)
+		s += ": " + changes[first].text()
+		if n := len(changes) - 1; n > 0 {
+			s += fmt.Sprintf(" and %d more", n)
+		}
+	}
+	return s
+}
+
+func targetText(t gatehouse.Target) string {
+	if n := len(t.EntityRefs); n > 0 {
+		return fmt.Sprintf("%d of %s", n, t.EntityType)
+	}
+	return t.EntityType + "/" + t.EntityRef
+}
+
+// fieldChange is one field before and after, as exact JSON; "" for absent.
+type fieldChange struct {
+	field         string
+	before, after string
+	changed       bool
+	delta         string
+}
+
+func (c fieldChange) text() string {
+	before := c.before
+	if before == "" {
+		before = "(not given)"
+	}
+	s := fmt.Sprintf("%s %s → %s", c.field, before, c.after)
+	if c.delta != "" {
+		s += " (" + c.delta + ")"
+	}
+	return s
+}
+
+// fieldChanges pairs the fields of the change with those of the pre-image.
+func fieldChanges(current, change gatehouse.JSON) []fieldChange {
+	members, err := change.Fields()
+	if err != nil {
+		return nil
+	}
+	out := make([]fieldChange, 0, len(members))
+	for _, m := range members {
+		before, _ := current.Get(m.Name)
+		out = append(out, fieldChange{
+			field: m.Name, before: string(before), after: string(m.Value),
+			changed: before != m.Value, delta: delta(before, m.Value),
+		})
+	}
+	return out
+}
+
+// otherFields returns the fields of the pre-image that the change leaves alone.
+func otherFields(current, change gatehouse.JSON) []gatehouse.Member {
+	members, err := current.Fields()
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(members, func(m gatehouse.Member) bool {
+		_, ok := change.Get(m.Name)
+		return ok
+	})
+}
+
+// delta returns the exact difference of two amounts, signed; "" when one of
+// them is none.
+func delta(before, after gatehouse.JSON) string {
+	x, ok := amount(before)
+	if !ok {
+		return ""
+	}
+	y, ok := amount(after)
+	if !ok {
+		return ""
+	}
+	d := y.Sub(x)
+	if d.Sign() > 0 {
+		return "+" + string(d)
+	}
+	return string(d)
+}
+
+// amount reads a number, or a string that holds one, as money does.
+func amount(j gatehouse.JSON) (gatehouse.Decimal, bool) {
+	if d, ok := j.Number(); ok {
+		return d, true
+	}
+	s, ok := j.Text()
+	if !ok {
+		return "", false
+	}
+	d, err := gatehouse.ParseDecimal(s)
+	return d, err == nil
+}
+
+var actionHeader = []string{"ID", "STATUS", "RISK", "TYPE", "CHANGE", "BY", "PROPOSED", "EXPIRES"}
+
+// actionTable lists actions: the same columns wherever actions are listed.
+func (g *globals) actionTable(actions ...*gatehouse.Action) *table {
+	t := &table{header: actionHeader, wide: 4, paint: func(column int, cell string) string {
+		switch column {
+		case 1:
+			return statusStyle(gatehouse.Status(cell))
+		case 2:
+			return riskStyle(cell)
+		}
+		return ""
+	}}
+	for _, a := range actions {
+		expires := ""
+		if a.Approval != nil && a.Status == gatehouse.StatusPending {
+			expires = g.at(a.Approval.ExpiresAt)
+		}
+		t.add(a.ID, string(a.Status), a.RiskLevel.String(), a.ActionType, sentence(a), a.ProposedBy, g.at(a.ProposedAt), expires)
+	}
+	return t
+}
+
+// printAction prints one action as a list would, or as JSON.
+func (g *globals) printAction(a *gatehouse.Action) error {
+	if g.JSON {
+		return g.printJSON(a)
+	}
+	return g.print(g.actionTable(a), "")
+}
+
+func statusStyle(s gatehouse.Status) string {
+	switch s {
+	case gatehouse.StatusPending, gatehouse.StatusPushing:
+		return yellow
+	case gatehouse.StatusApproved, gatehouse.StatusApplied:
+		return green
+	case gatehouse.StatusFailed, gatehouse.StatusUnknown, gatehouse.StatusRejected, gatehouse.StatusDenied:
+		return red
+	}
+	return dim
+}
+
+func riskStyle(level string) string {
+	switch level {
+	case "L5", "L4":
+		return red
+	case "L3":
+		return yellow
+	}
+	return ""
+}
+
+// votesText says how far the quorum is.
+func votesText(p *gatehouse.Approval) string {
+	roles := make([]string, len(p.Roles))
+	for i, r := range p.Roles {
+		roles[i] = string(r)
+	}
+	who := strings.Join(append(roles, p.People...), ", ")
+	return fmt.Sprintf("%d of %d approvals, by %s", p.Approvals(), p.Required, who)
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+)
+
+// service is what the client commands speak to: the domain, over HTTP.
+type service interface {
+	gatehouse.ActionService
+	gatehouse.DispatchService
+	gatehouse.AdminService
+	gatehouse.PolicyService
+	gatehouse.AuditService
+}
+
+// connect makes the client. It does not yet speak to the server.
+func (g *globals) connect() (service, error) {
+	c, err := client.New(g.URL, g.Key, client.WithEditToken(g.EditToken), client.WithChannel(gatehouse.ViaCLI))
+	if err != nil {
+		return nil, usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+	}
+	return c, nil
+}
+
+// isUnreachable reports whether an error is of the connection: no server, or
+// none that answered in full.
+func isUnreachable(err error) bool {
+	var u *url.Error
+	return errors.As(err, &u) && !errors.Is(err, context.Canceled)
+}
+
+// retryIn is how long to wait after an error that a retry may mend.
+func retryIn(err error) time.Duration {
+	var e *gatehouse.Error
+	if errors.As(err, &e) && e.RetryAfter > 0 {
+		return time.Duration(e.RetryAfter) * time.Second
+	}
+	return time.Second
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// doctorCmd checks that everything is in order.
+type doctorCmd struct{}
+
+func (*doctorCmd) Help() string {
+	return `
+Checks that the server is reached and ready, that the key is valid and what it
+may do, that the edit token is the person's own, how far the clocks differ, and
+whether there are dead letters or pushes whose outcome is unknown. Changes
+nothing. Exits 1 when a check fails. Piped, the columns are: check, result (ok,
+note or fail), detail.
+
+Examples:
+
+    gatehouse doctor
+`
+}
+
+// check is one thing looked at. Result is ok, note or fail.
+type check struct {
+	Name   string `json:"check"`
+	Result string `json:"result"`
+	Detail string `json:"detail"`
+}
+
+const (
+	checkOK   = "ok"
+	checkNote = "note"
+	checkFail = "fail"
+	// maxSkew is how far the clocks may differ without a word: times are shown
+	// by this machine's, and decided by the server's.
+	maxSkew = 5 * time.Second
+)
+
+// Run checks all there is.
+func (c *doctorCmd) Run(g *globals) error {
+	var checks []check
+	add := func(name, result, format string, args ...any) {
+		checks = append(checks, check{name, result, fmt.Sprintf(format, args...)})
+	}
+	api, err := g.connect()
+	if err != nil {
+		return err
+	}
+	if c.server(g, add) {
+		c.identity(g, api, add)
+	}
+	ok := true
+	t := &table{header: []string{"CHECK", "RESULT", "DETAIL"}, wide: 2, paint: func(column int, cell string) string {
+		return map[string]string{checkOK: green, checkNote: yellow, checkFail: red}[cell]
+	}}
+	for _, one := range checks {
+		ok = ok && one.Result != checkFail
+		t.add(one.Name, one.Result, one.Detail)
+	}
+	if g.JSON {
+		err = g.printJSON(map[string]any{"ok": ok, "checks": checks})
+	} else {
+		err = g.print(t, "")
+	}
+	if err == nil && !ok {
+		err = exitWith(exitError)
+	}
+	return err
+}
+
+type adder func(name, result, format string, args ...any)
+
+// server checks what needs no key, and tells whether the rest makes sense.
+func (c *doctorCmd) server(g *globals, add adder) bool {
+	ask := &http.Client{Timeout: 10 * time.Second}
+	req, err := http.NewRequestWithContext(g.ctx, http.MethodGet, strings.TrimSuffix(g.URL, "/")+"/readyz", nil)
+	if err != nil {
+		add("server", checkFail, "%v", err)
+		return false
+	}
+	before := time.Now()
+	resp, err := ask.Do(req)
+	if err != nil {
+		add("server", checkFail, "%v", err)
+		return false
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
+	took := time.Since(before)
+	add("server", checkOK, "%s answers in %s", g.URL, took.Round(time.Millisecond))
+	if resp.StatusCode == http.StatusOK {
+		add("ready", checkOK, "")
+	} else {
+		add("ready", checkFail, "/readyz answers %s", resp.Status)
+	}
+	date, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		add("clock", checkNote, "the server does not tell its time")
+		return true
+	}
+	// The header has whole seconds: half of one is added, and allowed.
+	skew := date.Add(500 * time.Millisecond).Sub(before.Add(took / 2)).Round(time.Second)
+	result := checkOK
+	if skew.Abs() > maxSkew {
+		result = checkNote
+	}
+	add("clock", result, "the server's clock differs from this machine's by %s", skew)
+	return true
+}
+
+// identity checks what the key and the edit token are good for.
+func (c *doctorCmd) identity(g *globals, api service, add adder) {
+	if g.Key == "" {
+		add("key", checkFail, "GATEHOUSE_KEY is not set")
+		return
+	}
+	me, err := api.WhoAmI(g.ctx)
+	if err != nil {
+		add("key", checkFail, "%v", err)
+		return
+	}
+	add("key", checkOK, "%s, %s in tenant %s with %s", me.Name, me.Kind, me.Tenant, rolesText(me.Roles))
+	if me.Has(gatehouse.RoleApprover) {
+		c.editToken(g, api, add)
+	}
+	if !me.Has(gatehouse.RoleOperator) {
+		add("dispatch", checkNote, "not looked at: the role operator sees pushes")
+		return
+	}
+	c.dispatch(g, api, gatehouse.PushFailed, "dead letters", "gatehouse dlq list", add)
+	c.dispatch(g, api, gatehouse.PushUnknown, "unknown", "gatehouse push list --status unknown", add)
+}
+
+// editToken asks for a bulk decision on nothing: it is refused for being empty
+// once the token is accepted, and has no effect either way.
+func (*doctorCmd) editToken(g *globals, api service, add adder) {
+	if g.EditToken == "" {
+		add("edit token", checkNote, "GATEHOUSE_EDIT_TOKEN is not set: you cannot decide")
+		return
+	}
+	_, err := api.BulkDecide(g.ctx, gatehouse.BulkDecision{Decision: gatehouse.Reject, Items: []gatehouse.BulkItem{}})
+	switch gatehouse.CodeOf(err) {
+	case gatehouse.CodeInvalid:
+		add("edit token", checkOK, "you can decide")
+	case gatehouse.CodeEditTokenRequired:
+		add("edit token", checkFail, "it is not this person's, or was rotated")
+	default:
+		add("edit token", checkNote, "could not be checked: %v", err)
+	}
+}
+
+func (*doctorCmd) dispatch(g *globals, api service, status gatehouse.PushStatus, name, see string, add adder) {
+	page, err := api.ListPushes(g.ctx, gatehouse.PushFilter{Status: status, Limit: gatehouse.MaxLimit})
+	if err != nil {
+		add(name, checkNote, "could not be read: %v", err)
+		return
+	}
+	n := strconv.Itoa(len(page.Items))
+	if page.NextCursor != "" {
+		n = "more than " + n
+	}
+	if len(page.Items) == 0 {
+		add(name, checkOK, "none")
+		return
+	}
+	add(name, checkNote, "%s; see: %s", n, see)
+}

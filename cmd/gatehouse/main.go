@@ -1,0 +1,142 @@
+// Command gatehouse is the one binary: the server, and the commands that speak
+// to it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// cli is the command line. Its order is that of the help.
+type cli struct {
+	Globals globals          `embed:""`
+	Release kong.VersionFlag `name:"version" hidden:"" help:"Print the version."`
+
+	Init  initCmd  `cmd:"" group:"serve" help:"Make a data folder and its administrator."`
+	Serve serveCmd `cmd:"" group:"serve" help:"Serve the API and carry out what is approved."`
+
+	Propose proposeCmd `cmd:"" group:"act" help:"Propose a change."`
+	List    listCmd    `cmd:"" group:"act" help:"List actions."`
+	Show    showCmd    `cmd:"" group:"act" help:"Show an action in full."`
+	Approve approveCmd `cmd:"" group:"act" help:"Approve an action."`
+	Reject  rejectCmd  `cmd:"" group:"act" help:"Reject an action."`
+	Wait    waitCmd    `cmd:"" group:"act" help:"Wait until an action is decided or finished."`
+	Cancel  cancelCmd  `cmd:"" group:"act" help:"Withdraw an action."`
+	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
+	Reverse reverseCmd `cmd:"" group:"act" help:"Propose to undo an applied action."`
+
+	Push     pushCmd     `cmd:"" group:"operate" help:"Pushes: list, drain, resolve."`
+	DLQ      dlqCmd      `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay."`
+	Applied  appliedCmd  `cmd:"" group:"operate" help:"List what was carried out."`
+	Corpus   corpusCmd   `cmd:"" group:"operate" help:"List what decisions teach."`
+	Evidence evidenceCmd `cmd:"" group:"operate" help:"Print all that is known of an action."`
+	Audit    auditCmd    `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
+	Doctor   doctorCmd   `cmd:"" group:"operate" help:"Check server, key, edit token and queues."`
+
+	Policy    policyCmd    `cmd:"" group:"administer" help:"Policies: lint, test, explain, apply, show, list, activate."`
+	Principal principalCmd `cmd:"" group:"administer" help:"People, agents and services."`
+	Key       keyCmd       `cmd:"" group:"administer" help:"API keys: create, list, revoke."`
+	Tenant    tenantCmd    `cmd:"" group:"administer" help:"Tenants: create, list."`
+
+	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
+	Completion completionCmd `cmd:"" group:"other" help:"Print a completion script for a shell."`
+}
+
+const description = `Agents propose changes; a policy and people decide; what was approved is carried out, byte for byte, at most once.
+
+Data goes to stdout: a table on a terminal, tab-separated lines without a header
+when piped, the API's JSON with --json. Words go to stderr. Exit codes: 0 done,
+1 error, 2 usage, 4 not authenticated or not allowed, 8 still pending, 10
+rejected or denied, 11 expired, 12 superseded or already decided, 13 outcome
+unknown.`
+
+// exited is how the parser leaves, after a help text: by a panic that run ends.
+type exited int
+
+// newParser makes the parser of the command line c.
+func newParser(c *cli) (*kong.Kong, error) {
+	return kong.New(c,
+		kong.Name("gatehouse"),
+		kong.Description(description),
+		kong.Vars{"version": "gatehouse " + version},
+		kong.Writers(c.Globals.stdout, c.Globals.stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "serve", Title: "Serve"},
+			{Key: "act", Title: "Propose and decide"},
+			{Key: "operate", Title: "Operate and audit"},
+			{Key: "administer", Title: "Administer"},
+			{Key: "other", Title: "Other"},
+			{Key: "global", Title: "Everywhere"},
+		}),
+		kong.Bind(&c.Globals),
+	)
+}
+
+// run is main without the process: it returns the exit code.
+func run(g globals, args []string) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			status, ok := r.(exited)
+			if !ok {
+				panic(r)
+			}
+			code = int(status)
+		}
+	}()
+	c := &cli{Globals: g}
+	parser, err := newParser(c)
+	if err != nil {
+		fmt.Fprintf(g.stderr, "error: %v\n", err)
+		return exitError
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return usage(&c.Globals, args, err)
+	}
+	if err = parsed.Run(&c.Globals); err == nil {
+		return exitDone
+	}
+	c.Globals.report(err)
+	return exitCode(err)
+}
+
+// usage tells a mistake in the command line, and how it should look. Without
+// any argument at all, that is the whole help.
+func usage(g *globals, args []string, err error) int {
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		ctx := parse.Context
+		selected := ctx.Selected()
+		switch {
+		case len(args) == 0:
+			stdout := ctx.Stdout
+			ctx.Stdout = g.stderr
+			_ = ctx.PrintUsage(false)
+			ctx.Stdout = stdout
+		case selected == nil:
+			g.say("Usage: gatehouse <command> [flags]\nSee: gatehouse --help")
+		default:
+			g.say("Usage: gatehouse %s\nSee: gatehouse %s --help", strings.TrimSpace(selected.Summary()), strings.TrimSpace(selected.Path()))
+		}
+	}
+	g.say("%s %s", paint(g.colorErr, red, "error:"), safe(err.Error()))
+	return exitUsage
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Only the first signal is caught: a second one ends what does not end.
+	context.AfterFunc(ctx, stop)
+	code := run(newGlobals(ctx, os.Stdin, os.Stdout, os.Stderr), os.Args[1:])
+	stop()
+	os.Exit(code)
+}

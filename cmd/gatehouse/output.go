@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Data goes to stdout, words to stderr. Data is a table on a terminal,
+// tab-separated lines without a header when piped, and with --json the API's
+// document.
+
+// say prints a line of words to stderr.
+func (g *globals) say(format string, args ...any) {
+	fmt.Fprintf(g.stderr, format+"\n", args...)
+}
+
+// printJSON prints one document to stdout.
+func (g *globals) printJSON(v any) error { return writeJSON(g.stdout, v) }
+
+func writeJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(safeJSON(b.Bytes()))
+	return err
+}
+
+// table is what a command prints when it is not asked for JSON. Its cells are
+// raw: printing makes them safe.
+type table struct {
+	header []string
+	rows   [][]string
+	// wide is the column that gives way when the terminal is too narrow.
+	wide int
+	// paint returns the colour of a cell, "" for none.
+	paint func(column int, cell string) string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// print prints a table, or says that there is nothing.
+func (g *globals) print(t *table, nothing string) error {
+	if !g.tty {
+		var b bytes.Buffer
+		for _, row := range t.rows {
+			for i, cell := range row {
+				if i > 0 {
+					b.WriteByte('\t')
+				}
+				b.WriteString(safe(cell))
+			}
+			b.WriteByte('\n')
+		}
+		_, err := g.stdout.Write(b.Bytes())
+		return err
+	}
+	if len(t.rows) == 0 {
+		g.say("%s", nothing)
+		return nil
+	}
+	_, err := g.stdout.Write(t.aligned(g.columns, g.color))
+	return err
+}
+
+const columnGap = 2
+
+func (t *table) aligned(columns int, color bool) []byte {
+	lines := make([][]string, 0, len(t.rows)+1)
+	lines = append(lines, t.header)
+	for _, row := range t.rows {
+		line := make([]string, len(row))
+		for i, cell := range row {
+			line[i] = safe(cell)
+		}
+		lines = append(lines, line)
+	}
+	widths := make([]int, len(t.header))
+	total := columnGap * (len(widths) - 1)
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], columnsOf(cell))
+		}
+	}
+	for _, w := range widths {
+		total += w
+	}
+	if over := total - columns; over > 0 {
+		widths[t.wide] = max(widths[t.wide]-over, 12)
+	}
+	var b bytes.Buffer
+	for n, line := range lines {
+		for i, cell := range line {
+			if i == t.wide {
+				cell = shorten(cell, widths[i])
+			}
+			pad := strings.Repeat(" ", widths[i]-columnsOf(cell)+columnGap)
+			if i == len(line)-1 {
+				pad = ""
+			}
+			style := ""
+			switch {
+			case n == 0:
+				style = bold
+			case t.paint != nil:
+				style = t.paint(i, cell)
+			}
+			b.WriteString(paint(color, style, cell) + pad)
+		}
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
+}
+
+// The styles of a terminal.
+const (
+	bold   = "1"
+	dim    = "2"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	blue   = "34"
+)
+
+func paint(color bool, style, s string) string {
+	if !color || style == "" || s == "" {
+		return s
+	}
+	return "\x1b[" + style + "m" + s + "\x1b[0m"
+}
+
+// at shows a time: exactly when piped, as a distance on a terminal.
+func (g *globals) at(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	if g.tty {
+		return distance(g.now(), t)
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func (g *globals) atPtr(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return g.at(*t)
+}
+
+// distance says how far t lies from now, such as "3m ago" or "in 4h".
+func distance(now, t time.Time) string {
+	d := t.Sub(now)
+	form, past := "in %s", d < 0
+	if past {
+		form, d = "%s ago", -d
+	}
+	var s string
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		s = fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		s = fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		s = fmt.Sprintf("%dh", d/time.Hour)
+	default:
+		s = fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+	return fmt.Sprintf(form, s)
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// policyCmd groups the commands about policies. lint and test, and explain with
+// --policy, need no server.
+type policyCmd struct {
+	Lint     policyLintCmd     `cmd:"" help:"Parse and type-check a policy file."`
+	Test     policyTestCmd     `cmd:"" help:"Run the tests that stand in a policy file."`
+	Explain  policyExplainCmd  `cmd:"" help:"Tell how a proposal would be judged, and why."`
+	Apply    policyApplyCmd    `cmd:"" help:"Store a policy and make it the active one."`
+	Show     policyShowCmd     `cmd:"" help:"Print a policy's source."`
+	List     policyListCmd     `cmd:"" help:"List the stored versions."`
+	Activate policyActivateCmd `cmd:"" help:"Make a stored version the active one."`
+}
+
+// finding is a place in a policy file and what is wrong there.
+type finding struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Detail string `json:"detail"`
+	// Remark marks what is for a person to look at, and fails nothing.
+	Remark bool `json:"remark,omitempty"`
+}
+
+// print writes file:line:col: detail, as compilers do.
+func (f finding) print(w io.Writer) {
+	detail := safe(f.Detail)
+	if f.Remark {
+		detail = "remark: " + detail
+	}
+	fmt.Fprintf(w, "%s:%d:%d: %s\n", safe(f.File), f.Line, f.Column, detail)
+}
+
+// parsePolicy reads a policy; what is wrong with its text is in the findings.
+func parsePolicy(g *globals, name string) (*policy.Policy, []byte, []finding, error) {
+	src, err := readInput(g, name)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p, err := policy.Parse(src)
+	var problems *policy.Problems
+	switch {
+	case errors.As(err, &problems):
+		findings := make([]finding, len(problems.List))
+		for i, one := range problems.List {
+			findings[i] = finding{File: name, Line: one.Line, Column: one.Column, Detail: one.Detail}
+		}
+		return nil, src, findings, nil
+	case err != nil:
+		return nil, nil, nil, err
+	}
+	return p, src, nil, nil
+}
+
+// checkResult is what lint and test print with --json.
+type checkResult struct {
+	OK       bool                `json:"ok"`
+	Findings []finding           `json:"findings"`
+	Tests    []policy.TestResult `json:"tests,omitempty"`
+}
+
+func (g *globals) printCheck(r checkResult) error {
+	r.OK = !slices.ContainsFunc(r.Findings, func(f finding) bool { return !f.Remark })
+	if r.Findings == nil {
+		r.Findings = []finding{}
+	}
+	if g.JSON {
+		if err := g.printJSON(r); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range r.Findings {
+			f.print(g.stdout)
+		}
+	}
+	if !r.OK {
+		return exitWith(exitError)
+	}
+	return nil
+}
+
+// policyLintCmd checks a policy file.
+type policyLintCmd struct {
+	File string `arg:"" help:"The policy, - for stdin."`
+}
+
+func (*policyLintCmd) Help() string {
+	return `
+Prints a line FILE:LINE:COLUMN: DETAIL for all that is wrong, and exits 1 when
+there is any. Remarks, which begin so, are for a person to look at and fail
+nothing. Works without a server.
+
+Examples:
+
+    gatehouse policy lint policy.yaml
+`
+}
+
+// Run checks.
+func (c *policyLintCmd) Run(g *globals) error {
+	p, _, findings, err := parsePolicy(g, c.File)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		for _, r := range p.Lint() {
+			findings = append(findings, finding{File: c.File, Line: r.Line, Column: r.Column, Detail: r.Detail, Remark: !r.Error})
+		}
+	}
+	return g.printCheck(checkResult{Findings: findings})
+}
+
+// differences are the findings of the tests that failed.
+func differences(file string, results []policy.TestResult) []finding {
+	var out []finding
+	for _, r := range results {
+		for _, d := range r.Differences {
+			out = append(out, finding{File: file, Line: r.Line, Column: 1, Detail: "test " + strconv.Quote(r.Name) + ": " + d})
+		}
+	}
+	return out
+}
+
+// policyTestCmd runs the tests of a policy file.
+type policyTestCmd struct {
+	File string `arg:"" help:"The policy, - for stdin."`
+}
+
+func (*policyTestCmd) Help() string {
+	return `
+Prints a line FILE:LINE:COLUMN: DETAIL for each difference, and exits 1 when
+there is any. A policy without tests fails, too. Works without a server.
+
+Examples:
+
+    gatehouse policy test policy.yaml
+`
+}
+
+// Run tests.
+func (c *policyTestCmd) Run(g *globals) error {
+	p, _, findings, err := parsePolicy(g, c.File)
+	if err != nil || findings != nil {
+		if err == nil {
+			err = g.printCheck(checkResult{Findings: findings})
+		}
+		return err
+	}
+	results, failed := p.Test(), 0
+	for _, r := range results {
+		if !r.Passed() {
+			failed++
+		}
+	}
+	findings = differences(c.File, results)
+	if len(results) == 0 {
+		findings = append(findings, finding{File: c.File, Line: 1, Column: 1, Detail: "the policy has no tests"})
+	}
+	g.say("%s, %d failed", count(len(results), "test"), failed)
+	return g.printCheck(checkResult{Findings: findings, Tests: results})
+}
+
+// policyExplainCmd tells how a proposal would be judged.
+type policyExplainCmd struct {
+	File     string `short:"f" required:"" placeholder:"FILE" help:"The proposal's JSON, - for stdin."`
+	Policy   string `placeholder:"FILE" help:"Ask this policy, without a server, instead of the active one."`
+	Proposer string `default:"agent" placeholder:"NAME" help:"With --policy: the name of an agent that proposes."`
+	Sponsor  string `placeholder:"ID" help:"With --policy: its sponsor."`
+	Floor    int    `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"With --policy: the connector's floor for the operation."`
+}
+
+func (*policyExplainCmd) Help() string {
+	return `
+Nothing is stored. The trace tells of each rule whether it matched. Ceilings are
+computed, but what others have used of them is not counted.
+
+Examples:
+
+    gatehouse policy explain -f change.json
+    gatehouse policy explain -f change.json --policy policy.yaml
+`
+}
+
+// Run explains.
+func (c *policyExplainCmd) Run(g *globals) error {
+	if c.File == "-" && c.Policy == "-" {
+		return usagef("only one of --file and --policy can be stdin")
+	}
+	src, err := readInput(g, c.File)
+	if err != nil {
+		return err
+	}
+	p, err := decodeProposal(src)
+	if err != nil {
+		return err
+	}
+	var e *gatehouse.Explanation
+	if c.Policy == "" {
+		api, err := g.connect()
+		if err != nil {
+			return err
+		}
+		if e, err = api.ExplainPolicy(g.ctx, p); err != nil {
+			return err
+		}
+	} else if e, err = c.offline(g, p); err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.printJSON(e)
+	}
+	g.newSheet().explanation(e)
+	return nil
+}
+
+func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal) (*gatehouse.Explanation, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	parsed, _, findings, err := parsePolicy(g, c.Policy)
+	if err != nil {
+		return nil, err
+	}
+	if findings != nil {
+		for _, f := range findings {
+			f.print(g.stderr)
+		}
+		return nil, exitWith(exitError)
+	}
+	who := &gatehouse.Principal{
+		ID: "prn_" + c.Proposer, Tenant: gatehouse.DefaultTenant, Name: c.Proposer, Kind: gatehouse.KindAgent,
+		Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: c.Sponsor,
+	}
+	verdict, trace := parsed.Explain(policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: gatehouse.RiskLevel(c.Floor)})
+	e := &gatehouse.Explanation{
+		PolicyOutcome: gatehouse.PolicyOutcome{Outcome: verdict.Outcome, Rules: verdict.Rules, Reasons: verdict.Reasons},
+		RiskLevel:     verdict.RiskLevel, Required: verdict.Required, Roles: verdict.Roles, People: verdict.People,
+		Expiry: gatehouse.Duration(verdict.Expiry), Ceilings: verdict.Ceilings, Trace: trace,
+	}
+	if verdict.Hold != nil {
+		e.Hold = gatehouse.Duration(*verdict.Hold)
+	}
+	return e, nil
+}
+
+// explanation writes a verdict and how it came about.
+func (s *sheet) explanation(e *gatehouse.Explanation) {
+	s.line("outcome", string(e.Outcome))
+	s.line("risk", e.RiskLevel.String())
+	s.line("rules", strings.Join(e.Rules, ", "))
+	for _, r := range e.Reasons {
+		s.line("reason", r)
+	}
+	if e.Outcome != gatehouse.OutcomeDeny {
+		who := append([]string{rolesText(e.Roles)}, e.People...)
+		s.line("asks", fmt.Sprintf("%d of %s", e.Required, strings.Trim(strings.Join(who, ","), ",")))
+		s.line("expires", "after "+e.Expiry.String())
+	}
+	if e.Hold > 0 {
+		s.line("hold", e.Hold.String())
+	}
+	for _, c := range e.Ceilings {
+		s.line("ceiling", fmt.Sprintf("%s for %s: takes %s of %s per %s", c.Ceiling, c.Scope, c.Amount, c.Limit, c.Window))
+	}
+	for _, t := range e.Trace {
+		word := "no match"
+		if t.Matched {
+			word = "match"
+		}
+		text := fmt.Sprintf("%s: %s (%s)", t.Rule, word, t.Outcome)
+		if t.Detail != "" {
+			text += ", " + t.Detail
+		}
+		s.line("rule", text)
+	}
+}

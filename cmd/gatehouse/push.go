@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// pushCmd groups the commands about pushes.
+type pushCmd struct {
+	List    pushListCmd    `cmd:"" help:"List pushes."`
+	Drain   pushDrainCmd   `cmd:"" help:"Show what is due, or send it now."`
+	Resolve pushResolveCmd `cmd:"" help:"Settle a push whose outcome is unknown."`
+}
+
+// pushListCmd lists pushes.
+type pushListCmd struct {
+	Status gatehouse.PushStatus `enum:",queued,picking,sent,applied,failed,unknown,canceled" default:"" placeholder:"STATUS" help:"queued, picking, sent, applied, failed, unknown or canceled."`
+	paging `embed:""`
+}
+
+func (*pushListCmd) Help() string {
+	return `
+Piped, the columns are: id, action, connector, status, attempts, created, next
+attempt, last error.
+
+Examples:
+
+    gatehouse push list --status unknown
+    gatehouse push list --all --json
+`
+}
+
+// Run lists.
+func (c *pushListCmd) Run(g *globals) error {
+	api, err := g.connect()
+	if err != nil {
+		return err
+	}
+	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Push], error) {
+		return api.ListPushes(ctx, gatehouse.PushFilter{Status: c.Status, Cursor: cursor, Limit: limit})
+	})
+	if err != nil {
+		return err
+	}
+	return printPage(g, page, "No pushes.", func() *table {
+		t := &table{
+			header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT", "LAST ERROR"},
+			wide:   7,
+		}
+		for _, p := range page.Items {
+			t.add(p.ID, p.ActionID, p.Connector, string(p.Status), strconv.Itoa(p.Attempts), g.at(p.CreatedAt), g.atPtr(p.NextAttempt), p.LastError)
+		}
+		return t
+	})
+}
+
+// pushDrainCmd sends what is due.
+type pushDrainCmd struct {
+	Send  bool `help:"Send it. Without this flag nothing is sent."`
+	Limit int  `default:"100" help:"At most so many."`
+}
+
+func (*pushDrainCmd) Help() string {
+	return `
+Exits 13 when the outcome of a push that was sent is unknown, 1 when one failed.
+Piped, the columns are: push, action, connector, class, change, outcome, detail.
+
+Examples:
+
+    gatehouse push drain
+    gatehouse push drain --send --limit 10
+`
+}
+
+// Run drains.
+func (c *pushDrainCmd) Run(g *globals) error {
+	if c.Limit < 1 {
+		return usagef("--limit must be at least 1")
+	}
+	api, err := g.connect()
+	if err != nil {
+		return err
+	}
+	dry := !c.Send
+	answer, err := api.Drain(g.ctx, gatehouse.DrainRequest{DryRun: &dry, Limit: c.Limit})
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		err = g.printJSON(answer)
+	} else {
+		err = g.printDrain(answer)
+	}
+	if err != nil || answer.DryRun {
+		return err
+	}
+	return drainExit(answer)
+}
+
+func (g *globals) printDrain(answer *gatehouse.DrainAnswer) error {
+	t := &table{header: []string{"PUSH", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "OUTCOME", "DETAIL"}, wide: 4}
+	for _, i := range answer.Items {
+		a := gatehouse.Action{Proposal: gatehouse.Proposal{
+			Operation: i.Operation, Target: i.Target, Connector: i.Connector, ProposedChange: i.Change,
+		}}
+		t.add(i.PushID, i.ActionID, i.Connector, i.Class, sentence(&a), i.Outcome, i.Detail)
+	}
+	if err := g.print(t, "Nothing is due."); err != nil {
+		return err
+	}
+	if answer.DryRun && len(answer.Items) > 0 {
+		g.say("Nothing was sent: this was a dry run. To send: gatehouse push drain --send")
+	}
+	return nil
+}
+
+func drainExit(answer *gatehouse.DrainAnswer) error {
+	var err error
+	for _, i := range answer.Items {
+		switch gatehouse.PushStatus(i.Outcome) {
+		case gatehouse.PushUnknown:
+			return exitWith(exitUnknown)
+		case gatehouse.PushFailed:
+			err = exitWith(exitError)
+		}
+	}
+	return err
+}
+
+// pushResolveCmd is an operator's word on an unknown outcome.
+type pushResolveCmd struct {
+	ID      string `arg:"" help:"The push."`
+	Outcome string `required:"" enum:"applied,failed" placeholder:"OUTCOME" help:"What you found at the target: applied or failed."`
+	Reason  string `required:"" placeholder:"TEXT" help:"How you know."`
+}
+
+func (*pushResolveCmd) Help() string {
+	return `
+Only a push whose outcome is unknown can be resolved: look at the target first.
+Nothing is sent.
+
+Examples:
+
+    gatehouse push resolve psh_01993b7e --outcome applied --reason "order 1042 shows the refund"
+`
+}
+
+// Run resolves.
+func (c *pushResolveCmd) Run(g *globals) error {
+	api, err := g.connect()
+	if err != nil {
+		return err
+	}
+	p, err := api.ResolvePush(g.ctx, c.ID, gatehouse.Resolution{Outcome: c.Outcome, Reason: c.Reason})
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.printJSON(p)
+	}
+	t := &table{header: []string{"ID", "ACTION", "STATUS"}}
+	t.add(p.ID, p.ActionID, string(p.Status))
+	return g.print(t, "")
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
+	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+	"github.com/gatehouse-dev/gatehouse/internal/api"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+// databaseFile is the store's file in the data folder.
+const databaseFile = "gatehouse.db"
+
+// The pace of the background work. Hints make most of it idle.
+const (
+	sweepInterval = time.Second
+	purgeInterval = 10 * time.Minute
+	shutdownGrace = 20 * time.Second
+)
+
+// node is a gate with its store and its connectors, not yet serving.
+type node struct {
+	store    *sqlite.Store
+	registry *engine.Registry
+	hub      *wake.Hub
+	gate     *app.Gate
+	config   *config.Config
+	log      *slog.Logger
+	closers  []io.Closer
+}
+
+// openNode opens the data folder and wires the gate. Close it in the end.
+func openNode(ctx context.Context, data string, cfg *config.Config, log *slog.Logger) (*node, error) {
+	n := &node{hub: &wake.Hub{}, config: cfg, log: log}
+	targets, err := n.connectors(ctx)
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	if n.registry, err = engine.NewRegistry(targets...); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	source := policy.DefaultSource()
+	if cfg.Policy.File != "" {
+		if source, err = os.ReadFile(cfg.Policy.File); err != nil {
+			return nil, errors.Join(fmt.Errorf("policy: %w", err), n.Close())
+		}
+		if _, err := policy.Parse(source); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", cfg.Policy.File, err), n.Close())
+		}
+	}
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	n.store, err = sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(data, databaseFile), Logger: log})
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	ac := app.Config{PolicySource: source}
+	if cfg.Dispatch.Hold != nil {
+		hold := cfg.Dispatch.Hold.D()
+		ac.Hold = &hold
+	}
+	n.gate = app.New(n.store, n.registry, n.hub, ac, log)
+	return n, nil
+}
+
+func (n *node) connectors(ctx context.Context) ([]engine.Target, error) {
+	var targets []engine.Target
+	for name, entry := range n.config.Connectors {
+		c, err := n.connector(ctx, entry)
+		if err != nil {
+			return nil, fmt.Errorf("connector %s: %w", name, err)
+		}
+		if closer, ok := c.(io.Closer); ok {
+			n.closers = append(n.closers, closer)
+		}
+		targets = append(targets, engine.Target{Name: name, Connector: c, Tenants: entry.Tenants})
+	}
+	return targets, nil
+}
+
+func (n *node) connector(ctx context.Context, entry config.Connector) (connector.Connector, error) {
+	switch entry.Type {
+	case "sql":
+		var c sqlconn.Config
+		if err := entry.Decode(&c); err != nil {
+			return nil, err
+		}
+		return sqlconn.New(ctx, c, n.config.Secret)
+	case "http":
+		var c httpconn.Config
+		if err := entry.Decode(&c); err != nil {
+			return nil, err
+		}
+		return httpconn.New(ctx, c, n.config.Secret)
+	}
+	return nil, fmt.Errorf("%s: type must be sql or http, not %s", entry.At(), gatehouse.Quote(entry.Type))
+}
+
+// Close closes the store and the connectors.
+func (n *node) Close() error {
+	var errs []error
+	if n.store != nil {
+		errs = append(errs, n.store.Close())
+	}
+	for _, c := range n.closers {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// server is a running node: HTTP surface and background work.
+type server struct {
+	*node
+	URL  string
+	http *http.Server
+	stop context.CancelFunc
+	work sync.WaitGroup
+	// failed receives what ended the HTTP surface, if not Close.
+	failed chan error
+}
+
+// startServer serves on the address until Close. The node must have an
+// administrator. It closes the node when it fails.
+func startServer(n *node, listen string) (*server, error) {
+	fail := func(err error) (*server, error) { return nil, errors.Join(err, n.Close()) }
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	telemetry.RegisterQueue(metrics, n.store)
+
+	ctx, stop := context.WithCancel(context.Background())
+	s := &server{node: n, stop: stop, failed: make(chan error, 1)}
+	pushes, _ := n.hub.Subscribe(app.TopicPush)
+	dispatcher, err := engine.New(engine.Dependencies{
+		Store: n.store, Targets: n.registry, Authority: n.gate, Owner: ownerName(), Wake: pushes,
+		Committed: func(id string) { n.hub.Notify(id); n.hub.Notify(app.TopicAudit) },
+		Log:       n.log, Metrics: telemetry.NewPushes(metrics),
+	}, engineConfig(n.config.Dispatch))
+	if err != nil {
+		return fail(err)
+	}
+	n.gate.SetDrainer(dispatcher)
+	handler, err := api.New(api.Config{
+		Actions: n.gate, Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Auth: n.gate, Lookup: n.gate,
+		Logger: n.log, Version: version, Registerer: metrics, Gatherer: metrics, Ready: n.store.Ping,
+		RequestsPerSecond: n.config.RateLimit.PerSecond, RequestBurst: n.config.RateLimit.Burst,
+	})
+	if err != nil {
+		return fail(err)
+	}
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fail(err)
+	}
+	s.URL = "http://" + listener.Addr().String()
+	s.http = &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	s.background(ctx, dispatcher)
+	s.work.Go(func() {
+		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- err
+		}
+	})
+	return s, nil
+}
+
+// background starts what works without a request.
+func (s *server) background(ctx context.Context, d *engine.Dispatcher) {
+	leaves, _ := s.hub.Subscribe(app.TopicAudit)
+	sequencer := &audit.Sequencer{Store: s.store, Logger: s.log}
+	s.work.Go(func() { d.Run(ctx) })
+	s.work.Go(func() { sequencer.Run(ctx, leaves) })
+	s.work.Go(func() {
+		engine.Loop(ctx, s.log, "expiry sweeper", sweepInterval, func(ctx context.Context) (bool, error) {
+			n, err := s.gate.SweepExpired(ctx)
+			return n > 0, err
+		})
+	})
+	s.work.Go(func() {
+		engine.Loop(ctx, s.log, "idempotency purge", purgeInterval, func(ctx context.Context) (bool, error) {
+			_, err := s.gate.PurgeIdempotency(ctx)
+			return false, err
+		})
+	})
+}
+
+// Close stops taking requests, lets those under way and the calls in flight
+// come to their end, and closes the store.
+func (s *server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	defer cancel()
+	s.stop() // ends long polls, and the background work once it has settled
+	err := s.http.Shutdown(ctx)
+	s.work.Wait()
+	return errors.Join(err, s.node.Close())
+}
+
+func engineConfig(d config.Dispatch) engine.Config {
+	c := engine.DefaultConfig()
+	if d.Retries != nil {
+		c.Retries = *d.Retries
+	}
+	if len(d.Backoff) > 0 {
+		c.Backoff = nil
+		for _, b := range d.Backoff {
+			c.Backoff = append(c.Backoff, b.D())
+		}
+	}
+	if d.Lease != 0 {
+		c.Lease = d.Lease.D()
+	}
+	if d.Workers != 0 {
+		c.Workers, c.Batch = d.Workers, d.Workers
+	}
+	return c
+}
+
+// ownerName names this process in leases.
+func ownerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d:%s", host, os.Getpid(), uuid.NewString()[:8])
+}
