@@ -1,0 +1,20 @@
+# The two commands of the README are `make demo` and `make test`.
+.PHONY: build demo test lint bench fuzz
+
+build:
+	go build -trimpath -o bin/gatehouse ./cmd/gatehouse
+
+demo: build
+	./bin/gatehouse demo
+
+test:
+	./scripts/test
+
+lint:
+	./scripts/lint
+
+bench: build
+	./bin/gatehouse bench
+
+fuzz:
+	./scripts/fuzz

@@ -1,0 +1,112 @@
+package gatehouse_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/gatehouse-dev/gatehouse"
+
+// mayImport says, for each room, which of the project's packages its code may
+// import. A room that is not listed may import none. Tests are free.
+var mayImport = map[string][]string{
+	"":                      {},
+	"client":                {""},
+	"connector":             {""},
+	"connector/sql":         {"", "connector"},
+	"connector/http":        {"", "connector"},
+	"internal/policy":       {""},
+	"internal/audit":        {""},
+	"internal/link":         {""},
+	"internal/app":          {"", "internal/policy", "internal/audit"},
+	"internal/engine":       {"", "internal/app", "connector"},
+	"internal/api":          {"", "internal/app", "internal/link"},
+	"internal/console":      {"", "internal/app", "internal/link"},
+	"internal/mcp":          {"", "internal/app", "internal/link"},
+	"internal/store/sqlite": {""},
+	"internal/store/postgres": {
+		"",
+	},
+	"internal/wake":      {},
+	"internal/config":    {""},
+	"internal/telemetry": {""},
+	// What only tests import.
+	"internal/store/storetest": {""},
+	"internal/pgtest":          {},
+	"connector/connectortest":  {"", "connector"},
+}
+
+// standardOnly lists the rooms that import nothing but the standard library
+// and what mayImport gives them.
+var standardOnly = map[string]bool{"": true, "connector": true, "internal/wake": true}
+
+func TestImportRules(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && file != "." || d.Name() == "testdata" || d.Name() == "bench") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		seen++
+		checkImports(t, filepath.ToSlash(file))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 20 {
+		t.Fatalf("only %d files were checked", seen)
+	}
+}
+
+func checkImports(t *testing.T, file string) {
+	room := path.Dir(file)
+	if room == "." {
+		room = ""
+	}
+	if strings.HasPrefix(room, "cmd/") {
+		return // the only place that wires
+	}
+	allowed, known := mayImport[room]
+	if !known {
+		t.Errorf("%s: the room %s has no import rule; add it", file, room)
+		return
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for _, spec := range parsed.Imports {
+		name, _ := strconv.Unquote(spec.Path.Value)
+		own, isOwn := strings.CutPrefix(name, module)
+		own = strings.TrimPrefix(own, "/")
+		switch {
+		case isOwn && !contains(allowed, own):
+			t.Errorf("%s imports %s, which %q may not", file, name, room)
+		case !isOwn && standardOnly[room] && strings.Contains(strings.Split(name, "/")[0], "."):
+			t.Errorf("%s imports %s; %q has the standard library only", file, name, room)
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
