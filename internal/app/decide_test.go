@@ -140,6 +140,17 @@ func TestSponsorSetAfterTheVoteDoesNotCount(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeAuthorityRevoked)
 }
 
+func TestOnBehalfOfIsExcludedWhateverItsCase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	bot, ana := w.agent(), w.person("ana")
+	for _, name := range []string{"ana", "Ana", "ANA"} {
+		a := w.propose(bot, func(p *gatehouse.Proposal) { p.OnBehalfOf = name })
+		_, err := w.gate.Decide(ana, a.ID, approve(a))
+		wantCode(t, err, gatehouse.CodeSelfApproval)
+	}
+}
+
 func TestReviewerWhoRevisesCannotApprove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -59,8 +60,12 @@ func entitled(ap *gatehouse.Approval, p *gatehouse.Principal) error {
 		With("roles", ap.Roles).With("people", ap.People)
 }
 
+// excluded compares without regard to case, since the names in the list may
+// come from a proposal: "Ana" is not to be another person than "ana".
 func excluded(list []string, p *gatehouse.Principal) bool {
-	return slices.Contains(list, p.ID) || slices.Contains(list, p.Person) || slices.Contains(list, p.Name)
+	return slices.ContainsFunc(list, func(s string) bool {
+		return s == p.ID || s == p.Person || strings.EqualFold(s, p.Name)
+	})
 }
 
 // exclude lists who cannot decide an action: every name and id of its
