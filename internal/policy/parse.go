@@ -98,7 +98,7 @@ func (p *parser) risk(n *yaml.Node) {
 }
 
 func (p *parser) level(n *yaml.Node, what string) gatehouse.RiskLevel {
-	return gatehouse.RiskLevel(p.whole(n, what, int(gatehouse.L1), int(gatehouse.L5)))
+	return gatehouse.RiskLevel(p.whole(n, what, int(gatehouse.L5)))
 }
 
 func (p *parser) approvals(n *yaml.Node) {
@@ -131,7 +131,7 @@ func (p *parser) approvals(n *yaml.Node) {
 // question reads what rules and levels say of an approval.
 func (p *parser) question(f fields) question {
 	q := question{
-		required: p.whole(f.values["required"], "required", 1, maxQuorum),
+		required: p.whole(f.values["required"], "required", maxQuorum),
 		expiry:   p.duration(f.values["expiry"], "expiry", minExpiry, maxExpiry).D(),
 	}
 	if n := f.values["hold"]; n != nil {
@@ -225,7 +225,7 @@ func (p *parser) ceiling(n *yaml.Node) {
 	case count != nil && (limit != nil || amount != nil):
 		p.fail(count, "a ceiling has a count, or a limit and an amount")
 	case count != nil:
-		c.limit = gatehouse.Decimal(strconv.Itoa(p.whole(count, "count", 1, 1_000_000)))
+		c.limit = gatehouse.Decimal(strconv.Itoa(p.whole(count, "count", 1_000_000)))
 	case limit == nil || amount == nil:
 		p.fail(n, "a ceiling needs a count, or a limit and an amount")
 	default:

@@ -210,7 +210,7 @@ func (p *parser) expect(n *yaml.Node) expectation {
 		outcome:  gatehouse.Outcome(p.text(f.values["outcome"], "outcome")),
 		risk:     p.level(f.values["risk"], "risk"),
 		rules:    p.set(f.values["rules"], "rules"),
-		required: p.whole(f.values["required"], "required", 1, maxQuorum),
+		required: p.whole(f.values["required"], "required", maxQuorum),
 		roles:    p.set(f.values["roles"], "roles"),
 		people:   p.set(f.values["people"], "people"),
 		expiry:   p.duration(f.values["expiry"], "expiry", 0, maxExpiry).D(),

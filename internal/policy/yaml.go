@@ -194,21 +194,18 @@ var (
 	decimalForm = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$`)
 )
 
-// whole returns an integer as it is written, within bounds.
-func (r *reader) whole(n *yaml.Node, what string, low, high int) int {
+// whole returns an integer as it is written, from 1 to high.
+func (r *reader) whole(n *yaml.Node, what string, high int) int {
 	if n == nil {
 		return 0
 	}
-	if n.Kind != yaml.ScalarNode || n.Style != 0 || !wholeForm.MatchString(n.Value) {
-		r.fail(n, "%s must be a whole number from %d to %d", what, low, high)
-		return 0
+	if n.Kind == yaml.ScalarNode && n.Style == 0 && wholeForm.MatchString(n.Value) {
+		if i, err := strconv.Atoi(n.Value); err == nil && i >= 1 && i <= high {
+			return i
+		}
 	}
-	i, err := strconv.Atoi(n.Value)
-	if err != nil || i < low || i > high {
-		r.fail(n, "%s must be a whole number from %d to %d", what, low, high)
-		return 0
-	}
-	return i
+	r.fail(n, "%s must be a whole number from 1 to %d", what, high)
+	return 0
 }
 
 // duration reads 30s, 4h, 7d within bounds.
