@@ -3,6 +3,7 @@ package connector_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -157,7 +158,7 @@ func TestErrors(t *testing.T) {
 		connector.Ambiguous: "ambiguous", connector.NotSent: "not_sent", connector.Transient: "transient", connector.Terminal: "terminal",
 	} {
 		e := &connector.Error{Kind: kind, Code: "http_500", Detail: "the target answered 500", Err: os.ErrDeadlineExceeded}
-		if got := e.Error(); got != want+": http_500: the target answered 500" || e.Unwrap() != os.ErrDeadlineExceeded {
+		if got := e.Error(); got != want+": http_500: the target answered 500" || !errors.Is(e, os.ErrDeadlineExceeded) {
 			t.Errorf("%q", got)
 		}
 	}

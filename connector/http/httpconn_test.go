@@ -113,15 +113,14 @@ func TestFaults(t *testing.T) {
 	}{
 		"answer lost": {hijack(func(net.Conn, *bufio.ReadWriter) {}), ambiguous, ambiguous, "connection_lost"},
 		"reset":       {hijack(func(c net.Conn, _ *bufio.ReadWriter) { reset(c) }), ambiguous, ambiguous, "connection_lost"},
-		"status line cut": {hijack(func(_ net.Conn, b *bufio.ReadWriter) { b.WriteString("HTTP/1.1 20") }),
+		"status line cut": {hijack(func(_ net.Conn, b *bufio.ReadWriter) { answer(b, "HTTP/1.1 20") }),
 			ambiguous, ambiguous, "connection_lost"},
-		"no HTTP": {hijack(func(_ net.Conn, b *bufio.ReadWriter) { b.WriteString("hello\r\n\r\n") }), ambiguous, ambiguous, "connection_lost"},
+		"no HTTP": {hijack(func(_ net.Conn, b *bufio.ReadWriter) { answer(b, "hello\r\n\r\n") }), ambiguous, ambiguous, "connection_lost"},
 		"body cut": {hijack(func(_ net.Conn, b *bufio.ReadWriter) {
-			b.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"id\":")
+			answer(b, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"id\":")
 		}), applied, applied, ""},
 		"body reset": {hijack(func(c net.Conn, b *bufio.ReadWriter) {
-			b.WriteString("HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\n{")
-			b.Flush()
+			answer(b, "HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\n{")
 			reset(c)
 		}), applied, applied, ""},
 		"huge body": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("x", 3<<20)) }, applied, applied, ""},
@@ -187,8 +186,7 @@ func TestTimeout(t *testing.T) {
 			s := newCRM(t)
 			over := make(chan struct{})
 			s.breakWith(false, hijack(func(_ net.Conn, b *bufio.ReadWriter) {
-				b.WriteString(start)
-				b.Flush()
+				answer(b, start)
 				<-over
 			}))
 			c := s.withClass(t, connector.ClassA, func(op *httpconn.Operation) { op.Timeout = gatehouse.Duration(150 * time.Millisecond) })

@@ -173,11 +173,17 @@ func (c *Connector) Validate(call connector.Call) error {
 	if !ok {
 		return gatehouse.Violations{{Pointer: "/operation", Detail: "is not configured for this connector"}}.Err()
 	}
+	// A proposal may be looked at before the server has named it.
+	for _, name := range []*string{&call.IdempotencyKey, &call.ActionID, &call.Tenant} {
+		if *name == "" {
+			*name = "unnamed"
+		}
+	}
 	_, err := c.request(op, call)
 	if err == nil && op.check != nil {
 		_, err = c.draft(http.MethodGet, op.check.path, op.check.headers, values{call: call})
 	}
-	if err == nil && op.readBack != nil && call.IdempotencyKey != "" {
+	if err == nil && op.readBack != nil {
 		_, err = c.draft(http.MethodGet, op.readBack.path, op.readBack.headers, values{call: call})
 	}
 	return invalid(err)

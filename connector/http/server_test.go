@@ -135,8 +135,13 @@ func hijack(fault func(c net.Conn, b *bufio.ReadWriter)) func(http.ResponseWrite
 		}
 		defer c.Close()
 		fault(c, b)
-		b.Flush()
 	}
+}
+
+// answer writes to a hijacked connection.
+func answer(b *bufio.ReadWriter, s string) {
+	_, _ = b.WriteString(s)
+	_ = b.Flush()
 }
 
 // reset ends a TCP connection with RST instead of FIN.

@@ -3,6 +3,7 @@ package httpconn_test
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -126,7 +127,9 @@ func TestValidate(t *testing.T) {
 		call    connector.Call
 		pointer string // "" when it is accepted
 	}{
-		"fine":                  {path, call(`{}`), ""},
+		"fine": {path, call(`{}`), ""},
+		"not named yet": {httpconn.Operation{Path: "/{action_id}/{idempotency_key}", Class: connector.ClassA, ReadBack: &httpconn.ReadBack{Path: "/{idempotency_key}"}},
+			with(func(c *connector.Call) { c.ActionID, c.IdempotencyKey, c.Digest = "", "", "" }), ""},
 		"unknown operation":     {path, with(func(c *connector.Call) { c.Operation = "other" }), "/operation"},
 		"no ref":                {path, with(func(c *connector.Call) { c.Target.EntityRef = "" }), "/target/entity_ref"},
 		"slash":                 {path, with(func(c *connector.Call) { c.Target.EntityRef = "1/delete" }), "/target/entity_ref"},
@@ -244,7 +247,7 @@ func TestCheck(t *testing.T) {
 func TestReverse(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)
-	s.breakWith(false, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"id":77,"rev":{"n":3}}`)) })
+	s.breakWith(false, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"id":77,"rev":{"n":3}}`) })
 	run := func(r *httpconn.Reverse, update connector.Call) *gatehouse.Reversal {
 		cfg := s.config()
 		cfg.Operations = map[string]httpconn.Operation{

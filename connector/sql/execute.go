@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -90,7 +91,12 @@ func (c *Connector) unreachable(err error) *connector.Error {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fail(connector.NotSent, "timeout", "the time was over before the change was sent", err)
 	}
-	return fail(connector.NotSent, "unreachable", "the database cannot be reached", err)
+	detail := "the database cannot be reached"
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		detail += ": " + op.Err.Error()
+	}
+	return fail(connector.NotSent, "unreachable", detail, err)
 }
 
 // begin takes a connection and opens a transaction. Pooled connections may
@@ -181,7 +187,7 @@ func (c *Connector) apply(ctx context.Context, conn *sql.Conn, call connector.Ca
 	if err := p.verify(before, after); err != nil {
 		return res, false, err
 	}
-	res = p.result(call, before, after)
+	res = p.result(before, after)
 	return res, false, c.complete(ctx, conn, call, res)
 }
 

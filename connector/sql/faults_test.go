@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -342,7 +343,7 @@ func TestDeadlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback()
+	defer func() { _ = tx.Rollback() }()
 	// Our own session is never the victim: only the connector's looks for deadlocks.
 	for _, s := range []string{`SET LOCAL deadlock_timeout = '1h'`, `UPDATE items SET note = 'a' WHERE sku = 'SKU-3'`} {
 		if _, err := tx.Exec(s); err != nil {
@@ -383,11 +384,16 @@ func TestManyConnectors(t *testing.T) {
 						if err == nil {
 							break
 						}
-						if e, ok := err.(*connector.Error); !ok || e.Code != string(gatehouse.CodeTargetChanged) && e.Kind != connector.Transient {
+						var e *connector.Error
+						switch {
+						case !errors.As(err, &e):
 							results <- err
 							return
-						} else if e.Code == string(gatehouse.CodeTargetChanged) {
+						case e.Code == string(gatehouse.CodeTargetChanged):
 							version++
+						case e.Kind != connector.Transient:
+							results <- err
+							return
 						}
 					}
 				}

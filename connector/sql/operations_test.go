@@ -28,6 +28,9 @@ func (tg *target) dump(t testing.TB) string {
 		}
 		lines = append(lines, s)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return strings.Join(lines, "\n")
 }
 
@@ -223,16 +226,21 @@ func TestBulkAtTheLimit(t *testing.T) {
 func TestTriggersCannotChangeWhatWasApproved(t *testing.T) {
 	t.Parallel()
 	trigger := map[string]string{
-		"sqlite": `CREATE TRIGGER more AFTER UPDATE OF price ON items BEGIN UPDATE items SET price = '99.00' WHERE sku = NEW.sku; END`,
+		"sqlite": `CREATE TRIGGER more AFTER UPDATE OF price ON items BEGIN UPDATE items SET price = '99.00' WHERE sku = NEW.sku; END;
+			CREATE TRIGGER faster AFTER UPDATE OF qty ON items BEGIN UPDATE items SET version = version + 5 WHERE sku = NEW.sku; END`,
 		"postgres": `CREATE FUNCTION more() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.price := '99.00'; RETURN NEW; END $$;
-			CREATE TRIGGER more BEFORE UPDATE OF price ON items FOR EACH ROW EXECUTE FUNCTION more()`,
+			CREATE TRIGGER more BEFORE UPDATE OF price ON items FOR EACH ROW EXECUTE FUNCTION more();
+			CREATE FUNCTION faster() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.version := NEW.version + 5; RETURN NEW; END $$;
+			CREATE TRIGGER faster BEFORE UPDATE OF qty ON items FOR EACH ROW EXECUTE FUNCTION faster()`,
 	}
 	eachEngine(t, func(t *testing.T, engine string) {
 		tg, c := newShop(t, engine)
 		tg.exec(t, trigger[engine])
 		before := tg.dump(t)
-		_, err := c.Execute(t.Context(), call("update", "SKU-1042", "7", "", `{"price":"12.50"}`))
-		wantFailure(t, err, connector.Terminal, "not_as_approved")
+		for _, change := range []string{`{"price":"12.50"}`, `{"qty":1}`} {
+			_, err := c.Execute(t.Context(), call("update", "SKU-1042", "7", "", change))
+			wantFailure(t, err, connector.Terminal, "not_as_approved")
+		}
 		if after := tg.dump(t); after != before {
 			t.Errorf("the table is\n%s", after)
 		}
@@ -263,4 +271,24 @@ func TestAllowList(t *testing.T) {
 			t.Errorf("a hidden column shows in %+v", res)
 		}
 	})
+}
+
+// TestKeysThatNameMoreThanOneRow come of a key that is not unique.
+func TestKeysThatNameMoreThanOneRow(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		tg := newTarget(t, engine, `CREATE TABLE items (sku TEXT, price TEXT); INSERT INTO items VALUES ('a', '1'), ('a', '1')`)
+		cfg := items(tg.dsn)
+		cfg.Entities["item"] = sqlconn.Entity{Table: "items", Key: "sku"}
+		_, err := newConnector(t, cfg).Execute(t.Context(), call("update", "a", "", `{"price":"1"}`, `{"price":"2"}`))
+		wantFailure(t, err, connector.Terminal, "duplicate_key")
+	})
+	tg := newTarget(t, "sqlite", `CREATE TABLE items (sku TEXT COLLATE NOCASE, price TEXT); INSERT INTO items VALUES ('a', '1'), ('A', '1')`)
+	cfg := items(tg.dsn)
+	cfg.Entities["item"] = sqlconn.Entity{Table: "items", Key: "sku"}
+	_, err := newConnector(t, cfg).Execute(t.Context(), call("update", "a", "", `{"price":"1"}`, `{"price":"2"}`))
+	wantFailure(t, err, connector.Terminal, "target_changed") // it would have changed A as well
+	if got := tg.one(t, `SELECT count(*) FROM items WHERE price = '1'`); got != "2" {
+		t.Errorf("%s rows are as they were", got)
+	}
 }

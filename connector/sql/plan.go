@@ -181,8 +181,6 @@ func (p *plan) takeChange(v *gatehouse.Violations, call connector.Call) {
 		if len(fields) > 0 && call.ProposedChange != `{"deleted":true}` {
 			v.Add("/proposed_change", `must be {} or {"deleted": true} for a delete`)
 		}
-	case p.op == opUpdate && len(fields) == 0:
-		v.Add("/proposed_change", "names no column")
 	case p.bulk && (p.op == opInsert || p.namesAllKeys(fields)):
 		p.change = make(map[string][]gatehouse.Member, len(p.refs))
 		p.perKey(v, "/proposed_change", fields, p.change)
@@ -257,6 +255,12 @@ func (p *plan) known(name string, entity Entity) bool {
 }
 
 func (p *plan) checkChange(v *gatehouse.Violations, at string, refs []string, change []gatehouse.Member, entity Entity) {
+	before, toSet := len(*v), 0
+	defer func() {
+		if p.op == opUpdate && toSet == 0 && len(*v) == before {
+			v.Add(at, "names no column to set")
+		}
+	}()
 	for _, f := range change {
 		here := pointer(at, f.Name)
 		if !p.known(f.Name, entity) {
@@ -268,13 +272,14 @@ func (p *plan) checkChange(v *gatehouse.Violations, at string, refs []string, ch
 			if len(refs) != 1 || text(f.Value) != refs[0] {
 				v.Add(here, "is the key, which entity_ref gives and nothing changes")
 			}
-			continue
+			continue // what equals the key sets nothing
 		case entity.Version:
 			if p.op != opInsert {
 				v.Add(here, "is the version, which Gatehouse raises itself")
 				continue
 			}
 		}
+		toSet++
 		if p.table == nil {
 			continue
 		}

@@ -41,7 +41,8 @@ func openPostgres(dsn, password string) (address string, db *sql.DB, err error) 
 	} {
 		cfg.RuntimeParams[name] = value
 	}
-	// Nothing is kept between statements: the schema may change under us.
+	// Neither plans nor descriptions are kept between statements, at the price
+	// of a round trip each: the schema may change under us.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
 	db = stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(8)

@@ -64,7 +64,7 @@ func (p *plan) verifyVersion(before, after row) error {
 }
 
 // result describes what was done, for the receipt.
-func (p *plan) result(call connector.Call, before, after map[string]row) connector.Result {
+func (p *plan) result(before, after map[string]row) connector.Result {
 	request := []gatehouse.Member{
 		{Name: "statement", Value: gatehouse.StringJSON(p.op)},
 		{Name: "table", Value: gatehouse.StringJSON(p.table.entity.Table)},
@@ -199,7 +199,7 @@ func (p *plan) undo(ref string, before, after row) (now, back gatehouse.JSON, ok
 	case opInsert:
 		return p.image(after, p.comparable(after, p.guarding(columns, withVersion))), "{}", true
 	}
-	if false {
+	if t.hidden {
 		return "", "", false
 	}
 	var written []int

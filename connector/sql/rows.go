@@ -32,7 +32,7 @@ func (s *statement) param(v any) *statement {
 }
 
 // keys adds "key IN (…)".
-func (s *statement) keys(t *table, refs []string) *statement {
+func (s *statement) keys(t *table, refs []string) {
 	key := t.columns[t.key]
 	s.add(quote(key.name), " IN (")
 	for i, ref := range refs {
@@ -41,7 +41,7 @@ func (s *statement) keys(t *table, refs []string) *statement {
 		}
 		s.param(s.dialect.bind(key, gatehouse.StringJSON(ref)))
 	}
-	return s.add(")")
+	s.add(")")
 }
 
 // duplicateKeyError tells that the configured key names more than one row.
@@ -51,8 +51,9 @@ func (e *duplicateKeyError) Error() string {
 	return fmt.Sprintf("the key %s names more than one row", gatehouse.Quote(e.ref))
 }
 
-// readRows reads the rows of the given keys, locked when wanted. A row counts
-// only when its key, as text, is the ref itself: 042 is not 42.
+// readRows reads the rows of the given keys, locked when wanted, by their keys
+// as text. So a row counts only when its key is the ref itself: the database
+// may find the row 42 under 042, but nobody looks for it there.
 func readRows(ctx context.Context, q querier, d dialect, t *table, refs []string, lock bool) (map[string]row, error) {
 	found := make(map[string]row, len(refs))
 	for start := 0; start < len(refs); start += chunk {
@@ -70,18 +71,14 @@ func readRows(ctx context.Context, q querier, d dialect, t *table, refs []string
 		if lock {
 			s.add(d.lock())
 		}
-		if err := scanRows(ctx, q, s, t, part, found); err != nil {
+		if err := scanRows(ctx, q, s, t, found); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
 
-func scanRows(ctx context.Context, q querier, s *statement, t *table, refs []string, found map[string]row) error {
-	wanted := make(map[string]bool, len(refs))
-	for _, ref := range refs {
-		wanted[ref] = true
-	}
+func scanRows(ctx context.Context, q querier, s *statement, t *table, found map[string]row) error {
 	rows, err := q.QueryContext(ctx, s.text.String(), s.args...)
 	if err != nil {
 		return err
@@ -103,9 +100,6 @@ func scanRows(ctx context.Context, q querier, s *statement, t *table, refs []str
 			}
 		}
 		ref := text(r[t.key].json)
-		if !wanted[ref] {
-			continue
-		}
 		if _, twice := found[ref]; twice {
 			return &duplicateKeyError{ref}
 		}

@@ -19,7 +19,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	if dsn := os.Getenv(childEnv); dsn != "" {
+		child(dsn)
+		return
+	}
+	os.Exit(pgtest.Main(m))
+}
 
 // target is a real database, reached beside the connector.
 type target struct {

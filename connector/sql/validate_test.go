@@ -36,6 +36,7 @@ func TestValidatePointsAtWhatIsWrong(t *testing.T) {
 			{call("insert", "a", "", `{"price":"1"}`, `{}`), "/current_state"},
 			{call("delete", "a", "1", "", `{"price":"1"}`), "/proposed_change"},
 			{call("update", "a", "1", "", `{}`), "/proposed_change"},
+			{call("update", "a", "1", "", `{"sku":"a"}`), "/proposed_change"},
 			{call("update", "a", "1", "", `{"prise":"1"}`), "/proposed_change/prise"},
 			{call("update", "a", "1", "", `{"price\" = '0' --":"1"}`), "/proposed_change/price\" = '0' --"},
 			{call("update", "a", "1", "", `{"a/b~":"1"}`), "/proposed_change/a~1b~0"},
@@ -93,6 +94,13 @@ func TestSchemaChanges(t *testing.T) {
 		update = call("update", "SKU-1042", "8", "", `{"price":"1"}`)
 		if _, err = c.Execute(t.Context(), update); err != nil {
 			mustExecute(t, c, update) // as the dispatcher would retry
+		}
+
+		if engine == "postgres" { // SQLite has no such statement
+			tg.exec(t, `ALTER TABLE items ALTER COLUMN price TYPE numeric(10,2) USING price::numeric`)
+			mustExecute(t, c, call("update", "SKU-1042", "9", `{"price":"1.00"}`, `{"price":"2.50"}`))
+			tg.exec(t, `ALTER TABLE items ALTER COLUMN price TYPE text`)
+			mustExecute(t, c, call("update", "SKU-1042", "10", `{"price":"2.50"}`, `{"price":"3"}`))
 		}
 	})
 }

@@ -25,8 +25,11 @@ type Cluster struct {
 	bin, dir string
 	cred     *syscall.Credential
 	process  *os.Process
-	exited   chan error
+	exited   chan exit
 }
+
+// exit is how the server ended.
+type exit struct{ err error }
 
 // findPrograms returns the folder of initdb and postgres, the newest there is.
 func findPrograms() (string, error) {
@@ -109,7 +112,7 @@ func unprivileged() (*syscall.Credential, error) {
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
 func (c *Cluster) command(program string, args ...string) *osexec.Cmd {
-	cmd := osexec.Command(filepath.Join(c.bin, program), args...)
+	cmd := osexec.CommandContext(context.Background(), filepath.Join(c.bin, program), args...) //nolint:gosec // programs that the machine's owner installed
 	cmd.Dir = c.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.cred, Setpgid: true}
@@ -130,7 +133,7 @@ func (c *Cluster) Up() error {
 	cmd.Stdout, cmd.Stderr = log, log
 	dieWithParent(cmd.SysProcAttr)
 	started := make(chan error)
-	c.exited = make(chan error, 1)
+	c.exited = make(chan exit, 1)
 	go func() {
 		// The signal of dieWithParent comes when the thread ends that has
 		// started the process, so that thread is kept.
@@ -139,7 +142,7 @@ func (c *Cluster) Up() error {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			c.exited <- cmd.Wait()
+			c.exited <- exit{cmd.Wait()}
 		}
 	}()
 	if err := <-started; err != nil {
@@ -159,9 +162,9 @@ func (c *Cluster) waitReady() error {
 			return conn.Close(ctx)
 		}
 		select {
-		case exit := <-c.exited:
+		case end := <-c.exited:
 			out, _ := os.ReadFile(filepath.Join(c.dir, "log"))
-			return fmt.Errorf("postgres ended: %v\n%s", exit, out)
+			return fmt.Errorf("postgres ended: %w\n%s", end.err, out)
 		case <-ctx.Done():
 			return fmt.Errorf("postgres does not take connections: %w", err)
 		case <-time.After(10 * time.Millisecond):
@@ -190,7 +193,7 @@ func (c *Cluster) Down(crash bool) error {
 	}
 	c.process = nil
 	select {
-	case <-c.exited:
+	case <-c.exited: // with a status that tells of our signal
 		return nil
 	case <-time.After(30 * time.Second):
 		return errors.New("postgres does not stop")
