@@ -139,7 +139,7 @@ func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool
 	if err != nil {
 		return false, "", "", false, err
 	}
-	return s.Matches, s.Expected, s.Actual, true, nil
+	return s.Matches, s.Expected, s.Actual, !s.Unchecked, nil
 }
 
 // callOf makes the call that an action is about.
