@@ -9,7 +9,9 @@ type IdempotencyRequest struct {
 	Route string
 	// BodyHash is SHA-256 over path and body, by which another body is told.
 	BodyHash Hash
-	// Encode makes the answer's body, to be stored with the effect.
+	// Encode makes the answer's body, to be stored with the effect. Where the
+	// answer shows a secret, it seals what it makes, so that only the caller's
+	// own key opens it: a secret is never stored so that it can be read.
 	Encode func(result any) ([]byte, error)
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -64,6 +65,9 @@ type Config struct {
 	Gatherer   prometheus.Gatherer
 	// Ready reports whether the server can do its work; nil means always.
 	Ready func(ctx context.Context) error
+	// BodyTimeout bounds how long a client may take to send a body; 30 s by
+	// default.
+	BodyTimeout time.Duration
 	// BulkPerMinute bounds the bulk decisions of one person in any 60 s;
 	// 30 by default.
 	BulkPerMinute int
@@ -103,6 +107,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Registerer == nil && cfg.Gatherer == nil {
 		own := prometheus.NewRegistry()
 		cfg.Registerer, cfg.Gatherer = own, own
+	}
+	if cfg.BodyTimeout == 0 {
+		cfg.BodyTimeout = 30 * time.Second
 	}
 	if cfg.BulkPerMinute == 0 {
 		cfg.BulkPerMinute = 30

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -33,8 +34,10 @@ func release(b *bytes.Buffer) {
 	}
 }
 
-// readBody returns the body's bytes, which are valid until done is called.
-func readBody(r *http.Request, rt *route) (raw []byte, done func(), err error) {
+// readBody returns the body's bytes, which are valid until done is called. A
+// client that takes longer than timeout to send them is cut off: the server's
+// own ReadTimeout would cut long polls off too.
+func readBody(w http.ResponseWriter, r *http.Request, rt *route, timeout time.Duration) (raw []byte, done func(), err error) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil, func() {}, nil
 	}
@@ -51,8 +54,14 @@ func readBody(r *http.Request, rt *route) (raw []byte, done func(), err error) {
 			release(buf)
 		}
 	}()
-	if _, err := buf.ReadFrom(io.LimitReader(r.Body, MaxBody+1)); err != nil {
-		return nil, nil, malformed("", "the body could not be read to its end")
+	if r.ContentLength != 0 {
+		// A writer that has no deadlines, as in tests, needs none.
+		deadline := http.NewResponseController(w)
+		_ = deadline.SetReadDeadline(time.Now().Add(timeout))
+		if _, err := buf.ReadFrom(io.LimitReader(r.Body, MaxBody+1)); err != nil {
+			return nil, nil, malformed("", "the body could not be read to its end")
+		}
+		_ = deadline.SetReadDeadline(time.Time{})
 	}
 	if buf.Len() > MaxBody {
 		return nil, nil, tooLarge()
@@ -78,6 +87,9 @@ func tooLarge() error {
 	return gatehouse.E(gatehouse.CodeBodyTooLarge, "a body is at most %d bytes", MaxBody).With("limit", MaxBody)
 }
 
+// isJSON reports whether a body may be JSON by its content type. It takes what
+// curl and the like send unasked, since the body is read as JSON and as nothing
+// else, and no cookie gives a page's form any right here.
 func isJSON(header []string) bool {
 	switch len(header) {
 	case 0:
@@ -87,8 +99,11 @@ func isJSON(header []string) bool {
 			return true
 		}
 		t, params, err := mime.ParseMediaType(header[0])
-		charset := params["charset"]
-		return err == nil && t == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
+		if charset := params["charset"]; err != nil || charset != "" && !strings.EqualFold(charset, "utf-8") {
+			return false
+		}
+		return t == "application/json" || strings.HasSuffix(t, "+json") ||
+			t == "text/plain" || t == "application/x-www-form-urlencoded"
 	}
 	return false
 }

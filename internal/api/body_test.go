@@ -1,11 +1,15 @@
 package api
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -122,12 +126,37 @@ func TestBodySize(t *testing.T) {
 	wantCode(t, w, gatehouse.CodeBodyTooLarge)
 }
 
+// TestSlowBody sends half a body and waits for the server to lose patience.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	server := httptest.NewServer(newServer(t, f, func(c *Config) { c.BodyTimeout = 50 * time.Millisecond }))
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST /api/v1/proposed-actions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gth_bot\r\nContent-Length: 500\r\n\r\n{\"action_type\":")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusBadRequest || f.count("Propose") != 0 {
+		t.Errorf("%d, and Propose ran %d times", resp.StatusCode, f.count("Propose"))
+	}
+}
+
 func TestContentType(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
 	for contentType, ok := range map[string]bool{
 		"": true, "application/json": true, "application/json; charset=utf-8": true, "Application/JSON;charset=UTF-8": true,
-		"text/plain": false, "application/x-www-form-urlencoded": false, "application/json; charset=latin1": false, "multipart/form-data; boundary=x": false,
+		"text/plain": true, "application/x-www-form-urlencoded": true, "application/problem+json": true, "text/html": false, "application/xml": false, "application/json; charset=latin1": false, "multipart/form-data; boundary=x": false,
 	} {
 		r := decideRequest()
 		if contentType != "" {

@@ -122,7 +122,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request, rt *route, c *call)
 	if c.query, err = parseQuery(r.URL.RawQuery, rt.query); err != nil {
 		return err
 	}
-	raw, done, err := readBody(r, rt)
+	raw, done, err := readBody(c.w, r, rt, s.cfg.BodyTimeout)
 	if err != nil {
 		return err
 	}

@@ -68,19 +68,13 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 		if err := insertPrincipal(tx, &row, c.Principal.ID, keyHash, out.KeyID, edit); err != nil {
 			return err
 		}
-		return remember(tx, c, withoutSecrets(out))
+		return remember(tx, c, out)
 	})
 	if err != nil {
 		return nil, err
 	}
 	g.hints.Notify(TopicAudit)
 	return out, nil
-}
-
-// withoutSecrets is what is stored under an Idempotency-Key: secrets are shown
-// once and never kept, so a replay tells the ids only.
-func withoutSecrets(c *gatehouse.Credentials) *gatehouse.Credentials {
-	return &gatehouse.Credentials{ID: c.ID, KeyID: c.KeyID}
 }
 
 // resolveLinks turns the sponsor's and the person's names into ids.
@@ -207,7 +201,7 @@ func (g *Gate) CreateKey(ctx context.Context, principal string) (*gatehouse.Cred
 		if err := recordKey(tx, c, p, "key.created", out.KeyID); err != nil {
 			return err
 		}
-		return remember(tx, c, withoutSecrets(out))
+		return remember(tx, c, out)
 	})
 	if err != nil {
 		return nil, err
@@ -261,11 +255,17 @@ func (g *Gate) RotateEditToken(ctx context.Context, principal string) (*gatehous
 		if p.Kind != gatehouse.KindPerson {
 			return gatehouse.E(gatehouse.CodeInvalid, "only a person has an edit token")
 		}
+		if err := answered(tx, c); err != nil {
+			return err
+		}
 		out.ID = p.ID
 		if err := tx.PutEditToken(p.Tenant, p.ID, hash); err != nil {
 			return err
 		}
-		return recordKey(tx, c, p, "edit_token.rotated", p.ID)
+		if err := recordKey(tx, c, p, "edit_token.rotated", p.ID); err != nil {
+			return err
+		}
+		return remember(tx, c, out)
 	})
 	if err != nil {
 		return nil, err
