@@ -167,20 +167,20 @@ type DrainAnswer struct {
 // DrainItem is one push of a drain. Outcome is "due" in a dry run, else the
 // push's status afterwards.
 type DrainItem struct {
-	PushID    string         `json:"push_id"`
-	ActionID  string         `json:"action_id"`
-	Connector string         `json:"connector"`
-	Operation string         `json:"operation"`
-	Target    Target         `json:"target"`
-	Change    JSON           `json:"proposed_change"`
-	Digest    Digest         `json:"digest"`
-	Key       string         `json:"idempotency_key"`
-	Outcome   string         `json:"outcome"`
-	Detail    string         `json:"detail,omitempty"`
-	NotBefore time.Time      `json:"not_before"`
-	Receipt   *Receipt       `json:"receipt,omitempty"`
-	Class     string         `json:"class"`
-	Metadata  map[string]any `json:"-"`
+	PushID    string    `json:"push_id"`
+	ActionID  string    `json:"action_id"`
+	Connector string    `json:"connector"`
+	Operation string    `json:"operation"`
+	Target    Target    `json:"target"`
+	Change    JSON      `json:"proposed_change"`
+	Digest    Digest    `json:"digest"`
+	Key       string    `json:"idempotency_key"`
+	Outcome   string    `json:"outcome"`
+	Detail    string    `json:"detail,omitempty"`
+	NotBefore time.Time `json:"not_before"`
+	Receipt   *Receipt  `json:"receipt,omitempty"`
+	// Class is A, B or C: what may be done after an ambiguous call.
+	Class string `json:"class"`
 }
 
 // ReplayRequest names dead letters, or all of them.

@@ -116,13 +116,9 @@ func (g *Gate) replayOne(ctx context.Context, c *gatehouse.Caller, id string) ga
 	res := gatehouse.ReplayResult{ID: id}
 	err := g.update(ctx, nil, func(tx gatehouse.Tx) error {
 		res = gatehouse.ReplayResult{ID: id}
-		p, err := tx.LockPush(c.Principal.Tenant, id)
+		p, a, err := lockPush(tx, c.Principal.Tenant, id)
 		if err != nil {
 			return notFound(err, "dead letter")
-		}
-		a, err := tx.LockAction(p.Tenant, p.ActionID)
-		if err != nil {
-			return err
 		}
 		if res.Skipped, res.Detail, err = g.mayReplay(tx, p, a); err != nil || res.Skipped != "" {
 			return err
@@ -165,6 +161,11 @@ func (g *Gate) mayReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action
 	}
 	if err := g.Recheck(tx, a); err != nil {
 		return "", "", err
+	}
+	if a.Reverses != "" {
+		if err := claimReversal(tx, a); err != nil {
+			return "", "", err
+		}
 	}
 	return "", "", reserve(tx, a)
 }

@@ -20,6 +20,8 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 			_, err = tx.FindPush(tenant, id)
 		case "principal":
 			_, err = tx.FindPrincipal(tenant, id)
+		case "key":
+			_, err = tx.FindKeyByID(tenant, id)
 		case "policy":
 			version, convErr := strconv.Atoi(id)
 			if convErr != nil || version < 1 {

@@ -37,6 +37,8 @@ type Hints interface {
 // Drainer carries out a tenant's due pushes now.
 type Drainer interface {
 	Drain(ctx context.Context, tenant string, limit int) ([]gatehouse.DrainItem, error)
+	// Class tells, as A, B or C, what may be done after an ambiguous call.
+	Class(tenant, connector, operation string) string
 }
 
 // The topics of hints. An action's own topic is its id.

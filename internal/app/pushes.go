@@ -47,6 +47,7 @@ func (g *Gate) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.
 			out.Items = append(out.Items, gatehouse.DrainItem{
 				PushID: p.ID, ActionID: a.ID, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
 				Change: a.ProposedChange, Digest: a.Digest, Key: p.IdempotencyKey, Outcome: "due", NotBefore: p.NotBefore,
+				Class: g.drainer.Class(a.Tenant, a.Connector, a.Operation),
 			})
 		})
 	})
@@ -109,17 +110,13 @@ func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolutio
 		if err := answered(tx, c); err != nil {
 			return err
 		}
-		p, err := tx.LockPush(c.Principal.Tenant, id)
+		p, a, err := lockPush(tx, c.Principal.Tenant, id)
 		if err != nil {
 			return err
 		}
 		if p.Status != gatehouse.PushUnknown {
 			return gatehouse.E(gatehouse.CodeNotUnknown, "the push is %s; only an unknown outcome is resolved", p.Status).
 				With("current_status", p.Status)
-		}
-		a, err := tx.LockAction(p.Tenant, p.ActionID)
-		if err != nil {
-			return err
 		}
 		if err := resolve(tx, c, p, a, r); err != nil {
 			return err
@@ -133,6 +130,20 @@ func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolutio
 	g.hints.Notify(out.ActionID)
 	g.hints.Notify(TopicAudit)
 	return out, nil
+}
+
+// lockPush locks a push with its action, the action first, as everywhere.
+func lockPush(tx gatehouse.Tx, tenant, id string) (*gatehouse.Push, *gatehouse.Action, error) {
+	p, err := tx.FindPush(tenant, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := tx.LockAction(tenant, p.ActionID)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err = tx.LockPush(tenant, id)
+	return p, a, err
 }
 
 func resolve(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Resolution) error {
@@ -175,7 +186,8 @@ func resolve(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Push, a *gatehou
 
 // Applied writes what follows from an action's application, in the
 // transaction that records it: the mirror row, and, for a reversal, the
-// original's end.
+// original's end. Where the original is no longer applied, the undoing has
+// happened at the target all the same, and only the mirror tells.
 func Applied(tx gatehouse.Tx, a *gatehouse.Action, r *gatehouse.Receipt, actor string) error {
 	err := tx.InsertMirror(&gatehouse.AppliedMirror{
 		Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation,
@@ -189,8 +201,12 @@ func Applied(tx gatehouse.Tx, a *gatehouse.Action, r *gatehouse.Receipt, actor s
 	if err != nil {
 		return err
 	}
+	if old.Status != gatehouse.StatusApplied {
+		return nil
+	}
 	err = tx.MoveAction(gatehouse.ActionMove{
-		Tenant: old.Tenant, ID: old.ID, From: gatehouse.StatusApplied, To: gatehouse.StatusReversed, ReversedBy: a.ID,
+		Tenant: old.Tenant, ID: old.ID, From: gatehouse.StatusApplied, To: gatehouse.StatusReversed,
+		Finished: true, ReversedBy: a.ID,
 	})
 	if err != nil {
 		return err

@@ -70,9 +70,13 @@ func newBench(t testing.TB, c connector.Connector, tenants ...string) *bench {
 	return b
 }
 
+func openStore(ctx context.Context, path string, now func() time.Time) (*sqlite.Store, error) {
+	return sqlite.Open(ctx, sqlite.Config{Path: path, Clock: now, Readers: 2})
+}
+
 func (b *bench) open(now func() time.Time) {
 	b.t.Helper()
-	s, err := sqlite.Open(context.Background(), sqlite.Config{Path: b.path, Clock: now})
+	s, err := openStore(context.Background(), b.path, now)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -190,7 +194,9 @@ type state struct {
 
 func (b *bench) state(a *gatehouse.Action) (s state) {
 	b.t.Helper()
-	b.update(func(tx gatehouse.Tx) (err error) { // CeilingUsed is a writer's
+	// CeilingUsed is a writer's; nothing is written, so nothing is committed.
+	errRead := errors.New("read")
+	err := b.store.Update(context.Background(), func(tx gatehouse.Tx) (err error) {
 		s = state{}
 		if s.action, err = tx.FindAction(a.Tenant, a.ID); err != nil {
 			return err
@@ -207,13 +213,19 @@ func (b *bench) state(a *gatehouse.Action) (s state) {
 		}
 		s.reserved = used.Sign() != 0
 		mirror, err := tx.ListMirror(a.Tenant, "", 200)
+		if err != nil {
+			return err
+		}
 		for _, m := range mirror.Items {
 			if m.ActionID == a.ID {
 				s.mirrored++
 			}
 		}
-		return err
+		return errRead
 	})
+	if !errors.Is(err, errRead) {
+		b.t.Fatal(err)
+	}
 	return s
 }
 

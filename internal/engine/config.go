@@ -116,8 +116,9 @@ type Dependencies struct {
 // Point is a place between two steps where a crash test strikes.
 type Point string
 
-// The places, in the order of the path. The two within a transaction may be
-// passed more than once.
+// The places, in the order of the path. The two before a commit lie within a
+// transaction: they may be passed more than once, and only the death of the
+// whole process can be tried there.
 const (
 	PointClaimed       Point = "after-claim"
 	PointIntent        Point = "before-intent"
@@ -149,7 +150,9 @@ type Dispatcher struct {
 	metrics   Metrics
 	random    func() float64
 	failpoint func(Point)
-	config    Config
+	// now is this process's monotonic clock, by which leases run out here.
+	now    func() time.Time
+	config Config
 	// slots has an element for each push that is being carried out.
 	slots chan struct{}
 	// nudge wakes Run when this process has put a push back to a later time.
@@ -183,7 +186,7 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 	return &Dispatcher{
 		store: d.Store, targets: d.Targets, authority: d.Authority, owner: d.Owner, wake: d.Wake,
 		committed: d.Committed, log: d.Log.With("worker", d.Owner), metrics: d.Metrics, random: d.Random,
-		failpoint: d.Failpoint, config: c, slots: make(chan struct{}, c.Workers),
+		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(chan struct{}, c.Workers),
 		nudge: make(chan struct{}, 1),
 	}, nil
 }

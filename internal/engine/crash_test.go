@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -236,21 +237,41 @@ func TestStoppedBeforeItsCall(t *testing.T) {
 	l := newLedger(connector.ClassC)
 	b := newBench(t, l)
 	a := b.approve()
-	config := testConfig()
-	config.Lease = 200 * time.Millisecond
-	d := b.dispatcher(config, failpoint(func(p Point) {
+	var stopped atomic.Int64
+	d := b.dispatcher(testConfig(), failpoint(func(p Point) {
 		if p == PointSent {
-			// The worker's own clock is the real one: let its lease run out.
-			<-time.After(config.Lease)
+			stopped.Store(int64(testConfig().Lease))
 		}
 	}))
+	d.now = func() time.Time { return time.Now().Add(time.Duration(stopped.Load())) }
 	b.drain(d)
 	s := b.state(a)
 	if calls, _ := l.count(a.IdempotencyKey); calls != 0 {
 		t.Fatalf("%d calls after the lease's end", calls)
 	}
-	if s.push.Status != gatehouse.PushQueued || s.push.ErrorCode != "lease_short" || s.receipts[0].Outcome != gatehouse.ReceiptNotSent {
+	if s.push.Status != gatehouse.PushQueued || s.push.ErrorCode != "lease_short" ||
+		len(s.receipts) != 1 || s.receipts[0].Outcome != gatehouse.ReceiptNotSent {
 		t.Errorf("%s, %s: proven not sent, so to be tried again", s.push.Status, s.push.ErrorCode)
+	}
+}
+
+// TestShortLeaseIsNotBegun: looking took so long that too little of the lease
+// is left for a call. That is no attempt.
+func TestShortLeaseIsNotBegun(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassC)
+	b := newBench(t, l)
+	a := b.approve()
+	var stopped atomic.Int64
+	d := b.dispatcher(testConfig(), failpoint(func(p Point) {
+		if p == PointClaimed {
+			stopped.Store(int64(testConfig().Lease * 2 / 3))
+		}
+	}))
+	d.now = func() time.Time { return time.Now().Add(time.Duration(stopped.Load())) }
+	b.drain(d)
+	if s := b.state(a); s.push.Status != gatehouse.PushQueued || s.push.Attempts != 0 || s.push.ErrorCode != "lease_short" || len(l.calls) != 0 {
+		t.Errorf("%s (%s), %d attempts, %d calls", s.push.Status, s.push.ErrorCode, s.push.Attempts, len(l.calls))
 	}
 }
 
@@ -291,6 +312,25 @@ func TestLeaseOverButNotRescued(t *testing.T) {
 	if s := b.state(a); s.push.Status != gatehouse.PushPicking || s.push.Attempts != 0 || len(l.calls) != 0 {
 		t.Errorf("%s, %d attempts, %d calls", s.push.Status, s.push.Attempts, len(l.calls))
 	}
+}
+
+// TestDeathAtEveryAttempt: intents are counted, so a payload that kills its
+// workers in the call does not go round for ever. What it did, nobody knows.
+func TestDeathAtEveryAttempt(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassA)
+	b := newBench(t, l)
+	a := b.approve()
+	b.settle(b.dispatcher(testConfig(), failpoint(func(p Point) {
+		if p == PointCalled {
+			die()
+		}
+	})))
+	s := b.state(a)
+	if calls, effects := l.count(a.IdempotencyKey); s.push.Status != gatehouse.PushUnknown || s.push.Attempts != 4 || calls != 4 || effects != 1 {
+		t.Errorf("%s after %d attempts, %d calls, %d effects", s.push.Status, s.push.Attempts, calls, effects)
+	}
+	assertSettled(t, s)
 }
 
 func TestRescueGoesByTheClass(t *testing.T) {

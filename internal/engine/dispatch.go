@@ -96,7 +96,7 @@ func (d *Dispatcher) sleep(ctx context.Context, look *lookout, moved bool) {
 // start claims up to n pushes, for which n slots are held, and hands each to
 // begin. The slots that were not needed are freed.
 func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (int, error) {
-	claimed := time.Now()
+	claimed := d.now()
 	var pushes []*gatehouse.Push
 	err := d.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
 		pushes, err = tx.ClaimPushes(d.owner, tenant, d.config.Lease, n)
@@ -138,6 +138,12 @@ func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gat
 	return d.report(context.WithoutCancel(ctx), mine)
 }
 
+// Class tells, as A, B or C, what may be done after an ambiguous call of an
+// operation. One that is not known (any more) is C.
+func (d *Dispatcher) Class(tenant, name, operation string) string {
+	return string(d.targets.Class(tenant, name, operation))
+}
+
 func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.DrainItem, error) {
 	items := make([]gatehouse.DrainItem, 0, len(jobs))
 	err := d.store.View(ctx, func(tx gatehouse.ReadTx) error {
@@ -155,7 +161,7 @@ func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.Drain
 				PushID: p.ID, ActionID: a.ID, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
 				Change: a.ProposedChange, Digest: a.Digest, Key: p.IdempotencyKey, Outcome: string(p.Status),
 				Detail: p.LastError, NotBefore: p.NotBefore, Receipt: a.Receipt,
-				Class: string(d.targets.Class(a.Tenant, a.Connector, a.Operation)),
+				Class: d.Class(a.Tenant, a.Connector, a.Operation),
 			})
 		}
 		return nil

@@ -118,7 +118,7 @@ func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string
 			return end(j.quarantine(ctx, *changed))
 		}
 	}
-	if time.Until(j.until) < j.config.Lease/4 {
+	if j.until.Sub(j.now()) < j.config.Lease/4 {
 		return end(j.release(ctx, "lease_short", "too little of the lease was left for a call", nil))
 	}
 	j.failpoint(PointIntent)

@@ -42,7 +42,7 @@ func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
 			return err
 		}
 		q, now := s.push, tx.Now()
-		if q.Status != p.Status || q.Generation != p.Generation || q.LeaseUntil == nil || q.LeaseUntil.After(now) {
+		if q.Generation != p.Generation || q.LeaseUntil == nil || q.LeaseUntil.After(now) {
 			return errLost
 		}
 		outcome = outcomeRescued

@@ -109,7 +109,7 @@ func dueAt(p *gatehouse.Push, next *time.Time) time.Time {
 func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took time.Duration, err error) {
 	var res connector.Result
 	var failure *connector.Error
-	start := time.Now()
+	start := j.now()
 	if start.Before(j.until) {
 		callCtx, cancel := context.WithDeadline(ctx, j.until)
 		res, failure = execute(callCtx, j.conn, *c)
@@ -118,7 +118,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 		// This process was stopped meanwhile: somebody else may be at it.
 		failure = &connector.Error{Kind: connector.NotSent, Code: "lease_short", Detail: "the lease was over before the call"}
 	}
-	took = time.Since(start)
+	took = j.now().Sub(start)
 	j.failpoint(PointCalled)
 
 	if failure == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
 // step moves a push and its action within one transaction. The first error
@@ -109,45 +110,12 @@ func (s *step) retry(next time.Time, code, detail string) {
 
 // applied settles push and action, with the receipt that proves it.
 func (s *step) applied(r *gatehouse.Receipt) {
-	a := s.action
 	s.throughSent()
 	s.movePush(gatehouse.PushApplied)
 	s.moveAction(gatehouse.StatusApplied, nil)
 	s.receipt(r)
-	s.do(func() error {
-		return s.tx.InsertMirror(&gatehouse.AppliedMirror{
-			Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation,
-			Target: a.Target, Before: a.CurrentState, After: a.ProposedChange, Digest: a.Digest,
-			ExternalID: r.ExternalID, ReceiptID: r.ID, AppliedAt: s.tx.Now(),
-		})
-	})
 	s.leaf("push.applied", text("receipt", r.ID), text("source", r.Source))
-	if a.Reverses != "" {
-		s.do(s.reversed)
-	}
-}
-
-// reversed marks the action that this one has undone.
-func (s *step) reversed() error {
-	original, err := s.tx.FindAction(s.action.Tenant, s.action.Reverses)
-	if err != nil {
-		return err
-	}
-	// The undoing has happened at the target, whatever the original says.
-	if !original.Status.CanMove(gatehouse.StatusReversed) {
-		return nil
-	}
-	if err := s.tx.MoveAction(gatehouse.ActionMove{
-		Tenant: original.Tenant, ID: original.ID, From: original.Status, To: gatehouse.StatusReversed,
-		Finished: true, ReversedBy: s.action.ID,
-	}); err != nil {
-		return err
-	}
-	return s.tx.AppendLeaf(&gatehouse.Leaf{
-		Tenant: original.Tenant, Type: "action.reversed", Subject: original.ID, ActionID: original.ID, Actor: s.actor,
-		From: string(original.Status), To: string(gatehouse.StatusReversed), Digest: original.Digest,
-		Data: gatehouse.ObjectJSON(text("reversed_by", s.action.ID)),
-	})
+	s.do(func() error { return app.Applied(s.tx, s.action, r, s.actor) })
 }
 
 // end closes the push without success: failed, with the ceilings given back,

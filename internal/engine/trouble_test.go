@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// troubled is a store whose next updates fail.
+type troubled struct {
+	gatehouse.Store
+	failing atomic.Int64
+}
+
+func (s *troubled) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+	if s.failing.Add(-1) >= 0 {
+		return gatehouse.ErrBusy
+	}
+	return s.Store.Update(ctx, fn)
+}
+
+func withStore(s gatehouse.Store) func(*Dependencies) { return func(d *Dependencies) { d.Store = s } }
+
+// TestOutcomeIsRecordedAfterTrouble: the call is made, the store is busy. The
+// outcome is not dropped, nor the call repeated.
+func TestOutcomeIsRecordedAfterTrouble(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassC)
+	b := newBench(t, l)
+	a := b.approve()
+	store := &troubled{Store: b.store}
+	b.drain(b.dispatcher(testConfig(), withStore(store), failpoint(func(p Point) {
+		if p == PointCalled {
+			store.failing.Store(3)
+		}
+	})))
+	s := b.state(a)
+	if s.push.Status != gatehouse.PushApplied || len(l.calls) != 1 {
+		t.Errorf("%s after %d calls", s.push.Status, len(l.calls))
+	}
+	assertSettled(t, s)
+}
+
+// TestOutcomeThatCannotBeRecorded: the store stays away. The worker gives up in
+// the end, and the lease's end leaves what nobody can tell.
+func TestOutcomeThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassC)
+	b := newBench(t, l)
+	a := b.approve()
+	store := &troubled{Store: b.store}
+	d := b.dispatcher(testConfig(), withStore(store), failpoint(func(p Point) {
+		if p == PointCalled {
+			store.failing.Store(1 << 40)
+		}
+	}))
+	// Two leases after the claim it gives up: that is soon.
+	d.now = func() time.Time { return time.Now().Add(2*time.Second - 2*testConfig().Lease) }
+	b.drain(d)
+	if s := b.state(a); s.push.Status != gatehouse.PushSent || len(l.calls) != 1 {
+		t.Fatalf("%s after %d calls", s.push.Status, len(l.calls))
+	}
+	b.clock.advance(time.Minute)
+	b.settle(b.dispatcher(testConfig()))
+	s := b.state(a)
+	if s.push.Status != gatehouse.PushUnknown || len(l.calls) != 1 {
+		t.Errorf("%s after %d calls", s.push.Status, len(l.calls))
+	}
+	assertSettled(t, s)
+}
+
+// TestIntentIsTriedAgainAtOnce: what only just changed under the transaction
+// does not cost a backoff.
+func TestIntentIsTriedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, newLedger(connector.ClassC))
+	a := b.approve()
+	store := &troubled{Store: b.store}
+	b.drain(b.dispatcher(testConfig(), withStore(store), failpoint(func(p Point) {
+		if p == PointIntent {
+			store.failing.Store(1)
+		}
+	})))
+	if s := b.state(a); s.push.Status != gatehouse.PushApplied || s.push.Generation != 1 {
+		t.Errorf("%s under generation %d", s.push.Status, s.push.Generation)
+	}
+}
+
+// TestStoreGoneAtTheStart: when even the action cannot be read, the push goes
+// back without an attempt.
+func TestStoreGoneAtTheStart(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, newLedger(connector.ClassC))
+	a := b.approve()
+	store := &blind{Store: b.store}
+	d := b.dispatcher(testConfig(), withStore(store), failpoint(func(p Point) {
+		store.blind.Store(p == PointClaimed)
+	}))
+	if _, err := d.Drain(t.Context(), "", 10); err == nil {
+		t.Error("a drain that cannot read what came of it should say so")
+	}
+	if s := b.state(a); s.push.Status != gatehouse.PushQueued || s.push.Attempts != 0 || s.push.ErrorCode != "store_error" {
+		t.Errorf("%s, %d attempts, %s", s.push.Status, s.push.Attempts, s.push.ErrorCode)
+	}
+}
+
+// blind is a store that cannot be read for a while.
+type blind struct {
+	gatehouse.Store
+	blind atomic.Bool
+}
+
+func (s *blind) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	if s.blind.Load() {
+		return gatehouse.ErrBusy
+	}
+	return s.Store.View(ctx, fn)
+}
