@@ -1,0 +1,191 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"text/template"
+)
+
+// The files of a demo's folder, which is a data folder otherwise.
+const (
+	LedgerFile   = "ledger.db"
+	BeforeFile   = "before.db"
+	ExpectedFile = "expected.db"
+	JournalFile  = "journal.jsonl"
+	ConfigFile   = "gatehouse.yaml"
+	policyFile   = "policy.yaml"
+	// markFile tells a demo's folder from any other, and to people what it is.
+	markFile = "DEMO.txt"
+)
+
+const mark = `This folder was made by "gatehouse demo". Nothing in it is real, and it can go:
+"gatehouse demo --remove".
+
+ledger.db       the shop's ledger, as it is after the demo
+before.db       its copy from before the demo
+expected.db     that copy, brought forward by journal.jsonl
+journal.jsonl   what the reviewers, the agent and a clerk let happen
+gatehouse.db    what the gate stored; see "gatehouse dev --data" this folder
+`
+
+//go:embed policy.yaml
+var policySource []byte
+
+// entities are what the sql connector can change in a ledger.
+const entities = `      item: {table: items, key: sku, version: version}
+      customer: {table: customers, key: id, version: version}
+      order: {table: orders, key: id, version: version}
+      refund: {table: refunds, key: id, version: version}
+`
+
+var configTemplate = template.Must(template.New("config").Parse(`# Made by "gatehouse demo".
+connectors:
+  shop:
+    type: sql
+    dsn: {{.DSN}}
+    entities:
+` + entities + `  warehouse:
+    type: http
+    base_url: {{.Warehouse}}
+    allow_private: true
+    operations:
+      receive: {method: POST, path: "/receive/{entity_ref}", class: A}
+      credit: {method: POST, path: "/credit/{entity_ref}", class: C}
+policy: {file: policy.yaml}
+dispatch: {hold: 0s, retries: 2, backoff: [100ms, 200ms], lease: 10s}
+`))
+
+var devTemplate = template.Must(template.New("dev").Parse(`# Made by "gatehouse dev", with a shop of demo data to try things on. Edit it at
+# will: it is read at each start.
+connectors:
+  shop:
+    type: sql
+    dsn: {{.DSN}}
+    entities:
+` + entities + `# Approved changes are sent at once. Without this line, what people approve rests
+# for 10s, in which it can still be canceled.
+dispatch: {hold: 0s}
+`))
+
+func config(t *template.Template, ledger, warehouse string) ([]byte, error) {
+	path, err := filepath.Abs(ledger)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	// A JSON string is a YAML string too, whatever the path contains.
+	err = t.Execute(&b, struct{ DSN, Warehouse string }{text("sqlite:" + path), text(warehouse)})
+	return b.Bytes(), err
+}
+
+func text(s string) string {
+	b, _ := json.Marshal(s) // a string always has its JSON
+	return string(b)
+}
+
+// ErrNotDemo is returned for a folder that no demo made: it is left alone.
+var ErrNotDemo = errors.New("the folder holds something else than a demo")
+
+// Check returns nil when a demo may be made in the folder, in the place of an
+// earlier one: it is a demo's, empty, or not there.
+func Check(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(filepath.Join(dir, markFile))
+	if err != nil || string(content) != mark {
+		return fmt.Errorf("%s: %w", dir, ErrNotDemo)
+	}
+	return nil
+}
+
+// Remove removes the folder of an earlier demo. That there is none is no error.
+func Remove(dir string) error {
+	if err := Check(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// Prepare makes the folder of a new demo, in the place of an earlier one: the
+// ledger, its copy, and the configuration of a gate before it. The warehouse
+// serves until it is closed.
+func Prepare(ctx context.Context, dir string) (*Warehouse, error) {
+	if err := Remove(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, markFile), []byte(mark), 0o600); err != nil {
+		return nil, err
+	}
+	ledger := filepath.Join(dir, LedgerFile)
+	if err := MakeLedger(ctx, ledger); err != nil {
+		return nil, fmt.Errorf("make the ledger: %w", err)
+	}
+	db, err := Open(ledger)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(copyLedger(ctx, db, filepath.Join(dir, BeforeFile)), db.Close()); err != nil {
+		return nil, fmt.Errorf("copy the ledger: %w", err)
+	}
+	w, err := OpenWarehouse(ctx, ledger)
+	if err != nil {
+		return nil, err
+	}
+	source, err := config(configTemplate, ledger, w.URL)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, policyFile), policySource, 0o600)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, ConfigFile), source, 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// DevLedgerFile is the ledger that development mode comes with.
+const DevLedgerFile = "shop.db"
+
+// PrepareDev puts a shop into a data folder that has no configuration: its
+// ledger, unless there is one, and a configuration with the connector "shop".
+func PrepareDev(ctx context.Context, dir string) error {
+	path := filepath.Join(dir, ConfigFile)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	ledger := filepath.Join(dir, DevLedgerFile)
+	if _, err := os.Stat(ledger); errors.Is(err, fs.ErrNotExist) {
+		// Under another name first: one that was not finished is not taken for one.
+		draft := ledger + ".new"
+		for _, end := range []string{"", "-wal", "-shm"} {
+			_ = os.Remove(draft + end)
+		}
+		if err := MakeLedger(ctx, draft); err != nil {
+			return fmt.Errorf("make the demo ledger: %w", err)
+		}
+		if err := os.Rename(draft, ledger); err != nil {
+			return err
+		}
+	}
+	source, err := config(devTemplate, ledger, "")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, source, 0o600)
+}

@@ -1,0 +1,176 @@
+package demo
+
+import (
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// twoLedgers makes a ledger and its copy.
+func twoLedgers(t *testing.T) (expected, found *sql.DB) {
+	t.Helper()
+	dir := t.TempDir()
+	original, second := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db")
+	if err := MakeLedger(t.Context(), original); err != nil {
+		t.Fatal(err)
+	}
+	expected = opened(t, original)
+	if err := copyLedger(t.Context(), expected, second); err != nil {
+		t.Fatal(err)
+	}
+	return expected, opened(t, second)
+}
+
+func opened(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestLedgerIsTheSameEachTime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var dbs [2]*sql.DB
+	for i, name := range []string{"a.db", "b.db"} {
+		path := filepath.Join(dir, name)
+		if err := MakeLedger(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+		dbs[i] = opened(t, path)
+	}
+	rows, _, diffs, err := compare(t.Context(), dbs[0], dbs[1])
+	if err != nil || len(diffs) > 0 {
+		t.Fatalf("two new ledgers differ: %v %v", err, diffs)
+	}
+	if rows != LedgerRows {
+		t.Errorf("%d rows were compared, not %d", rows, LedgerRows)
+	}
+	var dangling int
+	if err := dbs[0].QueryRow("SELECT count(*) FROM pragma_foreign_key_check").Scan(&dangling); err != nil || dangling > 0 {
+		t.Errorf("%d references name nothing: %v", dangling, err)
+	}
+	if err := MakeLedger(t.Context(), filepath.Join(dir, "a.db")); err == nil {
+		t.Error("a ledger was made over another")
+	}
+}
+
+// TestCompareFindsEveryDifference changes one side only.
+func TestCompareFindsEveryDifference(t *testing.T) {
+	t.Parallel()
+	expected, found := twoLedgers(t)
+	if _, _, diffs, err := compare(t.Context(), expected, found); err != nil || len(diffs) > 0 {
+		t.Fatalf("a copy differs: %v %v", err, diffs)
+	}
+	for name, c := range map[string]struct{ change, want string }{
+		"a value":           {`UPDATE items SET price = '9.99' WHERE sku = 'SKU-1042'`, `items 'SKU-1042' price: expected '10.00', found '9.99'`},
+		"the same number":   {`UPDATE items SET price = '10.0' WHERE sku = 'SKU-1042'`, `items 'SKU-1042' price: expected '10.00', found '10.0'`},
+		"the version alone": {`UPDATE items SET version = version + 1 WHERE sku = 'SKU-1042'`, `items 'SKU-1042' version: expected 7, found 8`},
+		"null and empty":    {`UPDATE refunds SET paid = '' WHERE id = 'R-001'`, `refunds 'R-001' paid: expected NULL, found ''`},
+		"a row gone":        {`DELETE FROM credits WHERE id = 50`, `found no such row`},
+		"a row more":        {`INSERT INTO credits VALUES (51, 'C-0001', '5.00', 'EUR', 'x')`, `credits 51: expected no such row, found (51, 'C-0001', '5.00', 'EUR', 'x')`},
+		"a table more":      {`CREATE TABLE extra (id TEXT)`, `extra: expected no such table, found CREATE TABLE extra (id TEXT)`},
+		"a table gone":      {`DROP TABLE credits`, `credits: expected CREATE TABLE`},
+		"a trigger":         {`CREATE TRIGGER x AFTER INSERT ON items BEGIN SELECT 1; END`, `x: expected no such table, found CREATE TRIGGER`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := filepath.Join(t.TempDir(), "changed.db")
+			if err := copyLedger(t.Context(), found, changed); err != nil {
+				t.Fatal(err)
+			}
+			db := opened(t, changed)
+			if _, err := db.Exec(c.change); err != nil {
+				t.Fatal(err)
+			}
+			_, _, diffs, err := compare(t.Context(), expected, db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(diffs) == 0 || !strings.Contains(diffs[0].String(), c.want) {
+				t.Errorf("got %v, want %q", diffs, c.want)
+			}
+		})
+	}
+	// The connector's own table is no part of the shop.
+	if _, err := found.Exec(`CREATE TABLE gatehouse_applied (x TEXT)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, diffs, err := compare(t.Context(), expected, found); err != nil || len(diffs) > 0 {
+		t.Errorf("the bookkeeping counts: %v %v", err, diffs)
+	}
+}
+
+// TestOnlyWhatStandsIsExpected walks what can be in a journal.
+func TestOnlyWhatStandsIsExpected(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), JournalFile)
+	j, err := newJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	update := func(e entry, item, price string) entry {
+		e.Connector, e.Operation = "shop", "update"
+		e.Target = gatehouse.Target{EntityType: "item", EntityRef: item}
+		e.Change = object("price", price)
+		return e
+	}
+	decided := func(d gatehouse.DecisionKind, answer, id string) entry {
+		return entry{By: "ana", Kind: kindDecision, Decision: d, Answer: answer, ActionID: id}
+	}
+	for _, e := range []entry{
+		update(decided(gatehouse.Approve, gatehouse.Decided, "act_1"), "SKU-0001", "1.00"),
+		update(decided(gatehouse.Approve, gatehouse.Decided, "act_1"), "SKU-0001", "2.00"), // the same action
+		update(decided(gatehouse.Reject, gatehouse.Decided, "act_2"), "SKU-0002", "1.00"),
+		update(decided(gatehouse.Approve, gatehouse.VoteRecorded, "act_3"), "SKU-0003", "1.00"),
+		update(decided(gatehouse.Approve, string(gatehouse.CodeTargetChanged), "act_4"), "SKU-0004", "1.00"),
+		update(entry{By: agentName, Kind: kindAllowed, ActionID: "act_5"}, "SKU-0005", "1.00"),
+		update(entry{By: "a clerk", Kind: kindOutside}, "SKU-0006", "1.00"),
+		update(entry{By: "a clerk", Kind: kindOutside}, "SKU-0007", "1.00"),
+		{By: agentName, Kind: kindAllowed, ActionID: "act_6", Connector: warehouseConnector, Operation: opReceive,
+			Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-0008"}, Change: `{"quantity":3}`},
+	} {
+		if err := j.write(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := readJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, expected := twoLedgers(t)
+	n, err := bringForward(t.Context(), expected, entries)
+	if err != nil || n != 5 {
+		t.Fatalf("%d changes stand: %v", n, err)
+	}
+	_, _, diffs, err := compare(t.Context(), before, expected)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range diffs {
+		got = append(got, d.Key+" "+d.Column)
+	}
+	want := []string{
+		"'SKU-0001' price", "'SKU-0001' version", "'SKU-0005' price", "'SKU-0005' version", "'SKU-0006' price",
+		"'SKU-0006' version", "'SKU-0007' price", "'SKU-0007' version", "'SKU-0008' stock", "'SKU-0008' version",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	// A change of what is not there cannot have been made.
+	_, err = bringForward(t.Context(), expected, []entry{update(decided(gatehouse.Approve, gatehouse.Decided, "act_9"), "SKU-9999", "1.00")})
+	if err == nil {
+		t.Error("a change of no row was expected to be made")
+	}
+}

@@ -1,0 +1,266 @@
+package demo
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+)
+
+// Choice is what the person who watches decides.
+type Choice int
+
+// The choices. Undecided leaves it to the demo.
+const (
+	Undecided Choice = iota
+	Approved
+	Rejected
+)
+
+// Stage shows the play.
+type Stage interface {
+	// Chapter begins a situation.
+	Chapter(number, of int, title string)
+	// Say tells what somebody did.
+	Say(line string)
+	// Settled ends a situation.
+	Settled(l *Line)
+	// Ask puts a pending action to the person who watches, who decides as who.
+	Ask(ctx context.Context, who string, a *gatehouse.Action) (Choice, error)
+}
+
+// Options are what the play needs of its surroundings.
+type Options struct {
+	// Dir was made by [Prepare], whose warehouse is Warehouse.
+	Dir       string
+	Warehouse *Warehouse
+	// URL is that of a gate that serves Dir, Admin the secrets of its administrator.
+	URL   string
+	Admin gatehouse.Credentials
+	Stage Stage
+}
+
+// Line is what came of one situation. Refused counts what the policy denied,
+// what people rejected, and what the gate would not take.
+type Line struct {
+	Name     string `json:"name"`
+	Proposed int    `json:"proposed"`
+	Decided  int    `json:"decided"`
+	Applied  int    `json:"applied"`
+	Refused  int    `json:"refused"`
+	// Outcome says it in a few words; when the situation did not go as it
+	// should, Err says how.
+	Outcome string `json:"outcome"`
+	Err     string `json:"error,omitempty"`
+}
+
+// Report is what came of the play.
+type Report struct {
+	Lines []*Line `json:"situations"`
+	Total Line    `json:"total"`
+	// Changes counts those that the ledger must hold, by the journal; Outside
+	// those of them that a clerk made past the gate.
+	Changes     int          `json:"changes"`
+	Outside     int          `json:"outside"`
+	Tables      int          `json:"tables"`
+	Rows        int          `json:"rows"`
+	Differences []Difference `json:"differences"`
+}
+
+// OK reports whether every situation went as it should, and the ledger holds
+// exactly the approved changes.
+func (r *Report) OK() bool {
+	for _, l := range r.Lines {
+		if l.Err != "" {
+			return false
+		}
+	}
+	return len(r.Differences) == 0 && r.Rows > 0
+}
+
+// Run plays all situations, one after the other, and checks the ledger. An
+// error means that the demo itself could not go on; what went wrong in a
+// situation stands in the report.
+func Run(ctx context.Context, o Options) (r *Report, err error) {
+	p := &play{Options: o}
+	if p.journal, err = newJournal(filepath.Join(o.Dir, JournalFile)); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.journal.Close()) }()
+	if p.ledger, err = Open(filepath.Join(o.Dir, LedgerFile)); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.ledger.Close()) }()
+	if err := p.cast(ctx); err != nil {
+		return nil, fmt.Errorf("make the agent and the reviewers: %w", err)
+	}
+	r = &Report{Total: Line{Name: "total"}}
+	all := situations()
+	for i, s := range all {
+		l := &Line{Name: s.name}
+		o.Stage.Chapter(i+1, len(all), s.name)
+		if err := s.play(ctx, p, l); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			l.Err = err.Error()
+		}
+		o.Stage.Settled(l)
+		r.Lines = append(r.Lines, l)
+		r.Total.Proposed += l.Proposed
+		r.Total.Decided += l.Decided
+		r.Total.Applied += l.Applied
+		r.Total.Refused += l.Refused
+	}
+	return r, p.check(ctx, r)
+}
+
+// check compares the ledger with the copy from before and the journal.
+func (p *play) check(ctx context.Context, r *Report) (err error) {
+	entries, err := readJournal(filepath.Join(p.Dir, JournalFile))
+	if err != nil {
+		return err
+	}
+	before, err := Open(filepath.Join(p.Dir, BeforeFile))
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(p.Dir, ExpectedFile)
+	if err := errors.Join(copyLedger(ctx, before, path), before.Close()); err != nil {
+		return fmt.Errorf("copy the copy: %w", err)
+	}
+	expected, err := Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, expected.Close()) }()
+	if r.Changes, err = bringForward(ctx, expected, entries); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Kind == kindOutside {
+			r.Outside++
+		}
+	}
+	r.Rows, r.Tables, r.Differences, err = compare(ctx, expected, p.ledger)
+	return err
+}
+
+// play is one run.
+type play struct {
+	Options
+	journal *journal
+	ledger  *sql.DB
+	agent   *client.Client
+	admin   *client.Client
+	// Reviewers. sam is the agent's sponsor; olga is an operator.
+	ana, ben, sam *reviewer
+	olga          *client.Client
+	// applied is a price change that was approved and applied, to be reversed.
+	applied *gatehouse.Action
+	// order is one that the ledger refused, with its dead letter.
+	order *gatehouse.Action
+}
+
+// cast makes the agent and the people.
+func (p *play) cast(ctx context.Context) (err error) {
+	if p.admin, err = client.New(p.URL, p.Admin.Key, client.WithEditToken(p.Admin.EditToken)); err != nil {
+		return err
+	}
+	member := func(r gatehouse.NewPrincipal) *client.Client {
+		if err != nil {
+			return nil
+		}
+		var c *gatehouse.Credentials
+		if c, err = p.admin.CreatePrincipal(ctx, r); err != nil {
+			return nil
+		}
+		var out *client.Client
+		out, err = client.New(p.URL, c.Key, client.WithEditToken(c.EditToken))
+		return out
+	}
+	person := func(name string, roles ...gatehouse.Role) *client.Client {
+		return member(gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: roles})
+	}
+	p.ana = &reviewer{"ana", person("ana", gatehouse.RoleApprover), p.journal}
+	p.ben = &reviewer{"ben", person("ben", gatehouse.RoleApprover), p.journal}
+	p.sam = &reviewer{"sam", person("sam", gatehouse.RoleApprover), p.journal}
+	p.olga = person("olga", gatehouse.RoleOperator)
+	p.agent = member(gatehouse.NewPrincipal{
+		Name: agentName, Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: "sam",
+	})
+	return err
+}
+
+const agentName = "shop-bot"
+
+// propose has the agent propose, with the demo's watermark. A change that the
+// policy allows needs nobody, so the agent itself keeps it in the journal.
+func (p *play) propose(ctx context.Context, l *Line, q *gatehouse.Proposal) (*gatehouse.Action, error) {
+	q.Metadata = `{"demo":true}`
+	a, _, err := p.agent.Propose(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("propose: %w", err)
+	}
+	l.Proposed++
+	switch a.Status {
+	case gatehouse.StatusDenied:
+		l.Refused++
+	case gatehouse.StatusPending:
+	default:
+		return a, p.journal.write(entry{
+			By: agentName, Kind: kindAllowed, ActionID: a.ID, Connector: q.Connector,
+			Operation: q.Operation, Target: q.Target, Before: q.CurrentState, Change: q.ProposedChange,
+		})
+	}
+	return a, nil
+}
+
+// finishWithin bounds the wait for one action. With the demo's backoff it
+// takes a second at most.
+const finishWithin = 30 * time.Second
+
+// finish waits for the end of an action, which must be the one that is wanted.
+func (p *play) finish(ctx context.Context, l *Line, id string, want gatehouse.Status) (*gatehouse.Action, error) {
+	a, err := p.agent.WaitAction(ctx, id, finishWithin, gatehouse.UntilFinished)
+	if err != nil {
+		return nil, err
+	}
+	if a.Status != want {
+		why := ""
+		if a.Failure != nil {
+			why = ": " + a.Failure.Detail
+		}
+		return a, fmt.Errorf("%s is %s instead of %s%s", subject(a), a.Status, want, why)
+	}
+	if a.Status == gatehouse.StatusApplied {
+		l.Applied++
+	}
+	return a, nil
+}
+
+// outside has a clerk write to the ledger directly, past the gate.
+func (p *play) outside(ctx context.Context, e entry) error {
+	conn, err := p.ledger.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	e.By, e.Kind = "a clerk", kindOutside
+	if err := e.make(ctx, conn); err != nil {
+		return err
+	}
+	return p.journal.write(e)
+}
+
+func subject(a *gatehouse.Action) string {
+	if n := len(a.Target.EntityRefs); n > 0 {
+		return fmt.Sprintf("%s of %d", a.ActionType, n)
+	}
+	return a.ActionType + " of " + a.Target.EntityRef
+}

@@ -1,0 +1,131 @@
+package demo
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// The warehouse is a target system with an HTTP interface before the same
+// ledger, and a bad line: of each operation it loses the first answer. The
+// change is made and committed, and then the connection is cut.
+const (
+	warehouseConnector = "warehouse"
+	opReceive          = "receive" // class A: knows the key of a call that it answered before
+	opCredit           = "credit"  // class C: each call is another credit
+)
+
+const (
+	receiveSQL = `UPDATE items SET stock = stock + ?, version = version + 1 WHERE sku = ?`
+	creditSQL  = `INSERT INTO credits (customer_id, amount, currency, reason) VALUES (?, ?, ?, ?)`
+)
+
+// Warehouse is the running target system.
+type Warehouse struct {
+	URL    string
+	db     *sql.DB
+	server *http.Server
+	done   chan struct{}
+
+	mu    sync.Mutex
+	calls map[string]int  // by operation
+	known map[string]bool // idempotency keys
+}
+
+// OpenWarehouse serves on a free loopback port until Close.
+func OpenWarehouse(ctx context.Context, ledger string) (*Warehouse, error) {
+	db, err := Open(ledger)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	w := &Warehouse{
+		URL: "http://" + listener.Addr().String(), db: db, done: make(chan struct{}),
+		calls: map[string]int{}, known: map[string]bool{},
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /receive/{ref}", w.receive)
+	mux.HandleFunc("POST /credit/{ref}", w.credit)
+	w.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		defer close(w.done)
+		_ = w.server.Serve(listener) // ends with Close
+	}()
+	return w, nil
+}
+
+// Close ends it.
+func (w *Warehouse) Close() error {
+	err := w.server.Close()
+	<-w.done
+	return errors.Join(err, w.db.Close())
+}
+
+// Calls tells how often an operation was called.
+func (w *Warehouse) Calls(operation string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.calls[operation]
+}
+
+func (w *Warehouse) receive(out http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Quantity int `json:"quantity"`
+	}
+	if !read(out, r, &body) {
+		return
+	}
+	w.change(out, r, opReceive, r.Header.Get("Idempotency-Key"), receiveSQL, body.Quantity, r.PathValue("ref"))
+}
+
+func (w *Warehouse) credit(out http.ResponseWriter, r *http.Request) {
+	var body struct{ Amount, Currency, Reason string }
+	if !read(out, r, &body) {
+		return
+	}
+	w.change(out, r, opCredit, "", creditSQL, r.PathValue("ref"), body.Amount, body.Currency, body.Reason)
+}
+
+func read(out http.ResponseWriter, r *http.Request, into any) bool {
+	b, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
+	if err == nil {
+		err = json.Unmarshal(b, into)
+	}
+	if err != nil {
+		http.Error(out, "not the JSON that is wanted", http.StatusBadRequest)
+	}
+	return err == nil
+}
+
+// change makes one change, unless its key is known, and loses the first answer.
+func (w *Warehouse) change(out http.ResponseWriter, r *http.Request, operation, key, statement string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls[operation]++
+	if key == "" || !w.known[key] {
+		res, err := w.db.ExecContext(r.Context(), statement, args...)
+		if err != nil {
+			http.Error(out, err.Error(), http.StatusUnprocessableEntity)
+			return
+		}
+		if n, err := res.RowsAffected(); err != nil || n != 1 {
+			http.Error(out, "there is no such record", http.StatusNotFound)
+			return
+		}
+		w.known[key] = true
+	}
+	if w.calls[operation] == 1 {
+		panic(http.ErrAbortHandler) // cuts the connection, without a word
+	}
+	out.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(out, `{"done": true}`)
+}
