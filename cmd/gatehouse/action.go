@@ -113,7 +113,7 @@ var actionHeader = []string{"ID", "STATUS", "RISK", "TYPE", "CHANGE", "BY", "PRO
 
 // actionTable lists actions: the same columns wherever actions are listed.
 func (g *globals) actionTable(actions ...*gatehouse.Action) *table {
-	t := &table{header: actionHeader, wide: 4, paint: func(column int, cell string) string {
+	t := &table{header: actionHeader, wide: 4, drop: []int{6, 3, 5, 7}, paint: func(column int, cell string) string {
 		switch column {
 		case 1:
 			return statusStyle(gatehouse.Status(cell))
@@ -164,10 +164,10 @@ func riskStyle(level string) string {
 
 // votesText says how far the quorum is.
 func votesText(p *gatehouse.Approval) string {
-	roles := make([]string, len(p.Roles))
-	for i, r := range p.Roles {
-		roles[i] = string(r)
+	who := make([]string, 0, len(p.Roles)+len(p.People))
+	for _, r := range p.Roles {
+		who = append(who, string(r))
 	}
-	who := strings.Join(append(roles, p.People...), ", ")
-	return fmt.Sprintf("%d of %d approvals, by %s", p.Approvals(), p.Required, who)
+	who = append(who, p.People...)
+	return fmt.Sprintf("%d of %d approvals, by %s", p.Approvals(), p.Required, strings.Join(who, ", "))
 }

@@ -82,6 +82,13 @@ func completions(root *kong.Node) []completion {
 			}
 		}
 		c.words = append(c.words, flags...)
+		if n.DefaultCmd != nil {
+			for _, f := range n.DefaultCmd.Flags {
+				if !f.Hidden {
+					c.words = append(c.words, flagWord(f))
+				}
+			}
+		}
 		out = append(out, c)
 		for _, child := range n.Children {
 			if !child.Hidden {

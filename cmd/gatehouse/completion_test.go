@@ -43,6 +43,7 @@ func TestBashCompletion(t *testing.T) {
 		{"gatehouse list --status ", []string{"pending", "applied"}, []string{"--all"}},
 		{"gatehouse list --status p", []string{"pending", "pushing"}, []string{"applied"}},
 		{"gatehouse --json push ", []string{"list", "drain", "resolve"}, []string{"propose"}},
+		{"gatehouse dev --", []string{"--listen", "--data"}, []string{"--as"}},
 		{"gatehouse completion ", []string{"bash", "zsh", "fish"}, nil},
 		{"gatehouse policy lint /etc/host", []string{"/etc/hosts"}, nil},
 		{"gatehouse propose --file /etc/host", []string{"/etc/hosts"}, []string{"--json"}},

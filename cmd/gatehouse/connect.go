@@ -35,6 +35,13 @@ func isUnreachable(err error) bool {
 	return errors.As(err, &u) && !errors.Is(err, context.Canceled)
 }
 
+// passing reports whether an error may be gone when one asks again: the server
+// is busy, restarting, or was not reached.
+func passing(err error) bool {
+	var e *gatehouse.Error
+	return isUnreachable(err) || errors.As(err, &e) && e.Code.Retryable()
+}
+
 // retryIn is how long to wait after an error that a retry may mend.
 func retryIn(err error) time.Duration {
 	var e *gatehouse.Error

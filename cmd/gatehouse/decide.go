@@ -40,7 +40,7 @@ Examples:
 
 // Run approves.
 func (c *approveCmd) Run(g *globals) error {
-	if c.ID == "" {
+	if c.Digest == "" && g.terminal == nil {
 		return usagef("what is approved must have been seen: give --digest (see `gatehouse show %s`), or run this on a terminal", safe(c.ID))
 	}
 	api, err := g.connect()

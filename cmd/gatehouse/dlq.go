@@ -43,7 +43,7 @@ func (c *dlqListCmd) Run(g *globals) error {
 	return printPage(g, page, "No dead letters.", func() *table {
 		t := &table{
 			header: []string{"ID", "ACTION", "TYPE", "CONNECTOR", "ATTEMPTS", "LAST", "CODE", "ERROR", "ADVICE"},
-			wide:   7,
+			wide:   8, drop: []int{5, 2, 1, 3, 4},
 		}
 		for _, d := range page.Items {
 			t.add(d.ID, d.ActionID, d.ActionType, d.Connector, strconv.Itoa(d.Attempts), g.at(d.LastAt), d.ErrorCode, d.Error, d.Advice)

@@ -69,13 +69,20 @@ func TestHelp(t *testing.T) {
 		if leaf.Help == "" {
 			t.Errorf("%v has no line of help", path)
 		}
+		detail := leaf.Detail
+		if leaf.Parent.DefaultCmd == leaf {
+			detail += leaf.Parent.Detail
+		}
 		examples := 0
-		for line := range strings.SplitSeq(leaf.Detail, "\n") {
-			_, line, _ = strings.Cut(line, "gatehouse ")
-			if line == "" || !strings.HasPrefix(line, path[0]) {
+		for line := range strings.SplitSeq(detail, "\n") {
+			line, found := strings.CutPrefix(line, "    ")
+			if _, inline, ok := strings.Cut(line, "Example: "); ok {
+				line, found = inline, true
+			}
+			if !found {
 				continue
 			}
-			for _, args := range commandLines(t, "gatehouse "+line) {
+			for _, args := range commandLines(t, line) {
 				parsed, err := testParser(t).Parse(args)
 				switch {
 				case err != nil:
@@ -86,7 +93,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 		if examples == 0 {
-			t.Errorf("%v --help has no example:\n%s", path, leaf.Detail)
+			t.Errorf("%v --help has no example:\n%s", path, detail)
 		}
 	}
 }
@@ -132,6 +139,13 @@ func commandLines(t *testing.T, line string) [][]string {
 	for i := 0; i < len(line); i++ {
 		c := line[i]
 		switch {
+		case c == '$' && quote != '\'' && strings.HasPrefix(line[i+1:], "("):
+			end := strings.IndexByte(line[i:], ')')
+			if end < 0 {
+				t.Fatalf("%s: a substitution has no end", line)
+			}
+			out = append(out, commandLines(t, line[i+2:i+end])...)
+			inWord, i = true, i+end
 		case quote != 0 && c == quote:
 			quote = 0
 		case quote != 0:
@@ -148,8 +162,6 @@ func commandLines(t *testing.T, line string) [][]string {
 			words = []string{"(a file)"}
 		case strings.IndexByte("|&;()", c) >= 0:
 			endCommand()
-		case c == '$' && i+1 < len(line) && line[i+1] == '(':
-			endCommand()
 		default:
 			inWord = true
 			word.WriteByte(c)
@@ -165,10 +177,11 @@ func commandLines(t *testing.T, line string) [][]string {
 func TestCommandLines(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		`gatehouse list --status pending | cut -f1`:   `[["list" "--status" "pending"]]`,
-		`id=$(gatehouse propose -f x.json | cut -f1)`: `[["propose" "-f" "x.json"]]`,
-		`gatehouse a && gatehouse b "c d" > file # e`: `[["a"] ["b" "c d"]]`,
-		`# gatehouse a`: `[]`,
+		`gatehouse list --status pending | cut -f1`:        `[["list" "--status" "pending"]]`,
+		`id=$(gatehouse propose -f x.json | cut -f1)`:      `[["propose" "-f" "x.json"]]`,
+		`gatehouse a && gatehouse b "c d" > file # e`:      `[["a"] ["b" "c d"]]`,
+		`eval "$(gatehouse a b)"; gatehouse c`:             `[["a" "b"] ["c"]]`,
+		`# gatehouse a`:                                    `[]`,
 		`gatehouse propose --rationale 'a "b" c' --set x=`: `[["propose" "--rationale" "a \"b\" c" "--set" "x="]]`,
 		`awk '{print $1}' gatehouse`:                       `[]`,
 	} {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/url"
 	"strings"
 	"syscall"
@@ -91,6 +92,7 @@ func TestWaitEnds(t *testing.T) {
 		}},
 		{name: "unknown action", timeout: time.Minute, code: exitError, took: 0, actions: []answer{{err: gatehouse.E(gatehouse.CodeNotFound, "x")}}},
 		{name: "not allowed", timeout: time.Minute, code: exitNotAllowed, took: 0, actions: []answer{{err: gatehouse.E(gatehouse.CodeUnauthenticated, "x")}}},
+		{name: "an answer that cannot be read", timeout: time.Minute, code: exitError, took: 0, actions: []answer{{err: errors.New("not JSON")}}},
 		{name: "interrupted", timeout: time.Hour, cancel: 10 * time.Second, code: exitCanceled, took: 10 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -190,4 +192,22 @@ func TestVerifyReadsNoEntryTwice(t *testing.T) {
 		}
 	}
 	t.Error("the log ended without an error")
+}
+
+func TestEntryLine(t *testing.T) {
+	t.Parallel()
+	g, _, _ := testGlobals(t)
+	at := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
+	moved := &gatehouse.Leaf{At: at, Type: "hitl.approved", Subject: "act_1", Actor: "prn_\x1b", From: "pending", To: "approved"}
+	made := &gatehouse.Leaf{At: at, Type: "key.created", Subject: "key_1", Actor: "prn_1"}
+	if got, want := string(g.entryLine(7, moved)), "7\t2026-11-20T11:00:00Z\thitl.approved\tact_1\tprn_<U+001B>\tpending\tapproved\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	g.tty = true
+	if got, want := string(g.entryLine(7, moved)), "     7  2026-11-20T11:00:00Z  hitl.approved      act_1  pending → approved  by prn_<U+001B>\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := string(g.entryLine(8, made)), "     8  2026-11-20T11:00:00Z  key.created        key_1  by prn_1\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

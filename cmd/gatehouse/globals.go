@@ -23,9 +23,10 @@ type globals struct {
 	stderr io.Writer
 	// now is the clock by which times are shown as "3m ago".
 	now func() time.Time
-	// tty is true when stdout is a terminal, of that many columns.
-	tty     bool
-	columns int
+	// tty is true when stdout is a terminal, of that many columns; ttyErr when
+	// stderr is one.
+	tty, ttyErr bool
+	columns     int
 	// color is true when stdout may be coloured, colorErr when stderr may.
 	color, colorErr bool
 	// terminal opens the terminal that the person sits at, for a question that
@@ -43,7 +44,8 @@ func newGlobals(ctx context.Context, stdin, stdout, stderr *os.File) globals {
 			g.columns = w
 		}
 	}
-	g.colorErr = term.IsTerminal(int(stderr.Fd())) && !plain
+	g.ttyErr = term.IsTerminal(int(stderr.Fd()))
+	g.colorErr = g.ttyErr && !plain
 	if term.IsTerminal(int(stdin.Fd())) {
 		g.terminal = func() (io.ReadWriteCloser, error) { return openTerminal(stdin, stderr) }
 	}

@@ -21,6 +21,8 @@ type cli struct {
 
 	Init  initCmd  `cmd:"" group:"serve" help:"Make a data folder and its administrator."`
 	Serve serveCmd `cmd:"" group:"serve" help:"Serve the API and carry out what is approved."`
+	Dev   devCmd   `cmd:"" group:"serve" help:"Serve on this machine without any set-up, for development."`
+	Demo  demoCmd  `cmd:"" group:"serve" help:"Play a shop with an agent, and check its ledger."`
 
 	Propose proposeCmd `cmd:"" group:"act" help:"Propose a change."`
 	List    listCmd    `cmd:"" group:"act" help:"List actions."`
@@ -45,6 +47,7 @@ type cli struct {
 	Key       keyCmd       `cmd:"" group:"administer" help:"API keys: create, list, revoke."`
 	Tenant    tenantCmd    `cmd:"" group:"administer" help:"Tenants: create, list."`
 
+	Bench      benchCmd      `cmd:"" group:"other" help:"Measure a gate on this machine, beside bare baselines."`
 	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
 	Completion completionCmd `cmd:"" group:"other" help:"Print a completion script for a shell."`
 }

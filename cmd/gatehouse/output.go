@@ -38,8 +38,10 @@ func writeJSON(w io.Writer, v any) error {
 type table struct {
 	header []string
 	rows   [][]string
-	// wide is the column that gives way when the terminal is too narrow.
+	// wide is the column that gives way when the terminal is too narrow; drop
+	// are those that are left out, one by one, when that is not enough.
 	wide int
+	drop []int
 	// paint returns the colour of a cell, "" for none.
 	paint func(column int, cell string) string
 }
@@ -72,6 +74,9 @@ func (g *globals) print(t *table, nothing string) error {
 
 const columnGap = 2
 
+// minWide is what the wide column keeps at least.
+const minWide = 24
+
 func (t *table) aligned(columns int, color bool) []byte {
 	lines := make([][]string, 0, len(t.rows)+1)
 	lines = append(lines, t.header)
@@ -82,28 +87,19 @@ func (t *table) aligned(columns int, color bool) []byte {
 		}
 		lines = append(lines, line)
 	}
-	widths := make([]int, len(t.header))
-	total := columnGap * (len(widths) - 1)
-	for _, line := range lines {
-		for i, cell := range line {
-			widths[i] = max(widths[i], columnsOf(cell))
-		}
-	}
-	for _, w := range widths {
-		total += w
-	}
-	if over := total - columns; over > 0 {
-		widths[t.wide] = max(widths[t.wide]-over, 12)
+	widths := t.fit(lines, columns)
+	last := len(widths) - 1
+	for last > 0 && widths[last] < 0 {
+		last--
 	}
 	var b bytes.Buffer
 	for n, line := range lines {
 		for i, cell := range line {
+			if widths[i] < 0 {
+				continue
+			}
 			if i == t.wide {
 				cell = shorten(cell, widths[i])
-			}
-			pad := strings.Repeat(" ", widths[i]-columnsOf(cell)+columnGap)
-			if i == len(line)-1 {
-				pad = ""
 			}
 			style := ""
 			switch {
@@ -112,11 +108,40 @@ func (t *table) aligned(columns int, color bool) []byte {
 			case t.paint != nil:
 				style = t.paint(i, cell)
 			}
-			b.WriteString(paint(color, style, cell) + pad)
+			b.WriteString(paint(color, style, cell))
+			if i < last {
+				b.WriteString(strings.Repeat(" ", widths[i]-columnsOf(cell)+columnGap))
+			}
 		}
 		b.WriteByte('\n')
 	}
 	return b.Bytes()
+}
+
+// fit returns the width of each column, -1 for one that is left out.
+func (t *table) fit(lines [][]string, columns int) []int {
+	widths := make([]int, len(t.header))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], columnsOf(cell))
+		}
+	}
+	over := -columns - columnGap
+	for _, w := range widths {
+		over += w + columnGap
+	}
+	full := widths[t.wide]
+	for _, i := range t.drop {
+		if over <= max(full-minWide, 0) {
+			break
+		}
+		over -= widths[i] + columnGap
+		widths[i] = -1
+	}
+	if over > 0 {
+		widths[t.wide] = max(full-over, min(full, minWide))
+	}
+	return widths
 }
 
 // The styles of a terminal.

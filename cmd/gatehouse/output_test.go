@@ -30,7 +30,7 @@ func TestPrintPiped(t *testing.T) {
 func TestPrintOnTerminal(t *testing.T) {
 	t.Parallel()
 	g, out, errOut := testGlobals(t)
-	g.tty, g.columns = true, 30
+	g.tty, g.columns = true, 36
 	tab := &table{header: []string{"ID", "CHANGE", "BY"}, wide: 1}
 	tab.add("act_1", "a change that is much too long for this", "ana")
 	tab.add("act_2", "漢字", "ben")
@@ -38,9 +38,9 @@ func TestPrintOnTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "" +
-		"ID     CHANGE              BY\n" +
-		"act_1  a change that is …  ana\n" +
-		"act_2  漢字                ben\n"
+		"ID     CHANGE                    BY\n" +
+		"act_1  a change that is much t…  ana\n" +
+		"act_2  漢字                      ben\n"
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
@@ -50,6 +50,31 @@ func TestPrintOnTerminal(t *testing.T) {
 	out.Reset()
 	if err := g.print(&table{header: []string{"A"}}, "Nothing there."); err != nil || out.Len() > 0 || errOut.String() != "Nothing there.\n" {
 		t.Errorf("an empty list prints %q, %q, %v", out, errOut, err)
+	}
+}
+
+// TestPrintFits: whatever is dropped, an id is whole and the lines fit.
+func TestPrintFits(t *testing.T) {
+	t.Parallel()
+	a := hostileAction()
+	a.ID = "act_01a1faf352877c4cb69a5d55a1d9ff41"
+	for columns, want := range map[int]string{
+		80:  "ID STATUS RISK CHANGE",
+		100: "ID STATUS RISK CHANGE BY EXPIRES",
+		130: "ID STATUS RISK TYPE CHANGE BY PROPOSED EXPIRES",
+	} {
+		g, out, _ := testGlobals(t)
+		g.tty, g.columns = true, columns
+		if err := g.print(g.actionTable(a), ""); err != nil {
+			t.Fatal(err)
+		}
+		header, row, _ := strings.Cut(out.String(), "\n")
+		if got := strings.Join(strings.Fields(header), " "); got != want {
+			t.Errorf("%d columns: got %s, want %s", columns, got, want)
+		}
+		if !strings.HasPrefix(row, a.ID) || columnsOf(strings.TrimSpace(row)) > columns {
+			t.Errorf("%d columns: %q", columns, row)
+		}
 	}
 }
 
@@ -92,7 +117,7 @@ func TestProgressOnlyOnTerminal(t *testing.T) {
 	if errOut.Len() > 0 {
 		t.Errorf("progress without a terminal: %q", errOut)
 	}
-	g.colorErr = true
+	g.ttyErr = true
 	g.progress("verify", 1, 2)
 	if errOut.String() != "verify 1 of 2 (50 %)\r" {
 		t.Errorf("got %q", errOut)

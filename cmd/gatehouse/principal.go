@@ -97,7 +97,7 @@ func (c *principalListCmd) Run(g *globals) error {
 }
 
 func (g *globals) principalTable(principals ...*gatehouse.Principal) *table {
-	t := &table{header: []string{"ID", "NAME", "KIND", "ROLES", "SPONSOR", "STATE", "CREATED"}, wide: 3}
+	t := &table{header: []string{"ID", "NAME", "KIND", "ROLES", "SPONSOR", "STATE", "CREATED"}, wide: 3, drop: []int{6, 4}}
 	for _, p := range principals {
 		state := "enabled"
 		if p.Disabled {

@@ -47,7 +47,7 @@ func (c *pushListCmd) Run(g *globals) error {
 	return printPage(g, page, "No pushes.", func() *table {
 		t := &table{
 			header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT", "LAST ERROR"},
-			wide:   7,
+			wide:   7, drop: []int{5, 2, 6, 1},
 		}
 		for _, p := range page.Items {
 			t.add(p.ID, p.ActionID, p.Connector, string(p.Status), strconv.Itoa(p.Attempts), g.at(p.CreatedAt), g.atPtr(p.NextAttempt), p.LastError)
@@ -100,7 +100,7 @@ func (c *pushDrainCmd) Run(g *globals) error {
 }
 
 func (g *globals) printDrain(answer *gatehouse.DrainAnswer) error {
-	t := &table{header: []string{"PUSH", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "OUTCOME", "DETAIL"}, wide: 4}
+	t := &table{header: []string{"PUSH", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "OUTCOME", "DETAIL"}, wide: 4, drop: []int{3, 2, 1}}
 	for _, i := range answer.Items {
 		a := gatehouse.Action{Proposal: gatehouse.Proposal{
 			Operation: i.Operation, Target: i.Target, Connector: i.Connector, ProposedChange: i.Change,

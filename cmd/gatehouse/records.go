@@ -35,7 +35,7 @@ func (c *appliedCmd) Run(g *globals) error {
 		return err
 	}
 	return printPage(g, page, "Nothing was applied yet.", func() *table {
-		t := &table{header: []string{"ACTION", "TYPE", "CHANGE", "EXTERNAL ID", "APPLIED"}, wide: 2}
+		t := &table{header: []string{"ACTION", "TYPE", "CHANGE", "EXTERNAL ID", "APPLIED"}, wide: 2, drop: []int{3, 1}}
 		for _, m := range page.Items {
 			a := gatehouse.Action{Proposal: gatehouse.Proposal{
 				Operation: m.Operation, Target: m.Target, Connector: m.Connector, CurrentState: m.Before, ProposedChange: m.After,
@@ -73,7 +73,7 @@ func (c *corpusCmd) Run(g *globals) error {
 		return err
 	}
 	return printPage(g, page, "No decision was taken yet.", func() *table {
-		t := &table{header: []string{"ID", "ACTION", "TYPE", "OUTCOME", "BY", "AT", "NOTES", "FEATURES"}, wide: 7}
+		t := &table{header: []string{"ID", "ACTION", "TYPE", "OUTCOME", "BY", "AT", "NOTES", "FEATURES"}, wide: 6, drop: []int{7, 0, 5}}
 		for _, e := range page.Items {
 			t.add(e.ID, e.ActionID, e.ActionType, string(e.Outcome), e.DecidedBy, g.at(e.At), e.Notes, string(e.Features))
 		}

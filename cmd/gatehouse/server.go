@@ -172,7 +172,7 @@ func startServer(n *node, listen string) (*server, error) {
 	if err != nil {
 		return fail(err)
 	}
-	listener, err := net.Listen("tcp", listen)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
 		return fail(err)
 	}

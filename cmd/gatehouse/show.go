@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -58,6 +59,22 @@ func (s *sheet) fold(value string, indent int) string {
 	return strings.Join(safeLines(safe(value), room), "\n"+strings.Repeat(" ", indent))
 }
 
+// when shows a time exactly, and to a person also how far it is.
+func (s *sheet) when(t time.Time) string {
+	exact := t.UTC().Format(time.RFC3339)
+	if s.columns == 0 {
+		return exact
+	}
+	return exact + " (" + distance(s.g.now(), t) + ")"
+}
+
+func (s *sheet) whenPtr(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return s.when(*t)
+}
+
 func (s *sheet) head(title string) {
 	fmt.Fprintf(s.w, "\n%s\n", paint(s.color, bold, title))
 }
@@ -102,16 +119,16 @@ func (s *sheet) facts(a *gatehouse.Action) {
 	}
 	s.line("risk", risk)
 	s.line("type", a.ActionType)
-	s.line("proposed", s.g.at(a.ProposedAt)+" by "+a.ProposedBy)
+	s.line("proposed", s.when(a.ProposedAt)+" by "+a.ProposedBy)
 	s.line("on behalf of", a.OnBehalfOf)
 	if p := a.Approval; p != nil {
 		s.line("approval", votesText(p))
 		if a.Status == gatehouse.StatusPending {
-			s.line("expires", s.g.at(p.ExpiresAt))
+			s.line("expires", s.when(p.ExpiresAt))
 		}
 	}
 	if a.DecidedAt != nil {
-		s.line("decided", fmt.Sprintf("%s by %s, via %s", s.g.at(*a.DecidedAt), a.DecidedBy, a.DecidedVia))
+		s.line("decided", fmt.Sprintf("%s by %s, via %s", s.when(*a.DecidedAt), a.DecidedBy, a.DecidedVia))
 	}
 	if a.HoldFor > 0 {
 		s.line("hold", a.HoldFor.String()+" before it is sent")
@@ -224,7 +241,7 @@ func (s *sheet) votes(a *gatehouse.Action) {
 	}
 	s.head("Votes")
 	for _, v := range a.Approval.Votes {
-		s.item(fmt.Sprintf("%s: %s %s, via %s", v.Name, v.Decision, s.g.at(v.At), v.Via))
+		s.item(fmt.Sprintf("%s: %s %s, via %s", v.Name, v.Decision, s.when(v.At), v.Via))
 		if v.Notes != "" {
 			s.quote(v.Notes)
 		}
@@ -238,10 +255,10 @@ func (s *sheet) outcome(a *gatehouse.Action) {
 		s.line("id", p.ID)
 		s.line("status", fmt.Sprintf("%s after %s", p.Status, count(p.Attempts, "attempt")))
 		s.line("last error", p.LastError)
-		s.line("next attempt", s.g.atPtr(p.NextAttempt))
-		s.line("picked", s.g.atPtr(p.PickedAt))
-		s.line("sent", s.g.atPtr(p.SentAt))
-		s.line("applied", s.g.atPtr(p.AppliedAt))
+		s.line("next attempt", s.whenPtr(p.NextAttempt))
+		s.line("picked", s.whenPtr(p.PickedAt))
+		s.line("sent", s.whenPtr(p.SentAt))
+		s.line("applied", s.whenPtr(p.AppliedAt))
 	}
 	r := a.Receipt
 	if r == nil {

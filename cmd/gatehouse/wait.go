@@ -53,7 +53,7 @@ func (g *globals) wait(api service, id string, until gatehouse.Until, timeout ti
 			}
 			return exitOfStatus(a.Status, until)
 		case err == nil:
-		case !gatehouse.CodeOf(err).Retryable() && !isUnreachable(err), time.Until(deadline) <= 0:
+		case !passing(err), time.Until(deadline) <= 0:
 			return err
 		default:
 			// The server is restarting, or busy: what was proposed is still there.

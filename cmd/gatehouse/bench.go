@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/bench"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+type benchCmd struct {
+	Scale    int           `help:"Actions in the filled store; of them 100,000 are pending." default:"100000" placeholder:"N"`
+	Duration time.Duration `help:"How long each figure is measured, all its rounds together." default:"20s" placeholder:"TIME"`
+	Rounds   int           `help:"How often gate and baseline take turns." default:"5" placeholder:"N"`
+	Clients  []int         `help:"Numbers of clients that decide." default:"1,16,64" placeholder:"N,…"`
+	Only     []string      `help:"The figures to measure; see the list below." placeholder:"NAME,…"`
+	Data     string        `help:"Where to make the stores, to choose the disk; the system's temporary folder if absent." placeholder:"DIR"`
+	// The baseline of the figure process is this program, too.
+	BareChild  string `hidden:"" placeholder:"DIR"`
+	BareListen string `hidden:"" placeholder:"HOST:PORT"`
+	Profiles   string `help:"Where to write CPU profiles of the gate's side of each round." placeholder:"DIR"`
+}
+
+// Help is shown by bench --help.
+func (*benchCmd) Help() string {
+	return `Measures this machine with a gate and with a baseline of the same shape, in
+turns, and prints both sides and their ratio: the median, and the least and the
+greatest in brackets. Works in a folder of its own, which it removes.
+
+Figures: ` + strings.Join(bench.Names(), ", ") + `.
+
+Example: gatehouse bench --only decide --clients 64 --duration 30s`
+}
+
+// Run measures and prints.
+func (c *benchCmd) Run(g *globals) error {
+	switch {
+	case c.Scale < 1:
+		return usagef("--scale must be at least 1")
+	case c.Rounds < 1 || c.Rounds > 1000:
+		return usagef("--rounds must be 1 to 1000")
+	case c.Duration < time.Millisecond:
+		return usagef("--duration must be at least 1ms")
+	case len(c.Clients) == 0:
+		return usagef("--clients must name a number")
+	}
+	for _, n := range c.Clients {
+		if n < 1 || n > 4096 {
+			return usagef("--clients must be 1 to 4096 each")
+		}
+	}
+	if c.BareChild != "" {
+		return bench.ServeBareChild(g.ctx, c.BareChild, c.BareListen)
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	p := bench.NewPrinter(g.stdout, g.stderr, g.JSON, g.tty)
+	err = bench.Run(g.ctx, bench.Options{
+		Scale: c.Scale, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Dir: c.Data, Profiles: c.Profiles,
+		Executable: executable, Name: os.Args[0], Start: startBench, Report: p.Line, Progress: p.Progress,
+	})
+	return errors.Join(err, p.Close())
+}
+
+// startBench serves a gate in this process, wired as serve wires it.
+func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	n := &node{hub: &wake.Hub{}, config: &config.Config{}, log: log}
+	fail := func(err error) (*bench.Gate, error) { return nil, errors.Join(err, n.Close()) }
+	var err error
+	if n.registry, err = engine.NewRegistry(s.Targets...); err != nil {
+		return fail(err)
+	}
+	if n.store, err = sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(s.Dir, databaseFile), Logger: log}); err != nil {
+		return fail(err)
+	}
+	var hints app.Hints = n.hub
+	if s.Hints != nil {
+		hints = s.Hints(hints)
+	}
+	n.gate = app.New(n.store, n.registry, hints, app.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
+	if s.Idle {
+		return &bench.Gate{Store: n.store, App: n.gate, Close: n.Close}, nil
+	}
+	served, err := startServer(n, "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	return &bench.Gate{
+		Addr: strings.TrimPrefix(served.URL, "http://"), Store: n.store, App: n.gate, Close: served.Close,
+	}, nil
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/demo"
+)
+
+// devCmd is development mode: a gate without any set-up, for one machine.
+type devCmd struct {
+	Serve devServeCmd `cmd:"" default:"withargs" help:"Serve; what dev does without a word after it."`
+	Env   devEnvCmd   `cmd:"" help:"Print the address and the credentials for a shell."`
+}
+
+func (*devCmd) Help() string {
+	return `
+Serves on loopback, with its data in a folder that it makes when needed, and
+prints the key of an agent that may propose. The same folder keeps the same key.
+A folder without a gatehouse.yaml gets one, with the connector "shop" on a small
+ledger of demo data.
+
+Not for production: the administrator's secrets lie in dev-credentials.json in
+that folder. The log is in gatehouse.log there.
+
+Examples:
+
+    gatehouse dev
+    eval "$(gatehouse dev env)"; gatehouse list
+`
+}
+
+type devServeCmd struct {
+	dataFlags
+	Listen string `help:"The loopback address to serve on." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+}
+
+func (*devServeCmd) Help() string {
+	return `
+What "gatehouse dev" does; see "gatehouse dev --help".
+
+Examples:
+
+    gatehouse dev --listen 127.0.0.1:8081 --data ./other-data
+    gatehouse dev serve
+`
+}
+
+// Run serves until it is interrupted.
+func (c *devServeCmd) Run(g *globals) error {
+	if err := checkLoopback(c.Listen); err != nil {
+		return err
+	}
+	if err := checkFree(g.ctx, c.Listen); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return err
+	}
+	if c.Config == "" {
+		if err := demo.PrepareDev(g.ctx, c.Data); err != nil {
+			return err
+		}
+	}
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	log, file, err := logFile(c.Data)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	n, err := openNode(g.ctx, c.Data, cfg, log)
+	if err != nil {
+		return err
+	}
+	creds, err := ensureDev(g.ctx, n, c.Data)
+	if err == nil {
+		err = n.gate.EnsurePolicies(g.ctx)
+	}
+	if err != nil {
+		return errors.Join(err, n.Close())
+	}
+	s, err := startServer(n, c.Listen)
+	if err != nil {
+		return portTaken(err, c.Listen)
+	}
+	creds.URL = s.URL
+	if err := creds.write(c.Data); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	log.Info("serving", "url", s.URL, "data", c.Data, "version", version, "mode", "development")
+	if err := c.banner(g, creds); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	select {
+	case <-g.ctx.Done():
+		log.Info("stopping")
+		return s.Close()
+	case err := <-s.failed:
+		return errors.Join(err, s.Close())
+	}
+}
+
+// banner prints where it serves, and nothing more.
+func (c *devServeCmd) banner(g *globals, creds *devCredentials) error {
+	if g.JSON {
+		return g.printJSON(map[string]string{
+			"version": version, "url": creds.URL, "api": creds.URL + "/api/v1", "key": creds.Agent.Key, "data": c.Data,
+		})
+	}
+	title := "Gatehouse " + version
+	if g.color {
+		title = paint(true, bold, title)
+	}
+	_, err := fmt.Fprintf(g.stdout, `%s — development mode, not for production
+├─ API      %s/api/v1   key %s
+├─ Data     %s
+└─ Try      gatehouse demo
+`, title, creds.URL, creds.Agent.Key, safe(shownPath(c.Data)))
+	return err
+}
+
+// shownPath shows that a path is one.
+func shownPath(path string) string {
+	path = filepath.Clean(path)
+	if filepath.IsAbs(path) || strings.HasPrefix(path, ".") {
+		return path
+	}
+	return "." + string(filepath.Separator) + path
+}
+
+// checkLoopback refuses addresses that other machines can reach: the secrets
+// of this mode lie about.
+func checkLoopback(listen string) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return usagef("--listen: %s is not HOST:PORT, such as 127.0.0.1:8080", gatehouse.Quote(listen))
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return usagef("--listen: development mode serves this machine only, such as on 127.0.0.1:8080; for others there is `gatehouse serve`")
+}
+
+// checkFree tells early, before anything is made, that the port is taken.
+func checkFree(ctx context.Context, listen string) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return portTaken(err, listen)
+	}
+	return l.Close()
+}
+
+func portTaken(err error, listen string) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	return fmt.Errorf("%s is taken, perhaps by another `gatehouse dev`: stop what serves there, or take another port, such as --listen 127.0.0.1:0 for any free one", listen)
+}
+
+// logFile opens the log in the data folder.
+func logFile(data string) (*slog.Logger, *os.File, error) {
+	f, err := os.OpenFile(filepath.Join(data, "gatehouse.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	return slog.New(slog.NewTextHandler(f, nil)), f, nil
+}
+
+type devEnvCmd struct {
+	Data string `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
+	As   string `help:"Whose: admin, who can decide; reviewer, for a second vote; or agent, who can propose." enum:"admin,reviewer,agent" default:"admin"`
+}
+
+func (*devEnvCmd) Help() string {
+	return `
+Prints what a shell evaluates, so that the commands that follow speak to the
+development server.
+
+Examples:
+
+    eval "$(gatehouse dev env)"
+    eval "$(gatehouse dev env --as agent)"
+`
+}
+
+// Run prints.
+func (c *devEnvCmd) Run(g *globals) error {
+	creds, err := readDevCredentials(c.Data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is no folder of development mode; `gatehouse dev` makes one, and --data names another", shownPath(c.Data))
+	}
+	if err != nil {
+		return err
+	}
+	who := map[string]gatehouse.Credentials{"admin": creds.Admin, "reviewer": creds.Reviewer, "agent": creds.Agent}[c.As]
+	if creds.URL == "" || who.Key == "" {
+		return fmt.Errorf("nothing was served from %s yet: gatehouse dev --data %s", shownPath(c.Data), shownPath(c.Data))
+	}
+	if g.JSON {
+		return g.printJSON(map[string]string{"url": creds.URL, "key": who.Key, "edit_token": who.EditToken})
+	}
+	token := "unset GATEHOUSE_EDIT_TOKEN"
+	if who.EditToken != "" {
+		token = "export GATEHOUSE_EDIT_TOKEN=" + shellQuote(who.EditToken)
+	}
+	_, err = fmt.Fprintf(g.stdout, "export GATEHOUSE_URL=%s\nexport GATEHOUSE_KEY=%s\n%s\n", shellQuote(creds.URL), shellQuote(who.Key), token)
+	return err
+}
+
+// shellQuote makes one word of a POSIX shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// shellWord quotes only what needs it.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("./_-", r)
+	}
+	if strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return shellQuote(s)
+}

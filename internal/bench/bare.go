@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+
+	_ "modernc.org/sqlite" // the baseline speaks through database/sql
+)
+
+// bareDB is a SQLite file behind database/sql, with the store's durability: the
+// plainest way to write durably from Go.
+type bareDB struct {
+	*sql.DB
+	// writer is the one connection that writes.
+	writer *sql.Conn
+}
+
+const barePragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)" +
+	"&_pragma=wal_autocheckpoint(8000)&_pragma=cache_size(-16000)"
+
+func openBare(ctx context.Context, path, schema string) (*bareDB, error) {
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+barePragmas)
+	if err != nil {
+		return nil, err
+	}
+	b := &bareDB{DB: db}
+	if b.writer, err = db.Conn(ctx); err == nil && schema != "" {
+		_, err = b.writer.ExecContext(ctx, schema)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+func (b *bareDB) Close() error {
+	var err error
+	if b.writer != nil {
+		err = b.writer.Close()
+	}
+	return errors.Join(err, b.DB.Close())
+}
+
+// prepare prepares statements on the writing connection.
+func (b *bareDB) prepare(ctx context.Context, texts ...string) ([]*sql.Stmt, error) {
+	list := make([]*sql.Stmt, len(texts))
+	for i, text := range texts {
+		s, err := b.writer.PrepareContext(ctx, text)
+		if err != nil {
+			return nil, fmt.Errorf("prepare %s: %w", text, err)
+		}
+		list[i] = s
+	}
+	return list, nil
+}
+
+// whole runs fn as one transaction of the writing connection.
+func (b *bareDB) whole(fn func() error) error {
+	ctx := context.Background()
+	if _, err := b.writer.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	if err := fn(); err != nil {
+		_, rollback := b.writer.ExecContext(ctx, `ROLLBACK`)
+		return errors.Join(err, rollback)
+	}
+	_, err := b.writer.ExecContext(ctx, `COMMIT`)
+	return err
+}
+
+// groupBatch is how many callers share a commit, as in the store.
+const groupBatch = 64
+
+// group is the simplest group commit: one goroutine takes what waits into one
+// transaction, a savepoint each. Nothing that it runs is expected to fail, so
+// that a failure ends the batch as a whole.
+type group struct {
+	db    *bareDB
+	queue chan groupJob
+	done  chan struct{}
+
+	begin, commit, rollback, savepoint, release *sql.Stmt
+}
+
+type groupJob struct {
+	fn   func() error
+	done chan error
+}
+
+func newGroup(db *bareDB) (*group, error) {
+	st, err := db.prepare(context.Background(), `BEGIN IMMEDIATE`, `COMMIT`, `ROLLBACK`, `SAVEPOINT one`, `RELEASE one`)
+	if err != nil {
+		return nil, err
+	}
+	g := &group{
+		db: db, queue: make(chan groupJob, 4*groupBatch), done: make(chan struct{}),
+		begin: st[0], commit: st[1], rollback: st[2], savepoint: st[3], release: st[4],
+	}
+	go g.loop()
+	return g, nil
+}
+
+// do runs fn in the next transaction and returns when it is durable.
+func (g *group) do(fn func() error) error {
+	j := groupJob{fn: fn, done: make(chan error, 1)}
+	g.queue <- j
+	return <-j.done
+}
+
+// close ends the group. Nobody may call do any more.
+func (g *group) close() {
+	close(g.queue)
+	<-g.done
+}
+
+func (g *group) loop() {
+	defer close(g.done)
+	var batch []groupJob
+	for first := range g.queue {
+		batch = append(batch[:0], first)
+		err := g.run(&batch)
+		for _, j := range batch {
+			j.done <- err
+		}
+	}
+}
+
+func (g *group) run(batch *[]groupJob) error {
+	if err := execStmt(g.begin); err != nil {
+		return err
+	}
+	for n := 0; n < len(*batch); n++ {
+		err := execStmt(g.savepoint)
+		if err == nil {
+			err = (*batch)[n].fn()
+		}
+		if err == nil {
+			err = execStmt(g.release)
+		}
+		if err != nil {
+			return errors.Join(err, execStmt(g.rollback))
+		}
+		if len(*batch) < groupBatch {
+			select {
+			case j, open := <-g.queue:
+				if open {
+					*batch = append(*batch, j)
+				}
+			default:
+			}
+		}
+	}
+	return execStmt(g.commit)
+}
+
+func execStmt(s *sql.Stmt, args ...any) error {
+	_, err := s.ExecContext(context.Background(), args...)
+	return err
+}

@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/engine"
+)
+
+// Options say what is measured, and how long.
+type Options struct {
+	// Scale is how many actions the figures on a filled store have; of them
+	// 100,000 are pending, or all when it is less.
+	Scale int
+	// Duration is how long each figure is measured, both sides and all rounds
+	// together; filling the stores comes on top.
+	Duration time.Duration
+	// Rounds is how often the sides take turns; 5 at least in a run that counts.
+	Rounds int
+	// Clients are the numbers of concurrent clients that decide.
+	Clients []int
+	// Only names the figures to measure; empty for all.
+	Only []string
+	// Dir is where the stores are made, in a folder of their own that is
+	// removed in the end; "" for the system's temporary folder.
+	Dir string
+	// Profiles, when set, takes CPU profiles of the gate's side of each round.
+	Profiles string
+	// Executable and Name start the program under test as a child process.
+	Executable, Name string
+	// Start serves a gate in this process.
+	Start func(context.Context, Setup) (*Gate, error)
+	// Report takes each line as soon as it is measured, Progress what is
+	// being done.
+	Report   func(Line)
+	Progress func(string)
+}
+
+// Setup is what a gate in this process is made of.
+type Setup struct {
+	Dir     string
+	Targets []engine.Target
+	// Hold rests each approval before it is dispatched.
+	Hold time.Duration
+	// Hints may put something between the use cases and their hints.
+	Hints func(app.Hints) app.Hints
+	// Idle leaves out all background work.
+	Idle bool
+}
+
+// Gate is a gate in this process.
+type Gate struct {
+	// Addr is host:port.
+	Addr  string
+	Store gatehouse.Store
+	App   *app.Gate
+	Close func() error
+}
+
+// Line is one measured value beside its baseline.
+type Line struct {
+	Figure string `json:"figure"`
+	Name   string `json:"name"`
+	Unit   string `json:"unit"`
+	Ours   Spread `json:"ours"`
+	Bare   Spread `json:"baseline"`
+	Ratio  Spread `json:"ratio"`
+	// Baseline says what the other side is.
+	Baseline string `json:"baseline_is"`
+	// Target is what the ratio, or with Absolute the value itself, is to be:
+	// at least, or at most where Lower is better. 0 for none.
+	Target   float64 `json:"target,omitempty"`
+	Absolute bool    `json:"target_is_absolute,omitempty"`
+	Lower    bool    `json:"lower_is_better,omitempty"`
+	Rounds   int     `json:"rounds"`
+}
+
+// Met reports whether the median meets the target.
+func (l *Line) Met() bool {
+	v := l.Ratio.Median
+	if l.Absolute {
+		v = l.Ours.Median
+	}
+	if l.Lower {
+		return v <= l.Target
+	}
+	return v >= l.Target
+}
+
+// values are the two sides of a line, by round.
+type values struct{ ours, bare []float64 }
+
+func (v *values) add(ours, bare float64) {
+	v.ours, v.bare = append(v.ours, ours), append(v.bare, bare)
+}
+
+// runner is one run.
+type runner struct {
+	Options
+	dir string
+}
+
+type figure struct {
+	name  string
+	about string
+	run   func(*runner, context.Context) error
+}
+
+// figures in the order in which they are measured.
+var figures = []figure{
+	{"propose", "proposals over HTTP", (*runner).propose},
+	{"decide", "decisions over HTTP", (*runner).decide},
+	{"called", "from the committed decision to the call at the target", (*runner).called},
+	{"dispatch", "pushes from claim to settled", (*runner).dispatch},
+	{"inbox", "the inbox page of a filled store", (*runner).inbox},
+	{"process", "memory and start-up of the real process", (*runner).process},
+	{"sequence", "numbering of audit leaves", (*runner).sequence},
+	{"verify", "verification of audit entries", (*runner).verify},
+	{"policy", "policy evaluations", (*runner).policy},
+}
+
+// Names lists the figures, for help texts.
+func Names() []string {
+	names := make([]string, len(figures))
+	for i, f := range figures {
+		names[i] = f.name
+	}
+	return names
+}
+
+// Run measures. It removes what it stored, also when ctx ends.
+func Run(ctx context.Context, o Options) (err error) {
+	for _, name := range o.Only {
+		if !slices.Contains(Names(), name) {
+			return fmt.Errorf("no figure is named %s; there are %s", gatehouse.Quote(name), strings.Join(Names(), ", "))
+		}
+	}
+	dir, err := os.MkdirTemp(o.Dir, "gatehouse-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := os.RemoveAll(dir); err == nil {
+			err = e
+		}
+	}()
+	r := &runner{Options: o, dir: dir}
+	for _, f := range figures {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, f.name) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f.run(r, ctx); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+// slice is how long one side is measured in one round, of sides in all.
+func (r *runner) slice(sides int) time.Duration {
+	return r.Duration / time.Duration(sides*r.Rounds)
+}
+
+// folder makes a folder for one figure and returns its path and its removal.
+func (r *runner) folder(name string) (string, func(), error) {
+	path := filepath.Join(r.dir, name)
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return "", nil, err
+	}
+	return path, func() { _ = os.RemoveAll(path) }, nil
+}
+
+func (r *runner) say(format string, args ...any) { r.Progress(fmt.Sprintf(format, args...)) }
+
+// report makes a line of values and hands it out.
+func (r *runner) report(l Line, v values) {
+	l.Ours, l.Bare, l.Ratio = spreadOf(v.ours), spreadOf(v.bare), spreadOf(ratios(v.ours, v.bare))
+	l.Rounds = len(v.ours)
+	r.Report(l)
+}
+
+// profiled runs the gate's side of one round, under the profiler where asked.
+func (r *runner) profiled(name string, round int, fn func() (*outcome, error)) (*outcome, error) {
+	runtime.GC()
+	if r.Profiles == "" {
+		return fn()
+	}
+	f, err := os.Create(filepath.Join(r.Profiles, fmt.Sprintf("%s.%d.pprof", name, round)))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // a profile that is cut off says so
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	defer pprof.StopCPUProfile()
+	return fn()
+}

@@ -1,0 +1,262 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/engine"
+)
+
+// pause lies between two samples of an idle system.
+const pause = 5 * time.Millisecond
+
+// stamped notes when the use cases say that a push was committed.
+type stamped struct {
+	app.Hints
+	at *atomic.Pointer[time.Time]
+}
+
+func (s stamped) Notify(topic string) {
+	if topic == app.TopicPush {
+		now := time.Now()
+		s.at.Store(&now)
+	}
+	s.Hints.Notify(topic)
+}
+
+// called measures how long an idle gate takes from the decision to the call.
+// The time starts when the use case learns that its transaction is committed,
+// and ends when the target's handler begins.
+func (r *runner) called(ctx context.Context) (err error) {
+	dir, remove, err := r.folder("called")
+	if err != nil {
+		return err
+	}
+	defer remove()
+	arrivals := make(chan time.Time, 16)
+	target, err := serveBare("/", func(w http.ResponseWriter, req *http.Request) {
+		arrivals <- time.Now()
+		_, _ = io.Copy(io.Discard, req.Body)
+		w.Header().Set("Content-Length", "2")
+		_, _ = io.WriteString(w, "{}")
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.close()) }()
+	c, err := httpconn.New(ctx, httpconn.Config{
+		BaseURL: "http://" + target.addr, AllowPrivate: true,
+		Operations: map[string]httpconn.Operation{
+			"update": {Method: "POST", Path: "/items/{entity_ref}", Class: connector.ClassA},
+		},
+	}, func(string) (string, error) { return "", errors.New("there are no secrets") })
+	if err != nil {
+		return err
+	}
+	var committed atomic.Pointer[time.Time]
+	w, err := r.open(ctx, Setup{
+		Dir: dir, Targets: []engine.Target{{Name: "shop", Connector: c}},
+		Hints: func(h app.Hints) app.Hints { return stamped{h, &committed} },
+	}, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	bare, err := openClaims(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.close()) }()
+	b, err := newBareCaller(ctx, bare, target.addr)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+
+	d := r.slice(2)
+	samples := max(5, int(d/(pause+5*time.Millisecond)))
+	var p50, p99 values
+	for round := range r.Rounds {
+		r.say("called, round %d of %d", round+1, r.Rounds)
+		list, err := w.fill(ctx, samples)
+		if err != nil {
+			return err
+		}
+		ids, err := bare.pending(samples)
+		if err != nil {
+			return err
+		}
+		if err := w.settle(ctx); err != nil {
+			return err
+		}
+		client, err := dial(ctx, w.Addr)
+		if err != nil {
+			return err
+		}
+		request := w.decideRequest(list)
+		ours, err := r.profiled("called", round, func() (*outcome, error) {
+			return sample(ctx, samples, arrivals, func(i int) (func() time.Time, error) {
+				status, body, err := client.do(request(nil, 0, i))
+				if err == nil && status != http.StatusOK {
+					err = fmt.Errorf("status %d: %s", status, body)
+				}
+				return func() time.Time { return *committed.Load() }, err
+			})
+		})
+		client.close()
+		if err != nil {
+			return err
+		}
+		if err := w.quiet(ctx); err != nil {
+			return err
+		}
+		runtime.GC()
+		theirs, err := sample(ctx, samples, arrivals, func(i int) (func() time.Time, error) { return b.decide(ids[i]) })
+		if err != nil {
+			return err
+		}
+		p50.add(ours.p50(), theirs.p50())
+		p99.add(ours.p99(), theirs.p99())
+	}
+	const is = "bare claim, signal, lease, intent, net/http POST"
+	r.report(Line{Figure: "called", Name: "decision committed to call, idle, p50", Unit: "ms", Baseline: is, Lower: true, Absolute: true, Target: 3}, p50)
+	r.report(Line{Figure: "called", Name: "decision committed to call, idle, p99", Unit: "ms", Baseline: is, Lower: true, Absolute: true, Target: 15}, p99)
+	return nil
+}
+
+// sample decides one after another, each when the call of the last has
+// arrived. decide returns what tells when its commit was.
+func sample(ctx context.Context, n int, arrivals <-chan time.Time, decide func(int) (func() time.Time, error)) (*outcome, error) {
+	o := &outcome{done: n}
+	for i := range n {
+		committed, err := decide(i)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case at := <-arrivals:
+			o.latencies = append(o.latencies, at.Sub(committed()))
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Second):
+			return nil, errors.New("the call did not arrive")
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	slices.Sort(o.latencies)
+	return o, nil
+}
+
+// quiet waits until nothing is on its way to a target, nor to the log.
+func (w *world) quiet(ctx context.Context) error {
+	for {
+		var next time.Time
+		err := w.Store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+			next, err = tx.NextPushAt()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if next.IsZero() {
+			return w.settle(ctx)
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// bareCaller does what cannot be left out between a decision and a safe call:
+// the claim's commit, a lease, an intent that is stored before the call.
+type bareCaller struct {
+	claims *claims
+	http   *http.Client
+	url    string
+	work   chan string
+	failed chan error
+}
+
+const (
+	claimLease  = `UPDATE push SET status = 'picking' WHERE id = ? AND status = 'queued'`
+	claimSent   = `UPDATE push SET status = 'sent' WHERE id = ? AND status = 'picking'`
+	claimMoving = `UPDATE action SET status = 'pushing' WHERE tenant = 'default' AND id = ? AND status = 'approved'`
+)
+
+func newBareCaller(ctx context.Context, c *claims, addr string) (*bareCaller, error) {
+	st, err := c.db.prepare(ctx, claimLease, claimSent, claimMoving)
+	if err != nil {
+		return nil, err
+	}
+	b := &bareCaller{
+		claims: c, http: &http.Client{Transport: &http.Transport{}}, url: "http://" + addr + "/items/",
+		work: make(chan string, 16), failed: make(chan error, 1),
+	}
+	go func() {
+		for id := range b.work {
+			err := c.group.do(func() error { return execStmt(st[0], "psh_"+id) })
+			if err == nil {
+				err = c.group.do(func() error {
+					return errors.Join(execStmt(st[1], "psh_"+id), execStmt(st[2], id),
+						execStmt(c.event, "default", `{"type":"push.sent","subject":"`+id+`"}`))
+				})
+			}
+			if err == nil {
+				err = b.post(id)
+			}
+			if err != nil {
+				b.failed <- err
+				return
+			}
+		}
+		close(b.failed)
+	}()
+	return b, nil
+}
+
+func (b *bareCaller) decide(id string) (func() time.Time, error) {
+	if err := b.claims.group.do(func() error { return b.claims.claim(id) }); err != nil {
+		return nil, err
+	}
+	at := time.Now()
+	select {
+	case b.work <- id:
+	case err := <-b.failed:
+		return nil, err
+	}
+	return func() time.Time { return at }, nil
+}
+
+func (b *bareCaller) post(id string) error {
+	res, err := b.http.Post(b.url+id, "application/json", bytes.NewReader([]byte(`{"currency":"EUR","price":"12.50"}`)))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	return errors.Join(err, res.Body.Close())
+}
+
+func (b *bareCaller) close() {
+	close(b.work)
+	for range b.failed { // until the worker has ended
+	}
+	b.http.CloseIdleConnections()
+}

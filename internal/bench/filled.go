@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+)
+
+// maxPending is how many actions of a filled store are pending; the rest have
+// come to their end.
+const maxPending = 100_000
+
+// appliedOf is how many of the ended actions there are for each that was
+// approved and applied; the others were denied.
+const appliedOf = 4
+
+// fillScale fills the store: ended actions first, then pending ones whose ends
+// lie up to a day ahead, and numbers their leaves. It returns the pending ones.
+func (r *runner) fillScale(ctx context.Context, w *world) ([]pending, error) {
+	if err := w.propose(ctx); err != nil {
+		return nil, err
+	}
+	ended := max(0, r.Scale-maxPending)
+	for done := 0; done < ended; {
+		n := min(fillBatch, ended-done)
+		batch := make([]*gatehouse.Action, n)
+		for i := range batch {
+			batch[i] = w.next()
+		}
+		err := w.Store.Update(ctx, func(tx gatehouse.Tx) error {
+			for i, a := range batch {
+				var err error
+				if (done+i)%appliedOf == 0 {
+					err = w.insertApplied(tx, a)
+				} else {
+					err = w.insertDenied(tx, a)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if done += n; done%50_000 < fillBatch {
+			r.say("filling: %d of %d", done, r.Scale)
+			if err := w.number(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	w.expiry = 24 * time.Hour
+	list := []pending{}
+	for todo := min(r.Scale, maxPending) - 1; len(list) < todo; {
+		more, err := w.fill(ctx, min(20*fillBatch, todo-len(list)))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+		r.say("filling: %d of %d", ended+len(list), r.Scale)
+		if err := w.number(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (w *world) insertDenied(tx gatehouse.Tx, a *gatehouse.Action) error {
+	now := tx.Now()
+	a.Status, a.Approval, a.ProposedAt, a.DecidedAt, a.FinishedAt = gatehouse.StatusDenied, nil, now, &now, &now
+	a.DecidedBy, a.DecidedVia = "policy", gatehouse.ViaPolicy
+	a.Policy.Outcome = gatehouse.OutcomeDeny
+	if err := tx.InsertAction(a); err != nil {
+		return err
+	}
+	return w.append(tx, a, "hitl.denied", "", string(a.Status))
+}
+
+// insertApplied stores an action that a person approved, through all the
+// transitions that there are.
+func (w *world) insertApplied(tx gatehouse.Tx, a *gatehouse.Action) error {
+	now := tx.Now()
+	if err := w.insert(tx, a); err != nil {
+		return err
+	}
+	vote := gatehouse.Vote{
+		Person: "prn_reviewer", PrincipalID: "prn_reviewer", Name: "reviewer", Decision: gatehouse.Approve,
+		Via: gatehouse.ViaAPI, Digest: a.Digest, At: now,
+	}
+	if err := tx.PutVote(a.Tenant, a.Approval.ID, vote); err != nil {
+		return err
+	}
+	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalApproved); err != nil {
+		return err
+	}
+	p := &gatehouse.Push{
+		ID: app.NewID("psh"), Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey,
+		Digest: a.Digest, Status: gatehouse.PushQueued, NotBefore: now, CreatedAt: now,
+	}
+	until := now.Add(time.Minute)
+	receipt := &gatehouse.Receipt{
+		ID: app.NewID("rcp"), Tenant: a.Tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: a.IdempotencyKey, Attempt: 1, Generation: 1,
+		Outcome: gatehouse.ReceiptApplied, ExternalID: a.Target.EntityRef, RequestMetadata: "{}", ResponseMetadata: "{}", Source: "call", At: now,
+	}
+	move := func(from, to gatehouse.Status) func() error {
+		return func() error {
+			m := gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: from, To: to, Finished: to.Finished()}
+			if from == gatehouse.StatusPending {
+				m.DecidedBy, m.DecidedVia, m.Decided = "reviewer", gatehouse.ViaAPI, true
+			}
+			return tx.MoveAction(m)
+		}
+	}
+	push := func(to gatehouse.PushStatus) func() error {
+		return func() error {
+			from := p.Status
+			p.Status = to
+			return tx.UpdatePush(p, from, 0)
+		}
+	}
+	for _, step := range []func() error{
+		move(gatehouse.StatusPending, gatehouse.StatusApproved),
+		func() error { return tx.InsertPush(p) },
+		func() error { return w.append(tx, a, "hitl.approved", "pending", "approved") },
+		func() error { p.Generation, p.LeaseUntil, p.PickedAt = 1, &until, &now; return nil },
+		push(gatehouse.PushPicking),
+		func() error { p.Attempts, p.SentAt = 1, &now; return nil },
+		push(gatehouse.PushSent), move(gatehouse.StatusApproved, gatehouse.StatusPushing),
+		func() error { return w.append(tx, a, "push.sent", "approved", "pushing") },
+		func() error { p.AppliedAt, p.FinishedAt, p.LeaseUntil = &now, &now, nil; return nil },
+		push(gatehouse.PushApplied), move(gatehouse.StatusPushing, gatehouse.StatusApplied),
+		func() error { return tx.InsertReceipt(receipt) },
+		func() error {
+			return tx.InsertMirror(&gatehouse.AppliedMirror{
+				Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
+				Before: a.CurrentState, After: a.ProposedChange, Digest: a.Digest, ExternalID: receipt.ExternalID, ReceiptID: receipt.ID, AppliedAt: now,
+			})
+		},
+		func() error { return w.append(tx, a, "push.applied", "pushing", "applied") },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// append stores another leaf of an action.
+func (w *world) append(tx gatehouse.Tx, a *gatehouse.Action, event, from, to string) error {
+	l := w.leaf
+	l.ID, l.At, l.Subject, l.ActionID, l.Digest = "", tx.Now(), a.ID, a.ID, a.Digest
+	l.Type, l.From, l.To = event, from, to
+	return tx.AppendLeaf(&l)
+}
+
+// number numbers what waits, where no background does.
+func (w *world) number(ctx context.Context) error {
+	s := &audit.Sequencer{Store: w.Store}
+	for {
+		if n, err := s.Once(ctx); err != nil || n == 0 {
+			return err
+		}
+	}
+}

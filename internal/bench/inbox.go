@@ -1,0 +1,212 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// pageRows is how many rows an inbox page has.
+const pageRows = 50
+
+// keyset is the plain query for a page: the rows of three tables, in the order
+// of one index, from a place on.
+const keyset = `SELECT a.*, p.*, o.* FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq
+WHERE a.tenant = 'default' AND a.status = 'pending' AND a.risk = 3 AND a.id > ? ORDER BY a.risk DESC, a.id LIMIT 50`
+
+// inbox measures the walk through the inbox, page after page.
+func (r *runner) inbox(ctx context.Context) (err error) {
+	dir, remove, err := r.folder("inbox")
+	if err != nil {
+		return err
+	}
+	defer remove()
+	w, err := r.open(ctx, Setup{Dir: dir, Targets: noopTargets(), Hold: time.Hour}, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if _, err := r.fillScale(ctx, w); err != nil {
+		return err
+	}
+	// The walk follows the same file through a connection of its own.
+	db, err := openBare(ctx, filepath.Join(dir, "gatehouse.db"), `PRAGMA query_only = ON; PRAGMA cache_size = -4000`)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	walk, err := newBareWalk(ctx, db)
+	if err != nil {
+		return err
+	}
+	client, err := dial(ctx, w.Addr)
+	if err != nil {
+		return err
+	}
+	defer client.close()
+	d := r.slice(3)
+	page := &httpWalk{client: client, headers: w.people[0].headers}
+	direct := &storeWalk{store: w.Store}
+	once := func(next func(context.Context) error) func() (*outcome, error) {
+		return func() (*outcome, error) {
+			return drive(ctx, 1, d, -1, func(int) (func(int) error, func(), error) {
+				return func(int) error { return next(ctx) }, func() {}, nil
+			})
+		}
+	}
+	var p50, p99, store50, store99 values
+	for round := range r.Rounds {
+		r.say("inbox, round %d of %d", round+1, r.Rounds)
+		if err := w.settle(ctx); err != nil {
+			return err
+		}
+		over, err := r.profiled("inbox", round, once(page.next))
+		if err != nil {
+			return err
+		}
+		within, err := r.profiled("inbox-store", round, once(direct.next))
+		if err != nil {
+			return err
+		}
+		runtime.GC()
+		bare, err := once(walk.next)()
+		if err != nil {
+			return err
+		}
+		p50.add(over.p50(), bare.p50())
+		p99.add(over.p99(), bare.p99())
+		store50.add(within.p50(), bare.p50())
+		store99.add(within.p99(), bare.p99())
+	}
+	const is = "bare keyset query of the same rows, no HTTP"
+	name := fmt.Sprintf("%d pending of %d", min(r.Scale, maxPending), r.Scale)
+	r.report(Line{Figure: "inbox", Name: "page over HTTP p50, " + name, Unit: "ms", Baseline: is, Lower: true}, p50)
+	r.report(Line{Figure: "inbox", Name: "page over HTTP p99, " + name, Unit: "ms", Baseline: is, Lower: true, Target: 3}, p99)
+	r.report(Line{Figure: "inbox", Name: "page from the store p50, " + name, Unit: "ms", Baseline: is, Lower: true}, store50)
+	r.report(Line{Figure: "inbox", Name: "page from the store p99, " + name, Unit: "ms", Baseline: is, Lower: true}, store99)
+	return nil
+}
+
+// httpWalk reads the inbox over HTTP.
+type httpWalk struct {
+	client  *rawClient
+	headers string
+	cursor  string
+	b       []byte
+}
+
+func (p *httpWalk) next(context.Context) error {
+	path := "/api/v1/proposed-actions?sort=urgency&status=pending&limit=50"
+	if p.cursor != "" {
+		path += "&cursor=" + url.QueryEscape(p.cursor)
+	}
+	p.b = get(p.b[:0], path, p.headers)
+	status, body, err := p.client.do(p.b)
+	if err != nil {
+		return err
+	}
+	if status != http.StatusOK {
+		return fmt.Errorf("status %d: %s", status, body)
+	}
+	p.cursor, err = lastCursor(body)
+	return err
+}
+
+// lastCursor reads next_cursor from the end of a page, without the cost of
+// decoding fifty actions.
+func lastCursor(body []byte) (string, error) {
+	const tail = 1024
+	from := max(0, len(body)-tail)
+	at := bytes.LastIndex(body[from:], []byte(`"next_cursor":`))
+	if at < 0 {
+		return "", nil
+	}
+	var cursor *string
+	rest := body[from+at+len(`"next_cursor":`) : len(body)]
+	end := 0
+	for end < len(rest) && rest[end] != ',' && rest[end] != '}' {
+		end++
+	}
+	if err := json.Unmarshal(rest[:end], &cursor); err != nil {
+		return "", fmt.Errorf("next_cursor: %w", err)
+	}
+	if cursor == nil {
+		return "", nil
+	}
+	return *cursor, nil
+}
+
+// storeWalk reads the inbox from the store.
+type storeWalk struct {
+	store  gatehouse.Store
+	cursor string
+}
+
+func (p *storeWalk) next(ctx context.Context) error {
+	return p.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		page, err := tx.ListActions(gatehouse.DefaultTenant, gatehouse.ActionFilter{
+			Status: gatehouse.StatusPending, Sort: gatehouse.SortUrgency, Limit: pageRows, Cursor: p.cursor,
+		})
+		p.cursor = page.NextCursor
+		return err
+	})
+}
+
+// bareWalk reads the same rows by the plain query.
+type bareWalk struct {
+	query  *sql.Stmt
+	after  string
+	values []any
+	cells  []sql.RawBytes
+}
+
+// idColumn is where a.id stands in the query's result.
+const idColumn = 2
+
+func newBareWalk(ctx context.Context, db *bareDB) (*bareWalk, error) {
+	st, err := db.prepare(ctx, keyset)
+	if err != nil {
+		return nil, err
+	}
+	return &bareWalk{query: st[0]}, nil
+}
+
+func (p *bareWalk) next(ctx context.Context) (err error) {
+	rows, err := p.query.QueryContext(context.WithoutCancel(ctx), p.after)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if p.values == nil {
+		names, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		p.cells, p.values = make([]sql.RawBytes, len(names)), make([]any, len(names))
+		for i := range p.cells {
+			p.values[i] = &p.cells[i]
+		}
+	}
+	n := 0
+	for rows.Next() {
+		if err := rows.Scan(p.values...); err != nil {
+			return err
+		}
+		p.after = string(p.cells[idColumn])
+		n++
+	}
+	if n < pageRows {
+		p.after = ""
+	}
+	return rows.Err()
+}

@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// outcome is what one side did in one round.
+type outcome struct {
+	done      int
+	elapsed   time.Duration
+	latencies []time.Duration // sorted
+}
+
+func (o *outcome) perSecond() float64 {
+	if o.elapsed <= 0 {
+		return 0
+	}
+	return float64(o.done) / o.elapsed.Seconds()
+}
+
+func (o *outcome) p50() float64 { return quantile(o.latencies, 0.50) }
+func (o *outcome) p99() float64 { return quantile(o.latencies, 0.99) }
+
+// drive runs work on n goroutines until the time is over or there are no more
+// items. make returns the work of one goroutine, which is called with distinct
+// items from 0 on. total bounds the items; negative means no bound.
+func drive(ctx context.Context, n int, d time.Duration, total int, make func(worker int) (func(item int) error, func(), error)) (*outcome, error) {
+	type worker struct {
+		do        func(int) error
+		stop      func()
+		latencies []time.Duration
+		last      time.Time
+		err       error
+	}
+	workers := []*worker{}
+	defer func() {
+		for _, w := range workers {
+			w.stop()
+		}
+	}()
+	for i := range n {
+		do, stop, err := make(i)
+		if err != nil {
+			return nil, err
+		}
+		workers = append(workers, &worker{do: do, stop: stop})
+	}
+	var next atomic.Int64
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	start := time.Now()
+	end := start.Add(d)
+	for _, w := range workers {
+		wg.Go(func() {
+			begin := time.Now()
+			for begin.Before(end) && ctx.Err() == nil && !failed.Load() {
+				item := int(next.Add(1) - 1)
+				if total >= 0 && item >= total {
+					return
+				}
+				if w.err = w.do(item); w.err != nil {
+					failed.Store(true)
+					return
+				}
+				now := time.Now()
+				w.latencies = append(w.latencies, now.Sub(begin))
+				w.last, begin = now, now
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	o := &outcome{}
+	for _, w := range workers {
+		if w.err != nil {
+			return nil, w.err
+		}
+		o.latencies = append(o.latencies, w.latencies...)
+		o.elapsed = max(o.elapsed, w.last.Sub(start))
+	}
+	slices.Sort(o.latencies)
+	o.done = len(o.latencies)
+	return o, nil
+}
+
+// driveHTTP is drive over n raw connections. request appends the request of
+// one item to a buffer; any status but want fails.
+func driveHTTP(ctx context.Context, addr string, n int, d time.Duration, total, want int, request func(b []byte, worker, item int) []byte) (*outcome, error) {
+	return drive(ctx, n, d, total, func(worker int) (func(int) error, func(), error) {
+		c, err := dial(ctx, addr)
+		if err != nil {
+			return nil, nil, err
+		}
+		var b []byte
+		return func(item int) error {
+			b = request(b[:0], worker, item)
+			status, body, err := c.do(b)
+			if err == nil && status != want {
+				err = fmt.Errorf("status %d: %s", status, body)
+			}
+			return err
+		}, c.close, nil
+	})
+}

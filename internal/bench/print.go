@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"strconv"
+)
+
+// Printer prints lines as they come: as a table, or in the end as one JSON
+// document. Progress stands on a terminal only.
+type Printer struct {
+	out, progress io.Writer
+	json, tty     bool
+	lines         []Line
+	figure        string
+}
+
+// NewPrinter makes a printer to out, with progress on words.
+func NewPrinter(out, words io.Writer, asJSON, tty bool) *Printer {
+	return &Printer{out: out, progress: words, json: asJSON, tty: tty, lines: []Line{}}
+}
+
+const clearLine = "\r\x1b[K"
+
+// Progress shows what is being done, in place of what was shown before.
+func (p *Printer) Progress(what string) {
+	if p.tty {
+		_, _ = io.WriteString(p.progress, clearLine+what)
+	}
+}
+
+// Line prints one measured value.
+func (p *Printer) Line(l Line) {
+	p.lines = append(p.lines, l)
+	if p.json {
+		return
+	}
+	if p.tty {
+		_, _ = io.WriteString(p.progress, clearLine)
+	}
+	if p.figure == "" {
+		fmt.Fprintf(p.out, "%-40s %28s %28s %22s  %s\n", "figure", "gate", "baseline", "ratio", "target; the baseline")
+	}
+	p.figure = l.Figure
+	fmt.Fprintf(p.out, "%-40s %28s %28s %22s  %s; %s\n", l.Name+" ["+l.Unit+"]",
+		l.Ours.show(), l.Bare.show(), l.Ratio.show(), l.target(), l.Baseline)
+}
+
+// Close ends the progress and prints the document.
+func (p *Printer) Close() error {
+	if p.tty {
+		_, _ = io.WriteString(p.progress, clearLine)
+	}
+	if !p.json {
+		return nil
+	}
+	e := json.NewEncoder(p.out)
+	e.SetIndent("", "  ")
+	return e.Encode(struct {
+		CPUs  int    `json:"cpus"`
+		OS    string `json:"os"`
+		Arch  string `json:"arch"`
+		Go    string `json:"go"`
+		Lines []Line `json:"lines"`
+	}{runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), p.lines})
+}
+
+// show is the median with the least and the greatest.
+func (s Spread) show() string {
+	return number(s.Median) + " (" + number(s.Min) + " – " + number(s.Max) + ")"
+}
+
+// number shows three significant digits, and thousands in full.
+func number(v float64) string {
+	switch {
+	case v >= 100:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case v >= 10:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case v >= 0.1:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+// target says what was aimed at, and whether the median is there.
+func (l *Line) target() string {
+	if l.Target == 0 {
+		return "no target"
+	}
+	sign, met := "≥ ", "missed"
+	if l.Lower {
+		sign = "≤ "
+	}
+	if l.Met() {
+		met = "met"
+	}
+	unit := " ×"
+	if l.Absolute {
+		unit = " " + l.Unit
+	}
+	return sign + number(l.Target) + unit + " " + met
+}

@@ -1,0 +1,216 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+const (
+	// idleFor is how long a process is left alone before its memory is read.
+	idleFor = time.Second
+	// startLimit is how long a process may take to be ready.
+	startLimit = 2 * time.Minute
+	megabyte   = 1 << 20
+)
+
+// process measures the real program as a child process: how soon it is ready,
+// and how much memory it holds when idle, with an empty and a filled store.
+func (r *runner) process(ctx context.Context) (err error) {
+	dir, remove, err := r.folder("process")
+	if err != nil {
+		return err
+	}
+	defer remove()
+	empty, filled, bare := filepath.Join(dir, "empty"), filepath.Join(dir, "filled"), filepath.Join(dir, "bare")
+	if err := r.prepare(ctx, empty, nil); err != nil {
+		return err
+	}
+	if err := r.prepare(ctx, filled, func(w *world) error { _, err := r.fillScale(ctx, w); return err }); err != nil {
+		return err
+	}
+	if err := os.Mkdir(bare, 0o700); err != nil {
+		return err
+	}
+	var idle, grown, start, startFilled values
+	for round := range r.Rounds {
+		r.say("process, round %d of %d", round+1, r.Rounds)
+		e, err := r.child(ctx, func(addr string) []string { return serveArgs(empty, addr) })
+		if err != nil {
+			return err
+		}
+		f, err := r.child(ctx, func(addr string) []string { return serveArgs(filled, addr) })
+		if err != nil {
+			return err
+		}
+		b, err := r.child(ctx, func(addr string) []string { return []string{"bench", "--bare-child", bare, "--bare-listen", addr} })
+		if err != nil {
+			return err
+		}
+		idle.add(e.rss, b.rss)
+		grown.add(f.rss-e.rss, e.rss)
+		start.add(e.ready, b.ready)
+		startFilled.add(f.ready, b.ready)
+	}
+	const is = "bare net/http with SQLite, as a child of the same program"
+	name := fmt.Sprintf("%d pending of %d", min(r.Scale, maxPending), r.Scale)
+	more := 5.0
+	if r.Scale > maxPending {
+		more = 10
+	}
+	r.report(Line{Figure: "process", Name: "resident memory, idle", Unit: "MB", Baseline: is, Lower: true, Absolute: true, Target: 40}, idle)
+	r.report(Line{Figure: "process", Name: "more memory with " + name, Unit: "MB", Baseline: "its own, idle and empty", Lower: true, Absolute: true, Target: more}, grown)
+	r.report(Line{Figure: "process", Name: "start to ready, empty", Unit: "ms", Baseline: is, Lower: true}, start)
+	r.report(Line{Figure: "process", Name: "start to ready with " + name, Unit: "ms", Baseline: is, Lower: true, Absolute: true, Target: 300}, startFilled)
+	return nil
+}
+
+// prepare makes a data folder, and fills its store.
+func (r *runner) prepare(ctx context.Context, dir string, fill func(*world) error) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	w, err := r.open(ctx, Setup{Dir: dir, Targets: noopTargets(), Idle: true}, 1)
+	if err != nil {
+		return err
+	}
+	if fill != nil {
+		err = fill(w)
+	}
+	if err == nil {
+		err = w.number(ctx)
+	}
+	return errors.Join(err, w.Close())
+}
+
+func serveArgs(data, addr string) []string {
+	return []string{"serve", "--data", data, "--listen", addr, "--log-level", "warn"}
+}
+
+// seen is what was measured of a child.
+type seen struct {
+	ready float64 // milliseconds from exec to the first ready answer
+	rss   float64 // megabytes
+}
+
+// child starts the program, waits until it is ready, leaves it alone for a
+// while, reads its memory and ends it.
+func (r *runner) child(ctx context.Context, args func(addr string) []string) (s seen, err error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return s, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, r.Executable)
+	cmd.Args = append([]string{r.Name}, args(addr)...)
+	var words bytes.Buffer
+	cmd.Stderr = &words
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		return s, err
+	}
+	defer func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		e := cmd.Wait()
+		if err == nil && e != nil {
+			err = fmt.Errorf("%v: %w: %s", cmd.Args, e, words.Bytes())
+		}
+	}()
+	if err := awaitReady(ctx, addr); err != nil {
+		return s, fmt.Errorf("%v is not ready: %w: %s", cmd.Args, err, words.Bytes())
+	}
+	s.ready = milliseconds(time.Since(start))
+	select {
+	case <-time.After(idleFor):
+	case <-ctx.Done():
+		return s, ctx.Err()
+	}
+	rss, err := residentBytes(ctx, cmd.Process.Pid)
+	s.rss = float64(rss) / megabyte
+	return s, err
+}
+
+// freeAddr returns an address that nothing listens on.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// awaitReady asks until the server says that it is ready.
+func awaitReady(ctx context.Context, addr string) error {
+	for {
+		c, err := dial(ctx, addr)
+		if err == nil {
+			status, _, e := c.do(get(nil, "/readyz", ""))
+			c.close()
+			if e == nil && status == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// residentBytes asks the system how much of a process is in memory.
+func residentBytes(ctx context.Context, pid int) (int64, error) {
+	if runtime.GOOS == "linux" {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+		if err != nil {
+			return 0, err
+		}
+		fields := bytes.Fields(b)
+		if len(fields) < 2 {
+			return 0, fmt.Errorf("statm says %q", b)
+		}
+		pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+		return pages * int64(os.Getpagesize()), err
+	}
+	out, err := exec.CommandContext(ctx, "ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return 0, fmt.Errorf("ps: %w", err)
+	}
+	kilobytes, err := strconv.ParseInt(string(bytes.TrimSpace(out)), 10, 64)
+	return kilobytes << 10, err
+}
+
+// ServeBareChild is the baseline of process: net/http and an open SQLite file,
+// and nothing else, until ctx ends.
+func ServeBareChild(ctx context.Context, dir, addr string) error {
+	db, err := openBare(ctx, filepath.Join(dir, "bare.db"), `CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY) STRICT`)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, req *http.Request) {
+		var n int
+		if err := db.QueryRowContext(req.Context(), `SELECT count(*) FROM t`).Scan(&n); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Length", "2")
+		_, _ = w.Write([]byte("{}"))
+	})
+	s := &http.Server{Addr: addr, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { _ = s.Close() })
+	if err := s.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return errors.Join(err, db.Close())
+	}
+	return db.Close()
+}

@@ -1,0 +1,238 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/engine"
+)
+
+// noop is a connector that does nothing, at once, and can do it again.
+type noop struct{}
+
+func (noop) Fingerprint() string {
+	return "0000000000000000000000000000000000000000000000000000000000000000"
+}
+
+func (noop) Operation(name string) (connector.Operation, bool) {
+	return connector.Operation{Name: name, Class: connector.ClassA}, name == "update"
+}
+
+func (noop) Execute(_ context.Context, c connector.Call) (connector.Result, error) {
+	return connector.Result{ExternalID: c.Target.EntityRef, RequestMetadata: "{}", ResponseMetadata: "{}"}, nil
+}
+
+func noopTargets() []engine.Target { return []engine.Target{{Name: "shop", Connector: noop{}}} }
+
+// person is who decides, with the header lines that prove it.
+type person struct {
+	id, name string
+	headers  string
+}
+
+// world is a served gate with those who use it.
+type world struct {
+	*Gate
+	agent     *gatehouse.Principal
+	agentLine string
+	people    []person
+	// made counts the actions that fill has stored.
+	made     int
+	template *gatehouse.Action
+	leaf     gatehouse.Leaf
+	// expiry, when set, spreads the ends of approvals up to that far.
+	expiry time.Duration
+}
+
+// open serves a gate with an agent and as many approvers as there are clients,
+// each with a key of its own.
+func (r *runner) open(ctx context.Context, s Setup, people int) (*world, error) {
+	g, err := r.Start(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{Gate: g}
+	if err := w.populate(ctx, people); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return w, nil
+}
+
+func (w *world) populate(ctx context.Context, people int) error {
+	creds, err := w.App.Bootstrap(ctx)
+	if err != nil {
+		return err
+	}
+	admin, err := w.App.Authenticate(ctx, creds.Key)
+	if err != nil {
+		return err
+	}
+	ctx = gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: admin, Via: gatehouse.ViaAPI})
+	agent, err := w.App.CreatePrincipal(ctx, gatehouse.NewPrincipal{
+		Name: "agent", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: "admin",
+	})
+	if err != nil {
+		return err
+	}
+	w.agentLine = "Authorization: Bearer " + agent.Key + "\r\n"
+	if w.agent, err = w.App.Authenticate(ctx, agent.Key); err != nil {
+		return err
+	}
+	for i := range people {
+		p, err := w.App.CreatePrincipal(ctx, gatehouse.NewPrincipal{
+			Name: fmt.Sprintf("approver-%d", i), Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
+		})
+		if err != nil {
+			return err
+		}
+		w.people = append(w.people, person{
+			id: p.ID, name: fmt.Sprintf("approver-%d", i),
+			headers: "Authorization: Bearer " + p.Key + "\r\nX-Edit-Token: " + p.EditToken + "\r\n",
+		})
+	}
+	return nil
+}
+
+// proposal is what the agent proposes, the same but for its number.
+func proposal(n int) *gatehouse.Proposal {
+	return &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "shop", Operation: "update",
+		Target:         gatehouse.Target{EntityType: "item", EntityRef: fmt.Sprintf("SKU-%09d", n), Version: "7"},
+		CurrentState:   `{"currency":"EUR","price":"10.00","title":"Walnut desk, 140 by 70 cm"}`,
+		ProposedChange: `{"currency":"EUR","price":"12.50"}`,
+		Rationale:      "Supplier raised the cost by 18 percent; the margin falls below the floor of the category.",
+		RiskLevel:      gatehouse.L3,
+		Context:        `{"source":"nightly repricing","supplier":"S-1042"}`,
+		IdempotencyKey: fmt.Sprintf("bench-%09d", n),
+	}
+}
+
+// pending names an action that waits for its decision.
+type pending struct {
+	id, approval string
+	digest       gatehouse.Digest
+}
+
+// fillBatch is how many actions are stored in one transaction of the set-up.
+const fillBatch = 500
+
+// fill stores n pending actions: the rows that the gate itself stores, made
+// from one that it was really asked for.
+func (w *world) fill(ctx context.Context, n int) ([]pending, error) {
+	if w.template == nil {
+		if err := w.propose(ctx); err != nil {
+			return nil, err
+		}
+	}
+	list := make([]pending, 0, n)
+	for len(list) < n {
+		batch := make([]*gatehouse.Action, 0, fillBatch)
+		for range min(fillBatch, n-len(list)) {
+			batch = append(batch, w.next())
+		}
+		err := w.Store.Update(ctx, func(tx gatehouse.Tx) error {
+			for _, a := range batch {
+				if err := w.insert(tx, a); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range batch {
+			list = append(list, pending{a.ID, a.Approval.ID, a.Digest})
+		}
+	}
+	return list, nil
+}
+
+// propose asks the gate for one action and keeps what it stored.
+func (w *world) propose(ctx context.Context) error {
+	ctx = gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: w.agent, Via: gatehouse.ViaAPI})
+	a, _, err := w.App.Propose(ctx, proposal(0))
+	if err != nil {
+		return err
+	}
+	if a.Status != gatehouse.StatusPending {
+		return fmt.Errorf("the action is %s, not pending", a.Status)
+	}
+	w.template, w.made = a, 1
+	var body gatehouse.JSON
+	err = w.Store.View(ctx, func(tx gatehouse.ReadTx) error {
+		entries, err := tx.ListActionEntries(a.Tenant, a.ID)
+		if err != nil || len(entries) > 0 {
+			if len(entries) > 0 {
+				body = entries[0].Body
+			}
+			return err
+		}
+		waiting, err := tx.UnnumberedLeaves(1000)
+		for _, l := range waiting {
+			if l.ActionID == a.ID {
+				body = l.Body
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(body), &w.leaf)
+}
+
+// next makes the next action after the template.
+func (w *world) next() *gatehouse.Action {
+	a, ap := *w.template, *w.template.Approval
+	a.Proposal = *proposal(w.made)
+	w.made++
+	a.ID, ap.ID = app.NewID("act"), app.NewID("apr")
+	ap.ActionID = a.ID
+	a.Approval = &ap
+	a.Digest, a.ContentHash = a.ComputeDigest(), a.Proposal.ContentHash()
+	return &a
+}
+
+func (w *world) insert(tx gatehouse.Tx, a *gatehouse.Action) error {
+	now := tx.Now()
+	a.ProposedAt, a.Approval.CreatedAt = now, now
+	lasts := w.template.Approval.ExpiresAt.Sub(w.template.ProposedAt)
+	if w.expiry > 0 {
+		// By a stride that visits the minutes of the last 23 hours out of order.
+		lasts = w.expiry - time.Duration(w.made*37%1380)*time.Minute
+	}
+	a.Approval.ExpiresAt = now.Add(lasts)
+	if err := tx.InsertAction(a); err != nil {
+		return err
+	}
+	l := w.leaf
+	l.ID, l.At, l.Subject, l.ActionID, l.Digest = "", now, a.ID, a.ID, a.Digest
+	return tx.AppendLeaf(&l)
+}
+
+// settle waits until the background has nothing left to do for the log.
+func (w *world) settle(ctx context.Context) error {
+	for {
+		waiting := 0
+		err := w.Store.View(ctx, func(tx gatehouse.ReadTx) error {
+			list, err := tx.UnnumberedLeaves(1)
+			waiting = len(list)
+			return err
+		})
+		if err != nil || waiting == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
