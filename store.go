@@ -92,9 +92,13 @@ type ActionRef struct{ Tenant, ID string }
 type ActionWriter interface {
 	// LockAction is FindAction that first locks the approval's row (the
 	// action's, where there is no approval) until the end of the transaction.
+	// The status is the stored one: an approval past its expiry that was not
+	// swept is still requested, as the guards of MoveAction see it.
 	LockAction(tenant, id string) (*Action, error)
-	// InsertAction stores an action and its approval, if it has one. A known
-	// idempotency key or id is ErrConflict.
+	// InsertAction stores an action, in one of the states that the table has
+	// for a new one, and its approval, if it has one. A known idempotency key
+	// or id is ErrConflict; one that refers to a row that is not there is
+	// ErrNotFound.
 	InsertAction(a *Action) error
 	// MoveAction applies a guarded transition. The table of transitions is
 	// checked too: a move outside it is ErrConflict.
@@ -120,7 +124,7 @@ type ActionWriter interface {
 
 // ActionMove is one guarded transition of an action: it happens only when the
 // status is From. Nil and zero members leave their columns alone, but for
-// Failure, which is cleared when the action leaves failed.
+// Failure and FinishedAt, which are cleared when the action leaves failed.
 type ActionMove struct {
 	Tenant, ID string
 	From, To   Status
@@ -180,6 +184,8 @@ type IdentityReader interface {
 	FindEditToken(tenant, principalID string) ([32]byte, error)
 	ListPrincipals(tenant, cursor string, limit int) (Page[*Principal], error)
 	ListKeys(tenant, principalID string) ([]*Key, error)
+	// FindKeyByID returns a key, revoked or not.
+	FindKeyByID(tenant, id string) (*Key, error)
 	FindTenant(id string) (*Tenant, error)
 	ListTenants() ([]*Tenant, error)
 	FindIdempotency(tenant, principalID, route, key string) (*IdempotencyRecord, error)
@@ -187,6 +193,7 @@ type IdentityReader interface {
 
 // IdentityWriter writes them.
 type IdentityWriter interface {
+	// InsertTenant stores a tenant; "default" is there from the beginning.
 	InsertTenant(t *Tenant) error
 	InsertPrincipal(p *Principal) error
 	UpdatePrincipal(p *Principal) error
@@ -231,7 +238,8 @@ type LogReader interface {
 	// LogSize returns the number of numbered entries.
 	LogSize(tenant string) (int64, error)
 	// LogHashes returns stored tree hashes by their storage index (see
-	// golang.org/x/mod/sumdb/tlog.StoredHashIndex).
+	// golang.org/x/mod/sumdb/tlog.StoredHashIndex); one that is not there is
+	// ErrNotFound.
 	LogHashes(tenant string, indexes []int64) ([]Hash, error)
 	// UnnumberedLeaves returns up to limit leaves that wait for the sequencer,
 	// over all tenants, in the order in which they are to be numbered.

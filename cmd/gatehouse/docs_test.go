@@ -3,11 +3,21 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
 // testParser parses command lines without running anything.
@@ -21,37 +31,137 @@ func testParser(t *testing.T) *kong.Kong {
 	return k
 }
 
-// TestDocs parses each command line of the page, and wants each command on it.
+// TestDocs parses each command line of each page, and wants each command on
+// the page of the command line.
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../../docs/cli.md")
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range append(pages, "../../README.md") {
+		seen := checkCommands(t, page)
+		if filepath.Base(page) != "cli.md" {
+			continue
+		}
+		for _, leaf := range testParser(t).Model.Leaves(true) {
+			if path := strings.TrimSpace(leaf.Path()); !seen[path] {
+				t.Errorf("%s does not show gatehouse %s", page, path)
+			}
+		}
+	}
+}
+
+// checkCommands parses the command lines of a page's shell blocks and returns
+// the commands that they call.
+func checkCommands(t *testing.T, page string) (seen map[string]bool) {
+	t.Helper()
+	src, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
+	seen = map[string]bool{}
 	fenced := false
 	for n, line := range strings.Split(string(src), "\n") {
 		if strings.HasPrefix(line, "```") {
 			fenced = line == "```sh"
 			continue
 		}
-		if !fenced {
+		if !fenced || !strings.Contains(line, "gatehouse ") {
 			continue
 		}
 		for _, args := range commandLines(t, line) {
 			parsed, err := testParser(t).Parse(args)
 			if err != nil {
-				t.Errorf("docs/cli.md:%d: %q: %v", n+1, args, err)
+				t.Errorf("%s:%d: %q: %v", page, n+1, args, err)
 				continue
 			}
 			seen[strings.TrimSpace(parsed.Selected().Path())] = true
 		}
 	}
-	for _, leaf := range testParser(t).Model.Leaves(true) {
-		if path := strings.TrimSpace(leaf.Path()); !seen[path] {
-			t.Errorf("docs/cli.md does not show gatehouse %s", path)
+	return seen
+}
+
+// TestOperationsPage reads the configurations of the page as serve does, and
+// looks for its metrics where a server shows them.
+func TestOperationsPage(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(src, -1)
+	if len(blocks) == 0 {
+		t.Fatal("no configuration on the page")
+	}
+	policyFile := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(policyFile, policy.DefaultSource(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var metrics string
+	for _, b := range blocks {
+		cfg, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), b[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		metrics += servedMetrics(t, dir, cfg)
+	}
+	names := regexp.MustCompile("`(gatehouse_[a-z_]+)").FindAllSubmatch(src, -1)
+	if len(names) < 4 {
+		t.Fatalf("only %d metrics on the page", len(names))
+	}
+	for _, m := range names {
+		if !strings.Contains(metrics, string(m[1])) {
+			t.Errorf("a server has no metric %s", m[1])
 		}
 	}
+}
+
+// servedMetrics starts a server with the configuration and reads its /metrics,
+// after one decision that was refused.
+func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
+	t.Helper()
+	n, err := openNode(t.Context(), filepath.Join(dir, "data"), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := n.gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := startServer(n, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c, err := client.New(s.URL, creds.Key, client.WithEditToken(creds.EditToken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Decide(t.Context(), "act_none", gatehouse.Decision{Decision: gatehouse.Reject})
+	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+creds.Key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%d, %v", res.StatusCode, err)
+	}
+	return string(body)
 }
 
 // TestHelp wants a help with an example for each command, and parses it.

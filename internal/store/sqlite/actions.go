@@ -232,9 +232,14 @@ const moveAction = `UPDATE action SET status = ?1,
   decided_at = coalesce(?4, decided_at),
   finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?5, finished_at) END,
   failure_code = CASE WHEN ?6 IS NOT NULL THEN ?6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
-  failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END,
-  reversed_by = coalesce(?8, reversed_by)
-WHERE tenant = ?9 AND id = ?10 AND status = ?11`
+  failure_detail = CASE WHEN ?6 IS NOT NULL THEN ?7 WHEN status = 'failed' THEN NULL ELSE failure_detail END`
+
+// The foreign key is looked at only where it is written.
+const (
+	moveGuard    = ` WHERE tenant = ?8 AND id = ?9 AND status = ?10`
+	moveReversed = moveAction + `, reversed_by = ?11` + moveGuard
+	moveOther    = moveAction + moveGuard
+)
 
 // MoveAction is one guarded transition. An action that goes back to work, by a
 // replay, is not finished any more.
@@ -253,8 +258,11 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) error {
 	if m.Failure != nil {
 		code, detail = m.Failure.Code, m.Failure.Detail
 	}
-	return t.guarded(moveAction, string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished,
-		code, detail, orNull(m.ReversedBy), m.Tenant, m.ID, string(m.From))
+	args := []any{string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, code, detail, m.Tenant, m.ID, string(m.From)}
+	if m.ReversedBy != "" {
+		return t.guarded(moveReversed, append(args, m.ReversedBy)...)
+	}
+	return t.guarded(moveOther, args...)
 }
 
 // guarded runs a statement that must change one row.

@@ -248,3 +248,35 @@ func BenchmarkBareGroup(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkView is the cost of a transaction that reads one row: what a request
+// pays for its key, and for an action with all that belongs to it.
+func BenchmarkView(b *testing.B) {
+	s := openTest(b, Config{})
+	fill(b, s, 1000)
+	var hash [32]byte
+	err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+		p := &gatehouse.Principal{ID: "prn_1", Tenant: "default", Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "prn_1"}
+		if err := tx.InsertPrincipal(p); err != nil {
+			return err
+		}
+		return tx.InsertKey(&gatehouse.Key{ID: "key_1", Tenant: "default", PrincipalID: "prn_1", Hash: hash})
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, fn := range map[string]func(gatehouse.ReadTx) error{
+		"empty":  func(gatehouse.ReadTx) error { return nil },
+		"key":    func(tx gatehouse.ReadTx) error { _, _, err := tx.FindKey(hash); return err },
+		"action": func(tx gatehouse.ReadTx) error { _, err := tx.FindAction("default", "act_000000500"); return err },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := s.View(context.Background(), fn); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

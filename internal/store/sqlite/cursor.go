@@ -1,102 +1,35 @@
 package sqlite
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"hash/fnv"
-	"strings"
-
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // The lists that a cursor can belong to.
 const (
-	kindNewest     = "n"
-	kindUrgency    = "u"
-	kindPushes     = "p"
-	kindMirror     = "m"
-	kindCorpus     = "c"
-	kindPrincipals = "r"
+	kindNewest     = shared.KindNewest
+	kindUrgency    = shared.KindUrgency
+	kindPushes     = shared.KindPushes
+	kindMirror     = shared.KindMirror
+	kindCorpus     = shared.KindCorpus
+	kindPrincipals = shared.KindPrincipals
 )
 
-// maxCursor bounds what is decoded.
-const maxCursor = 1024
+// cursorAt is a place in a list.
+type cursorAt shared.Cursor
 
-// cursorAt is the place in a list after which the next page begins: the last
-// row of the page before, in the terms of the list's order. It is opaque to
-// callers and needs no secrecy: it only ever narrows a query that is bound to
-// the caller's tenant.
-type cursorAt struct {
-	Kind string `json:"k"`
-	// Filter binds the cursor to the tenant and the filter of its first page.
-	Filter uint64 `json:"f"`
-	ID     string `json:"i,omitempty"`
-	Seq    int64  `json:"s,omitempty"`
-	// AsOf, Bucket and Risk belong to the order by urgency. The buckets are
-	// relative to AsOf, the reading of the clock of the first page.
-	AsOf   int64 `json:"t,omitempty"`
-	Bucket int   `json:"b,omitempty"`
-	Risk   int   `json:"r,omitempty"`
+func (c cursorAt) encode() string { return shared.Cursor(c).Encode() }
+
+func parseCursor(s, kind string, filter ...string) (cursorAt, error) {
+	c, err := shared.ParseCursor(s, kind, filter...)
+	return cursorAt(c), err
 }
 
-func (c cursorAt) encode() string {
-	b, err := json.Marshal(c)
-	if err != nil {
-		panic(err) // strings and integers only
-	}
-	return base64.RawURLEncoding.EncodeToString(b)
-}
+func filterHash(parts []string) uint64 { return shared.FilterHash(parts) }
 
-// parseCursor reads a cursor of a list and filter; "" is the first page. What
-// it refuses is an error with code invalid.
-func parseCursor(s, kind string, filter ...string) (c cursorAt, err error) {
-	if s == "" {
-		return cursorAt{}, nil
-	}
-	bad := gatehouse.Violations{{Pointer: "/cursor", Detail: "is not a cursor of this list"}}.Err()
-	if len(s) > maxCursor {
-		return c, bad
-	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err != nil {
-		return c, bad
-	}
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil || c.encode() != s {
-		return cursorAt{}, bad
-	}
-	if c.Kind != kind || c.Filter != filterHash(filter) || c.Bucket < 0 || c.Bucket >= len(buckets) || c.Risk < 0 || c.Risk > 5 ||
-		c.AsOf < 0 || c.Seq < 0 || c.ID == "" && c.Seq == 0 {
-		return cursorAt{}, bad
-	}
-	return c, nil
-}
-
-func filterHash(parts []string) uint64 {
-	h := fnv.New64a()
-	for _, p := range parts {
-		_, _ = h.Write([]byte(p))
-		_, _ = h.Write([]byte{0})
-	}
-	return h.Sum64()
-}
-
-// pageLimit keeps a page within its bounds.
-func pageLimit(n int) int {
-	if n <= 0 {
-		return gatehouse.DefaultLimit
-	}
-	return min(n, gatehouse.MaxLimit)
-}
+func pageLimit(n int) int { return shared.PageLimit(n) }
 
 // finish cuts a page that was read one row too far, and sets its cursor.
 func finish[T any](page gatehouse.Page[T], limit int, at func(T) cursorAt, kind string, filter ...string) gatehouse.Page[T] {
-	if len(page.Items) > limit {
-		page.Items = page.Items[:limit]
-		c := at(page.Items[limit-1])
-		c.Kind, c.Filter = kind, filterHash(filter)
-		page.NextCursor = c.encode()
-	}
-	return page
+	return shared.Finish(page, limit, func(last T) shared.Cursor { return shared.Cursor(at(last)) }, kind, filter...)
 }

@@ -100,6 +100,13 @@ func (t *readTx) ListKeys(tenant, principalID string) (list []*gatehouse.Key, er
 	return list, err
 }
 
+// FindKeyByID finds a key, revoked or not.
+func (t *readTx) FindKeyByID(tenant, id string) (k *gatehouse.Key, err error) {
+	err = t.one(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = ? AND k.id = ?`,
+		func(r *stmt) error { k = scanKey(r); return nil }, tenant, id)
+	return k, err
+}
+
 // InsertKey stores a key; a known id or hash is ErrConflict.
 func (t *tx) InsertKey(k *gatehouse.Key) error {
 	_, err := t.exec(`INSERT INTO api_key (hash, tenant, id, principal_id, created_at, revoked_at) VALUES (?, ?, ?, ?, ?, ?)`,

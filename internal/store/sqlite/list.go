@@ -5,18 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
-
-// buckets are the ends of the due buckets after the time of the first page;
-// the last one has none.
-var buckets = [4]time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour, 1 << 62}
-
-// smallBucket is how many rows of a due bucket are rather sorted than looked
-// for along the inbox index. docs/decisions has the measurement.
-const smallBucket = 2000
 
 // condition collects the predicates of a list. Every one begins with the tenant.
 type condition struct {
@@ -66,7 +57,7 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 		if c.AsOf == 0 {
 			c.AsOf = t.at.UnixMicro()
 		}
-		rows, err = t.urgent(filter, c, limit+1)
+		rows, err = t.urgent(filter, f.RiskLevel, c, limit+1)
 	} else {
 		rows, err = t.newest(filter, f.Status, c.ID, limit+1)
 	}
@@ -143,7 +134,7 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 	case "":
 		sql, args = walk(""), append(args, append(c.args, limit)...)
 	case gatehouse.StatusPending:
-		sql, args = walk(` AND a.status = 'pending' AND a.expires_at > ?`), append(c.args, t.at, limit)
+		sql, args = walk(` AND a.status = 'pending' AND +a.expires_at > ?`), append(c.args, t.at, limit)
 	case gatehouse.StatusExpired:
 		sql = `SELECT seq, id FROM (SELECT * FROM (` + walk(` AND a.status = 'expired'`) + `) UNION ALL SELECT * FROM (` +
 			walk(` AND a.status = 'pending' AND a.expires_at <= ?`) + `)) ORDER BY id DESC LIMIT ?`
@@ -159,63 +150,6 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 		rows = append(rows, place{seq: r.int(), id: r.text()})
 		return nil
 	}, args...)
-	return rows, err
-}
-
-// urgent walks the due buckets from the cursor's on. Within one, risk (highest
-// first), then age.
-func (t *readTx) urgent(c condition, from cursorAt, limit int) (rows []place, err error) {
-	asOf := time.UnixMicro(from.AsOf)
-	for b := from.Bucket; b < len(buckets) && len(rows) < limit; b++ {
-		low, high := t.at, time.UnixMicro(1<<62)
-		if b > 0 && asOf.Add(buckets[b-1]).After(low) {
-			low = asOf.Add(buckets[b-1])
-		}
-		if b < len(buckets)-1 {
-			high = asOf.Add(buckets[b])
-		}
-		if !low.Before(high) {
-			continue
-		}
-		index, err := t.bucketIndex(c.args[0], low, high)
-		if err != nil {
-			return nil, err
-		}
-		here := c.with("a.status = 'pending' AND a.expires_at > ? AND a.expires_at <= ?", low, high)
-		parts := []condition{here}
-		if b == from.Bucket && from.ID != "" {
-			// What is left of the cursor's risk, by age, then the lower risks.
-			parts = []condition{here.with("a.risk = ? AND a.id > ?", from.Risk, from.ID), here.with("a.risk < ?", from.Risk)}
-		}
-		for _, part := range parts {
-			if rows, err = t.bucketRows(rows, b, index, part, limit); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return rows, nil
-}
-
-// bucketIndex picks how a bucket is read: a small one is read by expiry and
-// sorted, a large one is picked out of the inbox, which is sorted.
-func (t *readTx) bucketIndex(tenant any, low, high time.Time) (string, error) {
-	n, err := t.number(`SELECT count(*) FROM (SELECT 1 FROM action INDEXED BY action_due
-WHERE tenant = ? AND status = 'pending' AND expires_at > ? AND expires_at <= ? LIMIT ?)`, tenant, low, high, smallBucket)
-	if n < smallBucket {
-		return "action_due", err
-	}
-	return "action_inbox", err
-}
-
-func (t *readTx) bucketRows(rows []place, bucket int, index string, c condition, limit int) ([]place, error) {
-	if len(rows) >= limit {
-		return rows, nil
-	}
-	err := t.each(`SELECT a.seq, a.id, a.risk FROM action a INDEXED BY `+index+` WHERE `+c.sql()+` ORDER BY a.risk DESC, a.id LIMIT ?`,
-		func(r *stmt) error {
-			rows = append(rows, place{seq: r.int(), id: r.text(), bucket: bucket, risk: int(r.int())})
-			return nil
-		}, append(c.args, limit-len(rows))...)
 	return rows, err
 }
 
@@ -273,76 +207,4 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 			return err
 		}, list)
 	return items, err
-}
-
-// ListPushes lists the newest first.
-func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
-	c, err := parseCursor(f.Cursor, kindPushes, tenant, string(f.Status))
-	if err != nil {
-		return page, err
-	}
-	var where condition
-	where.add("tenant = ?", tenant)
-	if f.Status != "" {
-		where.add("status = ?", string(f.Status))
-	}
-	if c.ID != "" {
-		where.add("id < ?", c.ID)
-	}
-	limit := pageLimit(f.Limit)
-	list, err := t.pushes(`SELECT `+pushColumns+` FROM push WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
-	page.Items = append([]*gatehouse.Push{}, list...)
-	return finish(page, limit, func(p *gatehouse.Push) cursorAt { return cursorAt{ID: p.ID} }, kindPushes, tenant, string(f.Status)), err
-}
-
-// ListCorpus lists the newest first.
-func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
-	c, err := parseCursor(cursor, kindCorpus, tenant)
-	if err != nil {
-		return page, err
-	}
-	before := c.ID
-	if before == "" {
-		before = "\U0010FFFF"
-	}
-	limit = pageLimit(limit)
-	page.Items = []*gatehouse.CorpusEntry{}
-	err = t.each(`SELECT tenant, id, action_id, action_type, features, outcome, decided_by, notes, at FROM corpus
-WHERE tenant = ? AND id < ? ORDER BY id DESC LIMIT ?`, func(r *stmt) error {
-		page.Items = append(page.Items, &gatehouse.CorpusEntry{
-			Tenant: r.text(), ID: r.text(), ActionID: r.text(), ActionType: r.text(), Features: r.json(),
-			Outcome: gatehouse.DecisionKind(r.text()), DecidedBy: r.text(), Notes: r.text(), At: r.time(),
-		})
-		return nil
-	}, tenant, before, limit+1)
-	return finish(page, limit, func(e *gatehouse.CorpusEntry) cursorAt { return cursorAt{ID: e.ID} }, kindCorpus, tenant), err
-}
-
-// ListMirror lists the newest first.
-func (t *readTx) ListMirror(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
-	c, err := parseCursor(cursor, kindMirror, tenant)
-	if err != nil {
-		return page, err
-	}
-	before := c.Seq
-	if before == 0 {
-		before = 1<<63 - 1
-	}
-	limit = pageLimit(limit)
-	page.Items = []*gatehouse.AppliedMirror{}
-	var seqs []int64
-	err = t.each(`SELECT seq, tenant, action_id, action_type, connector, operation, target, before_state, after_state, digest, external_id,
-receipt_id, applied_at FROM mirror WHERE tenant = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
-		var err error
-		seqs = append(seqs, r.int())
-		m := &gatehouse.AppliedMirror{Tenant: r.text(), ActionID: r.text(), ActionType: r.text(), Connector: r.text(), Operation: r.text()}
-		if target := jsonAt[gatehouse.Target](r, &err); target != nil {
-			m.Target = *target
-		}
-		m.Before, m.After, m.Digest = r.json(), r.json(), gatehouse.Digest(r.text())
-		m.ExternalID, m.ReceiptID, m.AppliedAt = r.text(), r.text(), r.time()
-		page.Items = append(page.Items, m)
-		return err
-	}, tenant, before, limit+1)
-	return finish(page, limit, func(*gatehouse.AppliedMirror) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, kindMirror, tenant), err
 }

@@ -1,68 +1,18 @@
 package sqlite
 
 import (
-	"encoding/hex"
-	"time"
-
-	"github.com/google/uuid"
-
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // AppendLeaf stores a leaf, unnumbered. It fills in time and id where they are
 // missing.
 func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
-	if l.At.IsZero() {
-		l.At = t.at
+	if err := shared.CompleteLeaf(l, t.at); err != nil {
+		return err
 	}
-	if l.ID == "" {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return err
-		}
-		l.ID = "evt_" + hex.EncodeToString(id[:])
-	}
-	_, err := t.exec(`INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`, l.Tenant, l.ActionID, leafBody(l))
+	_, err := t.exec(`INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`, l.Tenant, l.ActionID, shared.LeafBody(l))
 	return err
-}
-
-// leafBody is the canonical JSON of a leaf, byte for byte what
-// gatehouse.MustJSON makes of it, at a tenth of the cost: members in order of
-// their names, empty optional ones left out.
-func leafBody(l *gatehouse.Leaf) string {
-	b := make([]byte, 0, 384+len(l.Data))
-	b = append(b, '{')
-	optional := func(name, value string) {
-		if value != "" {
-			b = append(b, name...)
-			b = appendQuoted(b, value)
-			b = append(b, ',')
-		}
-	}
-	optional(`"action_id":`, l.ActionID)
-	b = append(b, `"actor":`...)
-	b = appendQuoted(b, l.Actor)
-	b = append(b, `,"at":"`...)
-	b = l.At.AppendFormat(b, time.RFC3339Nano)
-	b = append(b, '"', ',')
-	if l.Data != "" {
-		b = append(b, `"data":`...)
-		b = append(b, l.Data...)
-		b = append(b, ',')
-	}
-	optional(`"digest":`, string(l.Digest))
-	optional(`"from":`, l.From)
-	b = append(b, `"id":`...)
-	b = appendQuoted(b, l.ID)
-	b = append(b, `,"subject":`...)
-	b = appendQuoted(b, l.Subject)
-	b = append(b, `,"tenant":`...)
-	b = appendQuoted(b, l.Tenant)
-	b = append(b, ',')
-	optional(`"to":`, l.To)
-	b = append(b, `"type":`...)
-	b = appendQuoted(b, l.Type)
-	return string(append(b, '}'))
 }
 
 func (t *readTx) entries(sql string, args ...any) (list []*gatehouse.Entry, err error) {

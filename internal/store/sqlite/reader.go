@@ -24,14 +24,15 @@ func (t *readTx) exec(sql string, args ...any) (int, error) {
 	if t.end {
 		return 0, errEnded
 	}
-	return t.c.exec(sql, args...)
+	n, err := t.c.exec(sql, args...)
+	return n, t.after(err)
 }
 
 func (t *readTx) each(sql string, row func(*stmt) error, args ...any) error {
 	if t.end {
 		return errEnded
 	}
-	return t.c.each(sql, row, args...)
+	return t.after(t.c.each(sql, row, args...))
 }
 
 // one is first with ErrNotFound where there is no row.
@@ -43,14 +44,24 @@ func (t *readTx) one(sql string, row func(*stmt) error, args ...any) error {
 	if err == nil && !found {
 		return gatehouse.ErrNotFound
 	}
-	return err
+	return t.after(err)
 }
 
 func (t *readTx) number(sql string, args ...any) (int64, error) {
 	if t.end {
 		return 0, errEnded
 	}
-	return t.c.number(sql, args...)
+	n, err := t.c.number(sql, args...)
+	return n, t.after(err)
+}
+
+// after looks whether SQLite has ended the transaction with the error. Then
+// nothing more may run in it: each statement would be a transaction of its own.
+func (t *readTx) after(err error) error {
+	if err != nil && t.c.autocommit() {
+		t.end = true
+	}
+	return err
 }
 
 // View runs fn on one snapshot. When ctx ends, the running statement ends too.

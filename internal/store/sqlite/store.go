@@ -164,13 +164,25 @@ PRAGMA temp_store = MEMORY;
 `
 
 func openWriter(path string) (*conn, error) {
-	return open(path, true, pragmas+`
+	c, err := open(path, true, pragmas+`
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA wal_autocheckpoint = 8000;
 PRAGMA journal_size_limit = 67108864;
 PRAGMA cache_size = -16000;
 `)
+	if err != nil {
+		return nil, err
+	}
+	var mode string
+	_, err = c.first(`PRAGMA journal_mode`, func(r *stmt) error { mode = r.text(); return nil })
+	if err == nil && mode != "wal" {
+		err = fmt.Errorf("this file system allows no write-ahead log (journal mode %s): is it a network drive?", mode)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
 }
 
 func openReader(path string) (*conn, error) {

@@ -1,110 +1,13 @@
 package sqlite
 
 import (
-	"encoding/json"
-	"fmt"
-	"strings"
-
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const hexDigits = "0123456789abcdef"
+func encodeList[T ~string](list []T) string { return shared.EncodeList(list) }
 
-// appendQuoted appends s as a JSON string in canonical form (RFC 8785, section
-// 3.2.2.2): only what must be escaped is.
-func appendQuoted(b []byte, s string) []byte {
-	b = append(b, '"')
-	from := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, s[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\b':
-			b = append(b, '\\', 'b')
-		case '\t':
-			b = append(b, '\\', 't')
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\f':
-			b = append(b, '\\', 'f')
-		case '\r':
-			b = append(b, '\\', 'r')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-	}
-	b = append(b, s[from:]...)
-	return append(b, '"')
-}
-
-// encodeList stores texts as a JSON array; "" for nil, so that nil and empty
-// come back as they were.
-func encodeList[T ~string](list []T) string {
-	if list == nil {
-		return ""
-	}
-	b := make([]byte, 0, 64)
-	b = append(b, '[')
-	for i, s := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendQuoted(b, string(s))
-	}
-	return string(append(b, ']'))
-}
-
-// decodeList reads what encodeList wrote.
-func decodeList[T ~string](s string) ([]T, error) {
-	switch s {
-	case "":
-		return nil, nil
-	case "[]":
-		return []T{}, nil
-	}
-	if len(s) > 4 && s[0] == '[' && strings.IndexByte(s, '\\') < 0 {
-		parts := strings.Split(s[2:len(s)-2], `","`)
-		list := make([]T, len(parts))
-		for i, p := range parts {
-			list[i] = T(p)
-		}
-		return list, nil
-	}
-	var list []T
-	if err := json.Unmarshal([]byte(s), &list); err != nil {
-		return nil, fmt.Errorf("sqlite: stored list: %w", err)
-	}
-	return list, nil
-}
-
-// encodeJSON stores a rare nested value; "" for nil.
-func encodeJSON[T any](v *T) (string, error) {
-	if v == nil {
-		return "", nil
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return "", fmt.Errorf("sqlite: encode %T: %w", v, err)
-	}
-	return string(b), nil
-}
-
-func decodeJSON[T any](s string) (*T, error) {
-	if s == "" {
-		return nil, nil
-	}
-	v := new(T)
-	if err := json.Unmarshal([]byte(s), v); err != nil {
-		return nil, fmt.Errorf("sqlite: stored %T: %w", v, err)
-	}
-	return v, nil
-}
+func encodeJSON[T any](v *T) (string, error) { return shared.EncodeJSON(v) }
 
 // orNull binds "" as NULL.
 func orNull(s string) any {
@@ -116,7 +19,7 @@ func orNull(s string) any {
 
 // listAt reads a stored list from the next column, and keeps the first error.
 func listAt[T ~string](r *stmt, err *error) []T {
-	list, e := decodeList[T](r.text())
+	list, e := shared.DecodeList[T](r.text())
 	if e != nil && *err == nil {
 		*err = e
 	}
@@ -124,7 +27,7 @@ func listAt[T ~string](r *stmt, err *error) []T {
 }
 
 func jsonAt[T any](r *stmt, err *error) *T {
-	v, e := decodeJSON[T](r.text())
+	v, e := shared.DecodeJSON[T](r.text())
 	if e != nil && *err == nil {
 		*err = e
 	}

@@ -124,7 +124,20 @@ func (s *suite) keys() {
 	s.view(func(tx gatehouse.ReadTx) error {
 		list, err := tx.ListKeys(tenant, ana.ID)
 		s.same("listed, with the first time of revocation", list, []*gatehouse.Key{first, second})
-		return err
+		if err != nil {
+			return err
+		}
+		for _, k := range list {
+			got, err := tx.FindKeyByID(tenant, k.ID)
+			s.same("by id", got, k)
+			if err != nil {
+				return err
+			}
+		}
+		if _, err := tx.FindKeyByID(tenant, "key_none"); !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("FindKeyByID: error %v", err)
+		}
+		return nil
 	})
 	token := func() (hash [32]byte, err error) {
 		s.view(func(tx gatehouse.ReadTx) error { hash, err = tx.FindEditToken(tenant, ana.ID); return nil })

@@ -242,6 +242,7 @@ func (s *suite) canceledCaller() {
 	close(goOn)
 	// What began is either stored and acknowledged, or neither.
 	err = <-first
+	s.now() // whatever was under way has ended
 	s.view(func(tx gatehouse.ReadTx) error {
 		_, found := tx.FindTenant("begun")
 		if (err == nil) != (found == nil) {

@@ -115,6 +115,11 @@ func (s *suite) pushFence() {
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushPicking, 1) })
 	stale.Status = gatehouse.PushSent
 	s.refused(gatehouse.ErrConflict, "an old generation", func(tx gatehouse.Tx) error { return tx.UpdatePush(&stale, gatehouse.PushPicking, 1) })
+	raised := stale
+	raised.Generation = 2
+	s.refused(gatehouse.ErrConflict, "an old generation that is raised", func(tx gatehouse.Tx) error {
+		return tx.UpdatePush(&raised, gatehouse.PushPicking, 1)
+	})
 	lower := *p
 	lower.Generation = 1
 	s.refused(gatehouse.ErrConflict, "a generation that falls", func(tx gatehouse.Tx) error { return tx.UpdatePush(&lower, gatehouse.PushPicking, 2) })

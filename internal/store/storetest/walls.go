@@ -177,6 +177,8 @@ func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana 
 		some("PrincipalsForShare", len(shared), err)
 		keys, err := tx.ListKeys(tenant, ana.ID)
 		some("ListKeys", len(keys), err)
+		_, err = tx.FindKeyByID(tenant, "key_1")
+		found("FindKeyByID", err)
 		_, err = tx.FindIdempotency(tenant, ana.ID, "r", "k")
 		found("FindIdempotency", err)
 		_, err = tx.ActivePolicy(tenant)

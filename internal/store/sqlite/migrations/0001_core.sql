@@ -131,10 +131,10 @@ CREATE INDEX action_status ON action (tenant, status, id);
 CREATE INDEX action_type ON action (tenant, action_type, id);
 CREATE INDEX action_proposer ON action (tenant, proposer_id, id);
 CREATE INDEX action_reverses ON action (tenant, reverses, id) WHERE reverses IS NOT NULL;
--- The inbox: by risk and age, and, for the small buckets of what is due soon,
--- by expiry. Both hold all that sorting needs. The last serves the sweeper.
-CREATE INDEX action_inbox ON action (tenant, risk DESC, id, expires_at) WHERE status = 'pending';
-CREATE INDEX action_due ON action (tenant, expires_at, risk, id) WHERE status = 'pending';
+-- The inbox, risk by risk: by age, and, for the small buckets of what is due
+-- soon, by expiry. Both hold all that sorting needs. The last serves the sweeper.
+CREATE INDEX action_inbox ON action (tenant, risk, id, expires_at) WHERE status = 'pending';
+CREATE INDEX action_due ON action (tenant, risk, expires_at, id) WHERE status = 'pending';
 CREATE INDEX action_expiry ON action (expires_at) WHERE status = 'pending';
 CREATE TRIGGER action_absorbed BEFORE UPDATE OF status ON action
 WHEN OLD.status IN ('rejected', 'denied', 'expired', 'canceled', 'superseded', 'reversed')

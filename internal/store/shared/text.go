@@ -1,0 +1,106 @@
+package shared
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+const hexDigits = "0123456789abcdef"
+
+// AppendQuoted appends s as a JSON string in canonical form (RFC 8785, section
+// 3.2.2.2): only what must be escaped is.
+func AppendQuoted(b []byte, s string) []byte {
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\b':
+			b = append(b, '\\', 'b')
+		case '\t':
+			b = append(b, '\\', 't')
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\f':
+			b = append(b, '\\', 'f')
+		case '\r':
+			b = append(b, '\\', 'r')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+	}
+	b = append(b, s[from:]...)
+	return append(b, '"')
+}
+
+// EncodeList stores texts as a JSON array; "" for nil, so that nil and empty
+// come back as they were.
+func EncodeList[T ~string](list []T) string {
+	if list == nil {
+		return ""
+	}
+	b := make([]byte, 0, 64)
+	b = append(b, '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendQuoted(b, string(s))
+	}
+	return string(append(b, ']'))
+}
+
+// DecodeList reads what EncodeList wrote.
+func DecodeList[T ~string](s string) ([]T, error) {
+	switch s {
+	case "":
+		return nil, nil
+	case "[]":
+		return []T{}, nil
+	}
+	if len(s) > 4 && s[0] == '[' && strings.IndexByte(s, '\\') < 0 {
+		parts := strings.Split(s[2:len(s)-2], `","`)
+		list := make([]T, len(parts))
+		for i, p := range parts {
+			list[i] = T(p)
+		}
+		return list, nil
+	}
+	var list []T
+	if err := json.Unmarshal([]byte(s), &list); err != nil {
+		return nil, fmt.Errorf("store: stored list: %w", err)
+	}
+	return list, nil
+}
+
+// EncodeJSON stores a rare nested value; "" for nil.
+func EncodeJSON[T any](v *T) (string, error) {
+	if v == nil {
+		return "", nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("store: encode %T: %w", v, err)
+	}
+	return string(b), nil
+}
+
+// DecodeJSON reads what EncodeJSON wrote.
+func DecodeJSON[T any](s string) (*T, error) {
+	if s == "" {
+		return nil, nil
+	}
+	v := new(T)
+	if err := json.Unmarshal([]byte(s), v); err != nil {
+		return nil, fmt.Errorf("store: stored %T: %w", v, err)
+	}
+	return v, nil
+}

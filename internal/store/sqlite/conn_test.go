@@ -1,0 +1,111 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"testing"
+	"time"
+
+	msqlite "modernc.org/sqlite"
+)
+
+// BenchmarkConn compares the ways to reach the library: the three bare
+// statements of a claim in one open transaction, so that neither commits nor
+// fsyncs count.
+func BenchmarkConn(b *testing.B) {
+	b.Run("database-sql", func(b *testing.B) {
+		db := bareOpen(b, b.N)
+		st := bareStatements(b, db)
+		tx, err := db.Begin()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ResetTimer()
+		for i := range b.N {
+			if err := bareClaim(tx, st, i); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.StopTimer()
+		if err := tx.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	})
+	b.Run("driver", func(b *testing.B) {
+		c, err := (&msqlite.Driver{}).Open(b.TempDir() + "/x.db")
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer c.Close()
+		run := func(sql string) {
+			if _, err := c.(driver.ExecerContext).ExecContext(context.Background(), sql, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+		run(bareSchema)
+		run(`BEGIN`)
+		run(bareRows(b.N))
+		var st [3]driver.Stmt
+		for i, sql := range []string{bareUpdate, barePush, bareEvent} {
+			if st[i], err = c.Prepare(sql); err != nil {
+				b.Fatal(err)
+			}
+			defer st[i].Close()
+		}
+		arg := func(vals ...driver.Value) (list []driver.NamedValue) {
+			for i, v := range vals {
+				list = append(list, driver.NamedValue{Ordinal: i + 1, Value: v})
+			}
+			return list
+		}
+		ctx := context.Background()
+		b.ResetTimer()
+		for i := range b.N {
+			id := fmt.Sprintf("%09d", i)
+			now := time.Now().UnixMicro()
+			rows, err := st[0].(driver.StmtQueryContext).QueryContext(ctx, arg("ana", now, "default", id))
+			if err != nil {
+				b.Fatal(err)
+			}
+			row := make([]driver.Value, 1)
+			if err := rows.Next(row); err != nil || row[0] != id {
+				b.Fatal(row, err)
+			}
+			_ = rows.Close()
+			if _, err := st[1].(driver.StmtExecContext).ExecContext(ctx, arg(id, "default", id, now)); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := st[2].(driver.StmtExecContext).ExecContext(ctx, arg("default", `{"type":"hitl.approved","subject":"`+id+`","actor":"ana"}`)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("library", func(b *testing.B) {
+		c, err := open(b.TempDir()+"/x.db", true, bareSchema+`BEGIN;`+bareRows(b.N))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer c.close()
+		b.ResetTimer()
+		for i := range b.N {
+			id := fmt.Sprintf("%09d", i)
+			now := time.Now()
+			found, err := c.first(bareUpdate, func(r *stmt) error { _ = r.text(); return nil }, "ana", now, "default", id)
+			if err != nil || !found {
+				b.Fatal(found, err)
+			}
+			if _, err := c.exec(barePush, id, "default", id, now); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := c.exec(bareEvent, "default", `{"type":"hitl.approved","subject":"`+id+`","actor":"ana"}`); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func bareRows(n int) string {
+	return fmt.Sprintf(`INSERT INTO action WITH RECURSIVE g (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM g WHERE i < %d)
+SELECT printf('%%09d', i), 'default', 'pending', printf('%%0400d', i), NULL, NULL FROM g`, n)
+}

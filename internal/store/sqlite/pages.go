@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// ListPushes lists the newest first.
+func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
+	c, err := parseCursor(f.Cursor, kindPushes, tenant, string(f.Status))
+	if err != nil {
+		return page, err
+	}
+	var where condition
+	where.add("tenant = ?", tenant)
+	if f.Status != "" {
+		where.add("status = ?", string(f.Status))
+	}
+	if c.ID != "" {
+		where.add("id < ?", c.ID)
+	}
+	limit := pageLimit(f.Limit)
+	list, err := t.pushes(`SELECT `+pushColumns+` FROM push WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
+	page.Items = append([]*gatehouse.Push{}, list...)
+	return finish(page, limit, func(p *gatehouse.Push) cursorAt { return cursorAt{ID: p.ID} }, kindPushes, tenant, string(f.Status)), err
+}
+
+// ListCorpus lists the newest first.
+func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
+	c, err := parseCursor(cursor, kindCorpus, tenant)
+	if err != nil {
+		return page, err
+	}
+	before := c.ID
+	if before == "" {
+		before = "\U0010FFFF"
+	}
+	limit = pageLimit(limit)
+	page.Items = []*gatehouse.CorpusEntry{}
+	err = t.each(`SELECT tenant, id, action_id, action_type, features, outcome, decided_by, notes, at FROM corpus
+WHERE tenant = ? AND id < ? ORDER BY id DESC LIMIT ?`, func(r *stmt) error {
+		page.Items = append(page.Items, &gatehouse.CorpusEntry{
+			Tenant: r.text(), ID: r.text(), ActionID: r.text(), ActionType: r.text(), Features: r.json(),
+			Outcome: gatehouse.DecisionKind(r.text()), DecidedBy: r.text(), Notes: r.text(), At: r.time(),
+		})
+		return nil
+	}, tenant, before, limit+1)
+	return finish(page, limit, func(e *gatehouse.CorpusEntry) cursorAt { return cursorAt{ID: e.ID} }, kindCorpus, tenant), err
+}
+
+// ListMirror lists the newest first.
+func (t *readTx) ListMirror(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
+	c, err := parseCursor(cursor, kindMirror, tenant)
+	if err != nil {
+		return page, err
+	}
+	before := c.Seq
+	if before == 0 {
+		before = 1<<63 - 1
+	}
+	limit = pageLimit(limit)
+	page.Items = []*gatehouse.AppliedMirror{}
+	var seqs []int64
+	err = t.each(`SELECT seq, tenant, action_id, action_type, connector, operation, target, before_state, after_state, digest, external_id,
+receipt_id, applied_at FROM mirror WHERE tenant = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
+		var err error
+		seqs = append(seqs, r.int())
+		m := &gatehouse.AppliedMirror{Tenant: r.text(), ActionID: r.text(), ActionType: r.text(), Connector: r.text(), Operation: r.text()}
+		if target := jsonAt[gatehouse.Target](r, &err); target != nil {
+			m.Target = *target
+		}
+		m.Before, m.After, m.Digest = r.json(), r.json(), gatehouse.Digest(r.text())
+		m.ExternalID, m.ReceiptID, m.AppliedAt = r.text(), r.text(), r.time()
+		page.Items = append(page.Items, m)
+		return err
+	}, tenant, before, limit+1)
+	return finish(page, limit, func(*gatehouse.AppliedMirror) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, kindMirror, tenant), err
+}

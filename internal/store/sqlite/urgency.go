@@ -1,0 +1,74 @@
+package sqlite
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// buckets are the ends of the due buckets after the time of the first page;
+// the last one has none.
+var buckets = [4]time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour, 1 << 62}
+
+// smallBucket is how many rows of a due bucket and risk are rather sorted than
+// looked for along the inbox index: about where both cost the same with 100,000
+// pending actions.
+const smallBucket = 500
+
+// urgent walks the due buckets from the cursor's on; within one the risks, the
+// highest first; within one of those the actions, the oldest first.
+func (t *readTx) urgent(c condition, only gatehouse.RiskLevel, from cursorAt, limit int) (rows []place, err error) {
+	asOf := time.UnixMicro(from.AsOf)
+	for b := from.Bucket; b < len(buckets); b++ {
+		low, high := t.at, time.UnixMicro(1<<62)
+		if b > 0 && asOf.Add(buckets[b-1]).After(low) {
+			low = asOf.Add(buckets[b-1])
+		}
+		if b < len(buckets)-1 {
+			high = asOf.Add(buckets[b])
+		}
+		if !low.Before(high) {
+			continue
+		}
+		for risk := int(gatehouse.L5); risk >= int(gatehouse.L1); risk-- {
+			if only != 0 && risk != int(only) {
+				continue
+			}
+			here := c
+			if b == from.Bucket && from.ID != "" {
+				if risk > from.Risk {
+					continue
+				}
+				if risk == from.Risk {
+					here = c.with("a.id > ?", from.ID)
+				}
+			}
+			if rows, err = t.bucket(rows, here, b, risk, low, high, limit); err != nil || len(rows) >= limit {
+				return rows, err
+			}
+		}
+	}
+	return rows, nil
+}
+
+// bucket reads the actions of one due bucket and risk. A small bucket is read
+// by expiry and sorted; out of a large one they are picked by age.
+func (t *readTx) bucket(rows []place, c condition, bucket, risk int, low, high time.Time, limit int) ([]place, error) {
+	n, err := t.number(`SELECT count(*) FROM (SELECT 1 FROM action INDEXED BY action_due
+WHERE tenant = ? AND status = 'pending' AND risk = ? AND expires_at > ? AND expires_at <= ? LIMIT ?)`,
+		c.args[0], risk, low, high, smallBucket)
+	if err != nil || n == 0 {
+		return rows, err
+	}
+	index := "action_inbox"
+	if n < smallBucket {
+		index = "action_due"
+	}
+	c = c.with("a.status = 'pending' AND a.risk = ? AND a.expires_at > ? AND a.expires_at <= ?", risk, low, high)
+	err = t.each(`SELECT a.seq, a.id FROM action a INDEXED BY `+index+` WHERE `+c.sql()+` ORDER BY a.id LIMIT ?`,
+		func(r *stmt) error {
+			rows = append(rows, place{seq: r.int(), id: r.text(), bucket: bucket, risk: risk})
+			return nil
+		}, append(c.args, limit-len(rows))...)
+	return rows, err
+}

@@ -1,0 +1,295 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func insertTenant(id string) func(gatehouse.Tx) error {
+	return func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()}) }
+}
+
+// oneBatch runs the closures in one batch: the writer is held until all wait.
+func oneBatch(t *testing.T, s *Store, fns ...func(gatehouse.Tx) error) []error {
+	t.Helper()
+	inside, release := make(chan struct{}), make(chan struct{})
+	var held sync.WaitGroup
+	var once sync.Once
+	held.Go(func() {
+		err := s.Update(context.Background(), func(gatehouse.Tx) error {
+			once.Do(func() { close(inside) })
+			<-release
+			return nil
+		})
+		if err != nil {
+			t.Errorf("the holder: %v", err)
+		}
+	})
+	<-inside
+	errs := make([]error, len(fns))
+	for i, fn := range fns {
+		held.Go(func() { errs[i] = s.Update(context.Background(), fn) })
+	}
+	for len(s.writer.queue) < len(fns) {
+		time.Sleep(100 * time.Microsecond)
+	}
+	close(release)
+	held.Wait()
+	return errs
+}
+
+func tenants(t *testing.T, s *Store) map[string]bool {
+	t.Helper()
+	ids := make(map[string]bool)
+	err := s.View(context.Background(), func(tx gatehouse.ReadTx) error {
+		list, err := tx.ListTenants()
+		for _, n := range list {
+			ids[n.ID] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func TestGroupCommit(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	const updates = 3*maxBatch - 1 // and the holder
+	var fns []func(gatehouse.Tx) error
+	for i := range updates {
+		fns = append(fns, insertTenant(fmt.Sprint("t", i)))
+	}
+	before := s.writer.commits.Load()
+	for _, err := range oneBatch(t, s, fns...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if commits := s.writer.commits.Load() - before; commits != 3 {
+		t.Errorf("%d commits for %d updates, want 3", commits, updates)
+	}
+	if n := len(tenants(t, s)); n != updates+1 {
+		t.Errorf("%d tenants, want %d", n, updates+1)
+	}
+}
+
+func TestNothingWrittenCostsNoCommit(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	own := errors.New("own")
+	before := s.writer.commits.Load()
+	errs := oneBatch(t, s,
+		func(tx gatehouse.Tx) error { _, err := tx.ClaimPushes("w", "", time.Minute, 10); return err },
+		func(tx gatehouse.Tx) error { return errors.Join(insertTenant("x")(tx), own) },
+	)
+	if errs[0] != nil || !errors.Is(errs[1], own) {
+		t.Fatalf("errors %v", errs)
+	}
+	if n := s.writer.commits.Load() - before; n != 0 {
+		t.Errorf("%d commits", n)
+	}
+}
+
+// TestForeignKeyLeftOpen finds a foreign key that stays unfulfilled in the
+// closure that left it so, not at the COMMIT of the whole batch.
+func TestForeignKeyLeftOpen(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	var runs atomic.Int64
+	good := func(tx gatehouse.Tx) error { runs.Add(1); return insertTenant("good")(tx) }
+	errs := oneBatch(t, s, good, func(tx gatehouse.Tx) error {
+		a := pendingAction("1", tx.Now())
+		a.Supersedes = "act_none"
+		return tx.InsertAction(a)
+	})
+	if errs[0] != nil || !errors.Is(errs[1], gatehouse.ErrNotFound) {
+		t.Errorf("errors %v", errs)
+	}
+	if runs.Load() != 1 {
+		t.Errorf("the innocent ran %d times", runs.Load())
+	}
+}
+
+// TestDiskFull lets one closure of a batch run into the end of the disk, at
+// which SQLite rolls back the whole batch. The others are run again.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	s := openTest(t, Config{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	var at time.Time
+	err := s.Update(context.Background(), func(x gatehouse.Tx) error {
+		at = x.Now()
+		c := x.(*tx).c
+		pages, err := c.number(`PRAGMA page_count`)
+		if err != nil {
+			return err
+		}
+		_, err = c.number(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+20))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hog := func(tx gatehouse.Tx) error {
+		a := pendingAction("hog", at)
+		a.Rationale = strings.Repeat("x", 1<<20)
+		return tx.InsertAction(a)
+	}
+	errs := oneBatch(t, s, insertTenant("a"), insertTenant("b"), hog, insertTenant("c"), func(tx gatehouse.Tx) error {
+		_ = hog(tx) // swallowed: nothing of this one may be stored either
+		return insertTenant("d")(tx)
+	}, insertTenant("e"))
+	for i, id := range []string{"a", "b", "", "c", "", "e"} {
+		switch {
+		case i == 4 && errs[i] == nil:
+			t.Errorf("closure %d went on after the end of its transaction", i)
+		case i == 2 && !isCode(errs[i], sqlite3.SQLITE_FULL):
+			t.Errorf("closure %d: error %v, want disk full", i, errs[i])
+		case id != "" && errs[i] != nil:
+			t.Errorf("an innocent failed: %v", errs[i])
+		case id != "" && !tenants(t, s)[id]:
+			t.Errorf("%s was acknowledged and is lost", id)
+		}
+	}
+	if tenants(t, s)["d"] {
+		t.Error("a closure that failed is stored in part")
+	}
+	if !strings.Contains(logged.String(), "rolled back as a whole") {
+		t.Error("SQLite did not roll back the batch: the test proves nothing")
+	}
+	if err := s.Update(context.Background(), insertTenant("later")); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// TestUnclearCommit lets COMMIT fail in each way that it can.
+func TestUnclearCommit(t *testing.T) {
+	t.Parallel()
+	broken := &dbError{code: sqlite3.SQLITE_IOERR_FSYNC, text: "planted"}
+	for name, fault := range map[string]func(c *conn) error{
+		"took place": func(c *conn) error { return errors.Join(c.script(`COMMIT`), broken) },
+		"did not":    func(c *conn) error { return errors.Join(c.script(`ROLLBACK`), broken) },
+		"is refused": func(*conn) error { return broken },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openTest(t, Config{})
+			real := s.writer.commit
+			var faults, runs atomic.Int64
+			s.writer.commit = func(c *conn) error {
+				if faults.Add(1) == 1 {
+					return fault(c)
+				}
+				return real(c)
+			}
+			counted := func(id string) func(gatehouse.Tx) error {
+				return func(tx gatehouse.Tx) error { runs.Add(1); return insertTenant(id)(tx) }
+			}
+			for i, err := range oneBatch(t, s, counted("a"), counted("b"), counted("c")) {
+				if err != nil {
+					t.Errorf("closure %d: %v", i, err)
+				}
+			}
+			ids := tenants(t, s)
+			if !ids["a"] || !ids["b"] || !ids["c"] {
+				t.Errorf("stored %v", ids)
+			}
+			want := int64(6)
+			if name == "took place" {
+				want = 3
+			}
+			if runs.Load() != want {
+				t.Errorf("%d runs, want %d", runs.Load(), want)
+			}
+			if err := s.Update(context.Background(), insertTenant("d")); err != nil || !tenants(t, s)["d"] {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+	t.Run("cannot be read back", func(t *testing.T) {
+		t.Parallel()
+		s := openTest(t, Config{})
+		s.writer.patience = 30 * time.Millisecond
+		path := s.config.Path
+		s.writer.commit = func(c *conn) error {
+			s.config.Path = path + "/not-a-folder/x.db"
+			return errors.Join(c.script(`ROLLBACK`), broken)
+		}
+		if err := s.Update(context.Background(), insertTenant("a")); err == nil {
+			t.Error("an unclear commit was acknowledged")
+		}
+		if err := s.Update(context.Background(), insertTenant("c")); err == nil {
+			t.Error("the store went on writing")
+		}
+		if err := s.Ping(context.Background()); err == nil {
+			t.Error("Ping finds the store well")
+		}
+		if n := len(tenants(t, s)); n != 1 {
+			t.Errorf("%d tenants", n)
+		}
+	})
+}
+
+// TestClockSurvivesRestart sets the wall clock back while the store is closed.
+func TestClockSurvivesRestart(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/sub/gatehouse.db"
+	at := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, back := range []time.Duration{0, time.Hour, 365 * 24 * time.Hour} {
+		s, err := Open(context.Background(), Config{Path: path, Clock: func() time.Time { return at.Add(-back) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.View(context.Background(), func(tx gatehouse.ReadTx) error {
+			if back > 0 && !tx.Now().Equal(at) {
+				t.Errorf("set back by %s: View reads %s", back, tx.Now())
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Update(context.Background(), func(tx gatehouse.Tx) error {
+			if !tx.Now().Equal(at) {
+				t.Errorf("set back by %s: Update reads %s", back, tx.Now())
+			}
+			return insertTenant(fmt.Sprint("t", back.Hours()))(tx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTransactionKept(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	var kept gatehouse.Tx
+	if err := s.Update(context.Background(), func(tx gatehouse.Tx) error { kept = tx; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := insertTenant("x")(kept); !errors.Is(err, errEnded) {
+		t.Errorf("a write after the end: error %v", err)
+	}
+	if _, err := kept.FindTenant("default"); !errors.Is(err, errEnded) {
+		t.Errorf("a read after the end: error %v", err)
+	}
+}
