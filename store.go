@@ -176,6 +176,8 @@ type PushWriter interface {
 
 // IdentityReader finds principals, keys and stored answers.
 type IdentityReader interface {
+	// FindPrincipal finds by id, or by name without regard to case: "Ana" and
+	// "ana" cannot be two principals.
 	FindPrincipal(tenant, idOrName string) (*Principal, error)
 	// FindKey returns an unrevoked key and its principal by the key's hash,
 	// over all tenants.

@@ -29,8 +29,9 @@ func (p *Proposal) Validate() error {
 		checkText(&v, pointer, s, limit)
 	}
 	need("/action_type", p.ActionType, 128)
-	if p.ActionType != "" && !ValidName(p.ActionType) {
-		v.Add("/action_type", "must be letters, digits, or any of ._@:+-")
+	if p.ActionType != "" && (!ValidName(p.ActionType) || p.ActionType != strings.ToLower(p.ActionType)) {
+		// One spelling: a policy that names bulk_delete means Bulk_Delete too.
+		v.Add("/action_type", "must be lower-case letters, digits, or any of ._@:+-")
 	}
 	need("/connector", p.Connector, 128)
 	need("/operation", p.Operation, 128)
@@ -143,6 +144,11 @@ func (p *Proposal) validateEvidence(v *Violations) {
 		checkText(v, "/artifact_diff/type", d.Type, 64)
 		checkText(v, "/artifact_diff/text", d.Text, 1<<20)
 		checkText(v, "/artifact_diff/summary", d.Summary, MaxTextBytes)
+		for pointer, n := range map[string]*int{"/artifact_diff/lines_added": d.LinesAdded, "/artifact_diff/lines_removed": d.LinesRemoved} {
+			if n != nil && *n < 0 {
+				v.Add(pointer, "is negative")
+			}
+		}
 	}
 }
 

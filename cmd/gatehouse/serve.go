@@ -33,11 +33,12 @@ func (f *dataFlags) load() (*config.Config, error) {
 
 type serveCmd struct {
 	dataFlags
-	Listen      string `help:"The address to serve on." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	DatabaseURL string `help:"Not supported by this version, which keeps everything in the data folder." env:"GATEHOUSE_DATABASE_URL" hidden:""`
-	NATSURL     string `name:"nats-url" help:"Not supported by this version." env:"GATEHOUSE_NATS_URL" hidden:""`
-	LogFormat   string `help:"text or json." enum:"text,json" default:"text"`
-	LogLevel    string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
+	Listen      string   `help:"The address to serve on." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	DatabaseURL string   `help:"Not supported by this version, which keeps everything in the data folder." env:"GATEHOUSE_DATABASE_URL" hidden:""`
+	NATSURL     string   `name:"nats-url" help:"Not supported by this version." env:"GATEHOUSE_NATS_URL" hidden:""`
+	Roles       []string `help:"What this process does: api, dispatcher, sequencer, sweeper; all of it by default." placeholder:"ROLE,…"`
+	LogFormat   string   `help:"text or json." enum:"text,json" default:"text"`
+	LogLevel    string   `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }
 
 // Help is shown by serve --help.
@@ -51,6 +52,10 @@ Example: gatehouse serve --data ./gatehouse-data --listen 127.0.0.1:8080`
 func (c *serveCmd) Run(g *globals) error {
 	if c.DatabaseURL != "" || c.NATSURL != "" {
 		return usagef("this version keeps everything in the data folder; unset GATEHOUSE_DATABASE_URL and GATEHOUSE_NATS_URL")
+	}
+	roles, err := parseRoles(c.Roles)
+	if err != nil {
+		return err
 	}
 	cfg, err := c.load()
 	if err != nil {
@@ -67,11 +72,11 @@ func (c *serveCmd) Run(g *globals) error {
 	if err := n.gate.EnsurePolicies(g.ctx); err != nil {
 		return errors.Join(err, n.Close())
 	}
-	s, err := startServer(n, c.Listen)
+	s, err := startRoles(n, c.Listen, roles)
 	if err != nil {
 		return err
 	}
-	log.Info("serving", "url", s.URL, "data", c.Data, "version", version, "connectors", len(cfg.Connectors))
+	log.Info("serving", "url", s.URL, "roles", roles, "data", c.Data, "version", version, "connectors", len(cfg.Connectors))
 	select {
 	case <-g.ctx.Done():
 		log.Info("stopping")

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,11 +41,14 @@ const (
 	sweepInterval = time.Second
 	purgeInterval = 10 * time.Minute
 	shutdownGrace = 20 * time.Second
+	// requestGrace is how long requests may go on after a stop before those
+	// that wait, the long polls, are answered as things stand.
+	requestGrace = time.Second
 )
 
 // node is a gate with its store and its connectors, not yet serving.
 type node struct {
-	store    *sqlite.Store
+	store    gatehouse.Store
 	registry *engine.Registry
 	hub      *wake.Hub
 	gate     *app.Gate
@@ -53,8 +57,20 @@ type node struct {
 	closers  []io.Closer
 }
 
-// openNode opens the data folder and wires the gate. Close it in the end.
+// openNode opens the store in the data folder and wires the gate. Close it in
+// the end.
 func openNode(ctx context.Context, data string, cfg *config.Config, log *slog.Logger) (*node, error) {
+	return newNode(ctx, cfg, log, func() (gatehouse.Store, error) {
+		if err := os.MkdirAll(data, 0o700); err != nil {
+			return nil, err
+		}
+		return sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(data, databaseFile), Logger: log})
+	})
+}
+
+// newNode wires the gate over the store that open returns, which is called
+// when the configuration is known to be good.
+func newNode(ctx context.Context, cfg *config.Config, log *slog.Logger, open func() (gatehouse.Store, error)) (*node, error) {
 	n := &node{hub: &wake.Hub{}, config: cfg, log: log}
 	targets, err := n.connectors(ctx)
 	if err != nil {
@@ -72,13 +88,11 @@ func openNode(ctx context.Context, data string, cfg *config.Config, log *slog.Lo
 			return nil, errors.Join(fmt.Errorf("%s: %w", cfg.Policy.File, err), n.Close())
 		}
 	}
-	if err := os.MkdirAll(data, 0o700); err != nil {
-		return nil, errors.Join(err, n.Close())
-	}
-	n.store, err = sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(data, databaseFile), Logger: log})
+	store, err := open()
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	n.store = store
 	ac := app.Config{PolicySource: source}
 	if cfg.Dispatch.Hold != nil {
 		hold := cfg.Dispatch.Hold.D()
@@ -138,22 +152,28 @@ type server struct {
 	*node
 	URL  string
 	http *http.Server
-	stop context.CancelFunc
-	work sync.WaitGroup
+	// stop ends the background work, hangUp the requests that wait.
+	stop, hangUp context.CancelFunc
+	work         sync.WaitGroup
 	// failed receives what ended the HTTP surface, if not Close.
 	failed chan error
 }
 
-// startServer serves on the address until Close. The node must have an
-// administrator. It closes the node when it fails.
-func startServer(n *node, listen string) (*server, error) {
+// startServer does everything that a server does, on the address, until Close.
+// The node must have an administrator. It closes the node when it fails.
+func startServer(n *node, listen string) (*server, error) { return startRoles(n, listen, allRoles()) }
+
+// startRoles is startServer for some of the work. Health and metrics are
+// served whatever the roles.
+func startRoles(n *node, listen string, roles []role) (*server, error) {
 	fail := func(err error) (*server, error) { return nil, errors.Join(err, n.Close()) }
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	telemetry.RegisterQueue(metrics, n.store)
 
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{node: n, stop: stop, failed: make(chan error, 1)}
+	requests, hangUp := context.WithCancel(context.Background())
+	s := &server{node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1)}
 	pushes, _ := n.hub.Subscribe(app.TopicPush)
 	dispatcher, err := engine.New(engine.Dependencies{
 		Store: n.store, Targets: n.registry, Authority: n.gate, Owner: ownerName(), Wake: pushes,
@@ -177,12 +197,16 @@ func startServer(n *node, listen string) (*server, error) {
 		return fail(err)
 	}
 	s.URL = "http://" + listener.Addr().String()
-	s.http = &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
-		BaseContext: func(net.Listener) context.Context { return ctx },
+	var surface http.Handler = handler
+	if !slices.Contains(roles, roleAPI) {
+		surface = healthOnly(handler)
 	}
-	s.background(ctx, dispatcher)
+	s.http = &http.Server{
+		Handler: surface, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context { return requests },
+	}
+	s.background(ctx, dispatcher, roles)
 	s.work.Go(func() {
 		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- err
@@ -192,11 +216,22 @@ func startServer(n *node, listen string) (*server, error) {
 }
 
 // background starts what works without a request.
-func (s *server) background(ctx context.Context, d *engine.Dispatcher) {
-	leaves, _ := s.hub.Subscribe(app.TopicAudit)
-	sequencer := &audit.Sequencer{Store: s.store, Logger: s.log}
-	s.work.Go(func() { d.Run(ctx) })
-	s.work.Go(func() { sequencer.Run(ctx, leaves) })
+func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []role) {
+	if slices.Contains(roles, roleDispatcher) {
+		s.work.Go(func() { d.Run(ctx) })
+	}
+	if slices.Contains(roles, roleSequencer) {
+		leaves, _ := s.hub.Subscribe(app.TopicAudit)
+		sequencer := &audit.Sequencer{Store: s.store, Logger: s.log}
+		s.work.Go(func() { sequencer.Run(ctx, leaves) })
+	}
+	if slices.Contains(roles, roleSweeper) {
+		s.sweep(ctx)
+	}
+}
+
+// sweep closes what has run out.
+func (s *server) sweep(ctx context.Context) {
 	s.work.Go(func() {
 		engine.Loop(ctx, s.log, "expiry sweeper", sweepInterval, func(ctx context.Context) (bool, error) {
 			n, err := s.gate.SweepExpired(ctx)
@@ -216,8 +251,11 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher) {
 func (s *server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 	defer cancel()
-	s.stop() // ends long polls, and the background work once it has settled
+	s.stop()
+	hangUp := time.AfterFunc(requestGrace, s.hangUp)
+	defer hangUp.Stop()
 	err := s.http.Shutdown(ctx)
+	s.hangUp()
 	s.work.Wait()
 	return errors.Join(err, s.node.Close())
 }

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"slices"
-
 	"github.com/gatehouse-dev/gatehouse"
 )
 
@@ -24,16 +22,20 @@ func votersStand(tx gatehouse.Tx, a *gatehouse.Action) error {
 	for _, p := range found {
 		byID[p.ID] = p
 	}
-	sponsor := ""
-	if p := byID[a.ProposerID]; p != nil {
-		sponsor = p.Sponsor
+	var barred []string
+	if p := byID[a.ProposerID]; p != nil && p.Sponsor != "" {
+		// The sponsor may have been set since; all of that person's
+		// identities are barred.
+		if barred, err = exclude(tx, p, ""); err != nil {
+			return err
+		}
 	}
 	for _, v := range a.Approval.Votes {
 		if v.Decision != gatehouse.Approve {
 			continue
 		}
 		p := byID[v.PrincipalID]
-		if p == nil || entitled(a.Approval, p) != nil || sponsor != "" && slices.Contains([]string{p.ID, p.Person, p.Name}, sponsor) {
+		if p == nil || entitled(a.Approval, p) != nil || excluded(barred, p) {
 			return revoked("%s voted, and has lost the right to", v.Name).With("voter", v.Name)
 		}
 	}

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -132,7 +133,12 @@ func TestSponsorSetAfterTheVoteDoesNotCount(t *testing.T) {
 	if _, err := w.gate.Decide(ana, a.ID, approve(a)); err != nil {
 		t.Fatal(err)
 	}
-	sponsor := "ana"
+	if _, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+		Name: "ana2", Person: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	sponsor := "ana2" // another identity of the person who voted
 	if _, err := w.gate.UpdatePrincipal(w.admin, "bot", gatehouse.PrincipalChange{Sponsor: &sponsor}); err != nil {
 		t.Fatal(err)
 	}
@@ -144,10 +150,51 @@ func TestOnBehalfOfIsExcludedWhateverItsCase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	bot, ana := w.agent(), w.person("ana")
-	for _, name := range []string{"ana", "Ana", "ANA"} {
+	creds, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+		Name: "ana2", Person: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := w.as(creds)
+	id := caller(t, ana).Principal.ID
+	for _, name := range []string{"ana", "Ana", "ANA", " ana", id, strings.ToUpper(id)} {
 		a := w.propose(bot, func(p *gatehouse.Proposal) { p.OnBehalfOf = name })
-		_, err := w.gate.Decide(ana, a.ID, approve(a))
-		wantCode(t, err, gatehouse.CodeSelfApproval)
+		for _, who := range []context.Context{ana, second} {
+			_, err := w.gate.Decide(who, a.ID, approve(a))
+			wantCode(t, err, gatehouse.CodeSelfApproval)
+		}
+	}
+}
+
+func caller(t *testing.T, ctx context.Context) *gatehouse.Caller {
+	t.Helper()
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A key that is known from elsewhere does not pass for a revision.
+func TestReviseUnderAKnownKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	bot := w.agent()
+	keyed := func(p *gatehouse.Proposal) { p.IdempotencyKey = "k" }
+	a, other := w.propose(bot, nil), w.propose(bot, keyed)
+	_, err := w.gate.Revise(bot, a.ID, proposal(keyed))
+	wantCode(t, err, gatehouse.CodeDuplicateKey)
+	if got := w.find(a.ID).Status; got != gatehouse.StatusPending {
+		t.Errorf("the old action is %s", got)
+	}
+	fresh := func(p *gatehouse.Proposal) { p.IdempotencyKey = "k2" }
+	b, err := w.gate.Revise(bot, other.ID, proposal(fresh))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := w.gate.Revise(withKey(t, bot, "i", 1), other.ID, proposal(fresh)); err != nil || again.ID != b.ID {
+		t.Errorf("the same revision again: %v, %v", again, err)
 	}
 }
 

@@ -64,7 +64,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		if err := answered(tx, c); err != nil {
 			return err
 		}
-		if known, err := knownKey(tx, c, p, d.action.ContentHash); err != nil || known != nil {
+		if known, err := knownKey(tx, c, p, d.action.ContentHash, d.action.Supersedes); err != nil || known != nil {
 			out, replayed = known, known != nil
 			return err
 		}
@@ -96,7 +96,8 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 }
 
 // knownKey finds the action that was proposed under the same idempotency_key.
-func knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.Proposal, content [32]byte) (*gatehouse.Action, error) {
+// A revision is the same only as a revision of the same action.
+func knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.Proposal, content [32]byte, supersedes string) (*gatehouse.Action, error) {
 	if p.IdempotencyKey == "" {
 		return nil, nil
 	}
@@ -106,7 +107,7 @@ func knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.Proposal, c
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case a.ContentHash != content:
+	case a.ContentHash != content, supersedes != "" && a.Supersedes != supersedes:
 		return nil, gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key").With("action_id", a.ID)
 	}
 	return a, nil

@@ -29,7 +29,7 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 const pollInterval = time.Second
 
 // WaitAction returns when the action is decided or finished, or as it is when
-// the time is over or the caller has gone.
+// the time is over, the server stops, or the caller has gone.
 func (g *Gate) WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error) {
 	settled := func(a *gatehouse.Action) bool {
 		if until == gatehouse.UntilDecided {
@@ -48,16 +48,21 @@ func (g *Gate) WaitAction(ctx context.Context, id string, wait time.Duration, un
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
-		if a, err = g.FindAction(ctx, id); err != nil || settled(a) {
-			return a, err
+		now, err := g.FindAction(ctx, id)
+		if ctx.Err() != nil {
+			return a, nil
 		}
+		if err != nil || settled(now) {
+			return now, err
+		}
+		a = now
 		select {
 		case <-hint:
 		case <-poll.C:
 		case <-deadline.C:
 			return a, nil
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return a, nil
 		}
 	}
 }

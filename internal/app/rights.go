@@ -69,21 +69,25 @@ func excluded(list []string, p *gatehouse.Principal) bool {
 }
 
 // exclude lists who cannot decide an action: every name and id of its
-// proposer, of the proposer's sponsor, and of the person it is proposed for.
-// A name that nobody has yet is kept as it stands.
+// proposer, of the proposer's sponsor, and of the person it is proposed for,
+// whatever its case. A name that nobody has yet is kept as it stands.
 func exclude(tx gatehouse.ReadTx, proposer *gatehouse.Principal, onBehalfOf string) ([]string, error) {
 	list := []string{proposer.ID, proposer.Person, proposer.Name}
 	for _, who := range []string{proposer.Sponsor, onBehalfOf} {
+		who = strings.TrimSpace(who)
 		if who == "" {
 			continue
 		}
 		list = append(list, who)
-		p, err := tx.FindPrincipal(proposer.Tenant, who)
-		switch {
-		case err == nil:
-			list = append(list, p.ID, p.Person, p.Name)
-		case !errors.Is(err, gatehouse.ErrNotFound):
-			return nil, err
+		// Names are found whatever their case; ids are lower-case.
+		for _, spelling := range []string{who, strings.ToLower(who)} {
+			p, err := tx.FindPrincipal(proposer.Tenant, spelling)
+			switch {
+			case err == nil:
+				list = append(list, p.ID, p.Person, p.Name)
+			case !errors.Is(err, gatehouse.ErrNotFound):
+				return nil, err
+			}
 		}
 	}
 	slices.Sort(list)

@@ -7,8 +7,10 @@
 // Updates queue up for it; it takes what waits, up to 64, into one transaction
 // with one fsync (group commit), without ever waiting for more. The rules:
 //
-//   - Each closure runs in a savepoint of its own. An error, a panic or an
-//     unfulfilled foreign key undoes that closure and is its caller's alone.
+//   - An error, a panic or an unfulfilled foreign key undoes that closure and
+//     is its caller's alone. Savepoints are taken only when they are needed: a
+//     batch in which a closure fails after it has written is rolled back and
+//     run again with a savepoint for each.
 //   - Callers are answered after COMMIT, never before.
 //   - A caller's context never reaches the connection. One who gives up before
 //     their closure began gets ctx.Err(), and nothing is stored; afterwards

@@ -45,7 +45,9 @@ type writer struct {
 	open     []*request
 	running  *request
 	outcomes []error
-	fault    atomic.Pointer[error]
+	// careful is how many batches from now on get savepoints.
+	careful int
+	fault   atomic.Pointer[error]
 
 	// patience is how long an unclear commit is read back before the store
 	// stops writing.

@@ -34,7 +34,7 @@ func (s *suite) principals() {
 		p.Kind, p.Sponsor, p.Roles = gatehouse.KindAgent, ana.ID, []gatehouse.Role{gatehouse.RoleProposer}
 	})
 	s.view(func(tx gatehouse.ReadTx) error {
-		for _, key := range []string{bot.ID, bot.Name} {
+		for _, key := range []string{bot.ID, bot.Name, strings.ToUpper(bot.Name)} {
 			got, err := tx.FindPrincipal(tenant, key)
 			if err != nil {
 				return err
@@ -48,6 +48,9 @@ func (s *suite) principals() {
 	})
 	s.refused(gatehouse.ErrConflict, "the same name", func(tx gatehouse.Tx) error {
 		return tx.InsertPrincipal(&gatehouse.Principal{ID: "prn_z", Tenant: tenant, Name: ana.Name, Kind: gatehouse.KindPerson, Person: "prn_z", CreatedAt: tx.Now()})
+	})
+	s.refused(gatehouse.ErrConflict, "the same name in another case", func(tx gatehouse.Tx) error {
+		return tx.InsertPrincipal(&gatehouse.Principal{ID: "prn_z", Tenant: tenant, Name: strings.ToUpper(ana.Name), Kind: gatehouse.KindPerson, Person: "prn_z", CreatedAt: tx.Now()})
 	})
 	s.refused(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error {
 		return tx.InsertPrincipal(&gatehouse.Principal{ID: ana.ID, Tenant: tenant, Name: "z", Kind: gatehouse.KindPerson, Person: "prn_z", CreatedAt: tx.Now()})

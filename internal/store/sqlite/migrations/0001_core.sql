@@ -23,7 +23,7 @@ CREATE TABLE tenant (
 CREATE TABLE principal (
   tenant      TEXT NOT NULL REFERENCES tenant (id),
   id          TEXT NOT NULL CHECK (id <> ''),
-  name        TEXT NOT NULL CHECK (name <> ''),
+  name        TEXT NOT NULL COLLATE NOCASE CHECK (name <> ''),
   kind        TEXT NOT NULL CHECK (kind IN ('person', 'agent', 'service')),
   roles       TEXT NOT NULL,
   person      TEXT NOT NULL CHECK (person <> ''),

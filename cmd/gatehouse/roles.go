@@ -1,0 +1,50 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// role is one kind of work that a process can do. Any number of processes may
+// do the same on one PostgreSQL.
+type role string
+
+// The roles of serve.
+const (
+	roleAPI        role = "api"
+	roleDispatcher role = "dispatcher"
+	roleSequencer  role = "sequencer"
+	roleSweeper    role = "sweeper"
+)
+
+// allRoles is what a process does that is not told otherwise.
+func allRoles() []role { return []role{roleAPI, roleDispatcher, roleSequencer, roleSweeper} }
+
+// parseRoles reads a list of roles.
+func parseRoles(names []string) ([]role, error) {
+	if len(names) == 0 {
+		return allRoles(), nil
+	}
+	var roles []role
+	for _, name := range names {
+		r := role(strings.TrimSpace(name))
+		if !slices.Contains(allRoles(), r) {
+			return nil, usagef("there is no role %q; there are api, dispatcher, sequencer and sweeper", name)
+		}
+		roles = append(roles, r)
+	}
+	return roles, nil
+}
+
+// healthOnly lets through what every process shows, whatever its roles.
+func healthOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/healthz", "/readyz", "/metrics":
+			h.ServeHTTP(w, r)
+		default:
+			http.Error(w, "this process has no role api", http.StatusNotFound)
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+// testServer starts a server on an empty folder, with an http connector whose
+// target nobody serves.
+func testServer(t *testing.T, roles []role) (s *server, agent *client.Client, polled <-chan string) {
+	t.Helper()
+	cfg, err := config.Parse("gatehouse.yaml", []byte(
+		`connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true, operations: {update: {method: POST, path: "/x"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := openNode(t.Context(), t.TempDir(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := n.gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hints := &watchedHints{Hub: n.hub, topics: make(chan string, 16)}
+	n.gate = app.New(n.store, n.registry, hints, app.Config{PolicySource: policy.DefaultSource()}, n.log)
+	if s, err = startRoles(n, "127.0.0.1:0", roles); err != nil {
+		t.Fatal(err)
+	}
+	bot, err := n.gate.CreatePrincipal(adminContext(t, n, creds), gatehouse.NewPrincipal{
+		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if agent, err = client.New(s.URL, bot.Key, client.WithRetries(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	return s, agent, hints.topics
+}
+
+// watchedHints tells of subscriptions, by which a test knows that a long poll
+// has begun.
+type watchedHints struct {
+	*wake.Hub
+	topics chan string
+}
+
+func (h *watchedHints) Subscribe(topics ...string) (<-chan struct{}, func()) {
+	c, end := h.Hub.Subscribe(topics...)
+	h.topics <- topics[0]
+	return c, end
+}
+
+func adminContext(t *testing.T, n *node, creds *gatehouse.Credentials) context.Context {
+	t.Helper()
+	p, err := n.gate.Authenticate(t.Context(), creds.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaCLI})
+}
+
+// A long poll does not hold up a stop, and is answered as things stand.
+func TestStopAnswersLongPolls(t *testing.T) {
+	t.Parallel()
+	s, agent, polled := testServer(t, allRoles())
+	a, _, err := agent.Propose(t.Context(), &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "crm", Operation: "update",
+		Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"price":"1"}`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		status gatehouse.Status
+		err    error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		a, err := agent.WaitAction(t.Context(), a.ID, gatehouse.MaxWait, gatehouse.UntilDecided)
+		if err != nil {
+			got <- answer{err: err}
+			return
+		}
+		got <- answer{status: a.Status}
+	}()
+	for topic := range polled {
+		if topic == a.ID {
+			break
+		}
+	}
+	start := time.Now()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if r := <-got; r.err != nil || r.status != gatehouse.StatusPending {
+		t.Errorf("the poll was answered %q, %v", r.status, r.err)
+	}
+	if took := time.Since(start); took > shutdownGrace/2 {
+		t.Errorf("the stop took %s", took)
+	}
+}
+
+// A process without the role api shows its health and nothing else.
+func TestRolesWithoutAPI(t *testing.T) {
+	t.Parallel()
+	s, _, _ := testServer(t, []role{roleSweeper})
+	for path, want := range map[string]int{
+		"/healthz": http.StatusOK, "/readyz": http.StatusOK, "/metrics": http.StatusOK,
+		"/api/v1/whoami": http.StatusNotFound, "/openapi.json": http.StatusNotFound,
+	} {
+		res, err := http.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, res.StatusCode, want)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,277 @@
+package postgres
+
+import (
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// An action comes in one row with all that there is one of: its proposal, its
+// approval, its push, its latest receipt that is not late.
+const (
+	actionColumns = `a.seq, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''), a.proposed_at,
+  a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
+  coalesce(a.supersedes, ''), coalesce(a.superseded_by, ''), coalesce(a.reverses, ''), coalesce(a.reversed_by, ''),
+  p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.claimed_risk,
+  p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint, p.content_hash,
+  p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by, p.rationale,
+  p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
+  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value`
+	approvalWidth = 10
+
+	selectAction = `SELECT ` + actionColumns + `, ` + pushColumns + `, ` + receiptColumns + ` FROM action a
+JOIN proposal p ON p.seq = a.seq
+LEFT JOIN approval o ON o.seq = a.seq
+LEFT JOIN push h ON h.action_seq = a.seq
+LEFT JOIN LATERAL (SELECT * FROM receipt l WHERE l.action_seq = h.action_seq AND NOT l.late ORDER BY l.seq DESC LIMIT 1) r ON true
+WHERE a.seq = `
+
+	// An action's number, by its own id or its approval's, and by its key.
+	seqByID = `(SELECT seq FROM action WHERE tenant = $1 AND id = $2
+  UNION ALL SELECT seq FROM approval WHERE tenant = $1 AND id = $2 LIMIT 1)`
+	seqByKey = `(SELECT seq FROM action WHERE tenant = $1 AND idempotency_key = $2)`
+
+	lockApproval = `SELECT 1 FROM approval WHERE seq = ` + seqByID + ` FOR NO KEY UPDATE`
+	lockUnasked  = `SELECT 1 FROM action a WHERE seq = ` + seqByID + `
+AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = a.seq) FOR NO KEY UPDATE`
+)
+
+// extra holds the rare parts of a proposal.
+type extra struct {
+	Evaluations  []gatehouse.Evaluation   `json:"evaluations,omitempty"`
+	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
+	Callback     *gatehouse.Callback      `json:"callback,omitempty"`
+	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
+}
+
+// scanAction reads a row of selectAction.
+func scanAction(r *row) (seq int64, a *gatehouse.Action, err error) {
+	a = new(gatehouse.Action)
+	seq = r.int()
+	a.Tenant, a.ID, a.Status = r.text(), r.text(), gatehouse.Status(r.text())
+	a.ActionType, a.RiskLevel, a.ProposerID = r.text(), gatehouse.RiskLevel(r.int()), r.text()
+	a.IdempotencyKey, a.ProposedAt = r.text(), r.time()
+	a.DecidedBy, a.DecidedVia, a.DecidedAt, a.FinishedAt = r.text(), gatehouse.Channel(r.text()), r.timePtr(), r.timePtr()
+	if r.null() {
+		r.skip(2)
+	} else {
+		a.Failure = &gatehouse.Failure{Code: r.text(), Detail: r.text()}
+	}
+	a.Supersedes, a.Superseded, a.Reverses, a.ReversedBy = r.text(), r.text(), r.text(), r.text()
+	a.Revision, a.Connector, a.Operation = int(r.int()), r.text(), r.text()
+	a.Target.EntityType, a.Target.EntityRef = r.text(), r.text()
+	a.Target.EntityRefs, a.Target.Version = listAt[string](r, &err), r.text()
+	a.ClaimedRisk = gatehouse.RiskLevel(r.int())
+	if r.null() {
+		r.skip(2)
+	} else {
+		a.Magnitude = &gatehouse.Magnitude{Amount: gatehouse.Decimal(r.text()), Currency: r.text()}
+	}
+	a.OnBehalfOf = r.text()
+	a.ExpiresIn, a.HoldFor = gatehouse.Duration(r.int()), gatehouse.Duration(r.int())
+	a.Digest, a.Fingerprint, a.ContentHash = gatehouse.Digest(r.text()), r.text(), r.hash()
+	a.Policy.Outcome, a.Policy.Version = gatehouse.Outcome(r.text()), int(r.int())
+	a.Policy.Rules, a.Policy.Reasons = listAt[string](r, &err), listAt[string](r, &err)
+	a.ProposedBy, a.Rationale = r.text(), r.text()
+	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
+	if x := jsonAt[extra](r, &err); x != nil {
+		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings
+	}
+	if r.null() {
+		r.skip(approvalWidth)
+	} else {
+		a.Approval = scanApproval(r, a.ID, &err)
+	}
+	if r.null() {
+		return seq, a, err // nothing was sent
+	}
+	a.Push = scanPush(r).Summary()
+	if !r.null() {
+		a.Receipt = scanReceipt(r, &err)
+	}
+	return seq, a, err
+}
+
+// show lets an approval that has run out appear as what it is.
+func (t *readTx) show(a *gatehouse.Action) {
+	if a.Status == gatehouse.StatusPending && !t.Now().Before(a.Approval.ExpiresAt) {
+		a.Status = gatehouse.StatusExpired
+		a.Approval.Status = gatehouse.ApprovalExpired
+	}
+}
+
+// stored loads an action as it is stored, after the locks.
+func (t *readTx) stored(locks []query, seq, tenant, key string) (a *gatehouse.Action, err error) {
+	err = t.locked(
+		locks,
+		ask(selectAction+seq, func(r *row) (err error) { _, a, err = scanAction(r); return err }, tenant, key),
+		ask(selectVotes+`= `+seq+orderVotes, func(r *row) error {
+			_, v := scanVote(r)
+			a.Approval.Votes = append(a.Approval.Votes, v)
+			return nil
+		}, tenant, key),
+	)
+	if err == nil && a == nil {
+		return nil, gatehouse.ErrNotFound
+	}
+	return a, err
+}
+
+// FindAction finds by the id of the action or of its approval.
+func (t *readTx) FindAction(tenant, id string) (*gatehouse.Action, error) {
+	return t.shown(t.stored(nil, seqByID, tenant, id))
+}
+
+// FindActionByKey finds by the idempotency key.
+func (t *readTx) FindActionByKey(tenant, key string) (*gatehouse.Action, error) {
+	return t.shown(t.stored(nil, seqByKey, tenant, key))
+}
+
+func (t *readTx) shown(a *gatehouse.Action, err error) (*gatehouse.Action, error) {
+	if err == nil {
+		t.show(a)
+	}
+	return a, err
+}
+
+// LockAction is FindAction of what is stored: a pending action past its expiry
+// is still pending here, as the guard of MoveAction sees it.
+func (t *tx) LockAction(tenant, id string) (*gatehouse.Action, error) {
+	return t.stored([]query{ask(lockApproval, nil, tenant, id), ask(lockUnasked, nil, tenant, id)}, seqByID, tenant, id)
+}
+
+func (t *readTx) refs(sql string, args ...any) (refs []gatehouse.ActionRef, err error) {
+	err = t.each(sql, func(r *row) error {
+		refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
+		return nil
+	}, args...)
+	return refs, err
+}
+
+// ExpiredActions lists what the sweeper has to write down, of all tenants.
+func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
+	return t.refs(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2`, t.Now(), limit)
+}
+
+// ExpiredActions in a transaction that writes locks what it lists, and leaves
+// out what others have locked: another sweeper, or a decision under way.
+func (t *tx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
+	return t.refs(`SELECT a.tenant, a.id FROM action a JOIN approval o ON o.seq = a.seq
+WHERE a.status = 'pending' AND a.expires_at <= $1 AND o.status = 'requested'
+ORDER BY a.expires_at LIMIT $2 FOR NO KEY UPDATE OF o SKIP LOCKED`, t.Now(), limit)
+}
+
+// OpenReversal finds the reversal of an action that is under way or done.
+func (t *readTx) OpenReversal(tenant, actionID string) (id string, err error) {
+	err = t.each(`SELECT id FROM action WHERE tenant = $1 AND reverses = $2
+AND status NOT IN ('rejected', 'denied', 'expired', 'canceled', 'superseded', 'failed')
+AND NOT (status = 'pending' AND expires_at <= $3) ORDER BY id DESC LIMIT 1`,
+		func(r *row) error { id = r.text(); return nil }, tenant, actionID, t.Now())
+	return id, err
+}
+
+// InsertAction stores an action as it is proposed, and its approval.
+func (t *tx) InsertAction(a *gatehouse.Action) error {
+	if !gatehouse.Status("").CanMove(a.Status) {
+		return gatehouse.ErrConflict
+	}
+	var expires *time.Time
+	if a.Approval != nil {
+		expires = &a.Approval.ExpiresAt
+	}
+	var code, detail any
+	if a.Failure != nil {
+		code, detail = a.Failure.Code, a.Failure.Detail
+	}
+	err := t.write(`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
+decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
+		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, orNull(a.IdempotencyKey), a.ProposedAt, expires,
+		a.DecidedBy, string(a.DecidedVia), a.DecidedAt, a.FinishedAt, code, detail,
+		orNull(a.Supersedes), orNull(a.Superseded), orNull(a.Reverses), orNull(a.ReversedBy))
+	if err != nil {
+		return err
+	}
+	if err := t.insertProposal(a); err != nil {
+		return err
+	}
+	if a.Approval != nil {
+		return t.insertApproval(a)
+	}
+	return nil
+}
+
+// newSeq is the number that this session's last action got.
+const newSeq = `currval('action_seq_seq')`
+
+func (t *tx) insertProposal(a *gatehouse.Action) error {
+	var rare string
+	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 {
+		var err error
+		if rare, err = shared.EncodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings}); err != nil {
+			return err
+		}
+	}
+	var amount, currency any
+	if a.Magnitude != nil {
+		amount, currency = string(a.Magnitude.Amount), a.Magnitude.Currency
+	}
+	search := strings.ToLower(a.ActionType + "\n" + a.Target.EntityRef + "\n" + a.Rationale)
+	return t.write(`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
+target_version, claimed_risk, amount, currency, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
+policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale, search,
+proposed_change, current_state, context, metadata, extra)
+VALUES (`+newSeq+`, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
+  $25, $26, $27, $28, $29)`,
+		a.Tenant, a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef, shared.EncodeList(a.Target.EntityRefs),
+		a.Target.Version, int(a.ClaimedRisk), amount, currency, a.OnBehalfOf, int64(a.ExpiresIn), int64(a.HoldFor),
+		string(a.Digest), a.Fingerprint, a.ContentHash[:],
+		string(a.Policy.Outcome), a.Policy.Version, shared.EncodeList(a.Policy.Rules), shared.EncodeList(a.Policy.Reasons),
+		a.ProposedBy, a.Rationale, search, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare)
+}
+
+const moveAction = `UPDATE action SET status = $1::text,
+  decided_by = CASE WHEN $2::text = '' THEN decided_by ELSE $2 END,
+  decided_via = CASE WHEN $3::text = '' THEN decided_via ELSE $3 END,
+  decided_at = coalesce($4, decided_at),
+  finished_at = CASE WHEN $1 IN ('approved', 'pushing') THEN NULL ELSE coalesce($5, finished_at) END,
+  failure_code = CASE WHEN $6::text IS NOT NULL THEN $6 WHEN status = 'failed' THEN NULL ELSE failure_code END,
+  failure_detail = CASE WHEN $6 IS NOT NULL THEN $7 WHEN status = 'failed' THEN NULL ELSE failure_detail END`
+
+// The foreign key is looked at only where it is written.
+const (
+	moveGuard    = ` WHERE tenant = $8 AND id = $9 AND status = $10`
+	moveReversed = guarded + moveAction + `, reversed_by = $11` + moveGuard + orConflict
+	moveOther    = guarded + moveAction + moveGuard + orConflict
+)
+
+// MoveAction is one guarded transition. An action that goes back to work, by a
+// replay, is not finished any more.
+func (t *tx) MoveAction(m gatehouse.ActionMove) error {
+	if !m.From.CanMove(m.To) {
+		return gatehouse.ErrConflict
+	}
+	var decided, finished any
+	if m.Decided {
+		decided = t.Now()
+	}
+	if m.Finished {
+		finished = t.Now()
+	}
+	var code, detail any
+	if m.Failure != nil {
+		code, detail = m.Failure.Code, m.Failure.Detail
+	}
+	args := []any{string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, code, detail, m.Tenant, m.ID, string(m.From)}
+	if m.ReversedBy != "" {
+		return t.write(moveReversed, append(args, m.ReversedBy)...)
+	}
+	return t.write(moveOther, args...)
+}
+
+// LinkSuperseded names the revision that took an action's place.
+func (t *tx) LinkSuperseded(tenant, oldID, newID string) error {
+	return t.write(guarded+`UPDATE action SET superseded_by = $1 WHERE tenant = $2 AND id = $3`+orMissing, newID, tenant, oldID)
+}

@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+func scanApproval(r *row, actionID string, err *error) *gatehouse.Approval {
+	o := &gatehouse.Approval{
+		ActionID: actionID, ID: r.text(), Status: gatehouse.ApprovalStatus(r.text()), Required: int(r.int()),
+		Roles: listAt[gatehouse.Role](r, err), People: listAt[string](r, err), Excluded: listAt[string](r, err),
+		ExpiresAt: r.time(), CreatedAt: r.time(), Votes: []gatehouse.Vote{},
+	}
+	if r.null() {
+		r.skip(2)
+	} else {
+		o.Confirm = &gatehouse.Confirm{Prompt: r.text(), Value: r.text()}
+	}
+	return o
+}
+
+func (t *tx) insertApproval(a *gatehouse.Action) error {
+	o := a.Approval
+	if !gatehouse.ApprovalStatus("").CanMove(o.Status) {
+		return gatehouse.ErrConflict
+	}
+	var prompt, value any
+	if o.Confirm != nil {
+		prompt, value = o.Confirm.Prompt, o.Confirm.Value
+	}
+	err := t.write(`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
+confirm_prompt, confirm_value) VALUES (`+newSeq+`, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		a.Tenant, o.ID, string(o.Status), o.Required, shared.EncodeList(o.Roles), shared.EncodeList(o.People), shared.EncodeList(o.Excluded),
+		o.ExpiresAt, o.CreatedAt, prompt, value)
+	if err != nil {
+		return err
+	}
+	for _, v := range o.Votes {
+		if err := t.PutVote(a.Tenant, o.ID, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selectVotes ends before what seq is compared with; orderVotes follows that.
+const (
+	selectVotes = `SELECT seq, person, principal_id, name, decision, notes, via, digest, at FROM vote WHERE seq `
+	orderVotes  = ` ORDER BY at, person`
+)
+
+func scanVote(r *row) (seq int64, v gatehouse.Vote) {
+	seq = r.int()
+	v = gatehouse.Vote{
+		Person: r.text(), PrincipalID: r.text(), Name: r.text(), Decision: gatehouse.DecisionKind(r.text()),
+		Notes: r.text(), Via: gatehouse.Channel(r.text()), Digest: gatehouse.Digest(r.text()), At: r.time(),
+	}
+	return seq, v
+}
+
+// MoveApproval moves a requested approval on.
+func (t *tx) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStatus) error {
+	if !gatehouse.ApprovalRequested.CanMove(to) {
+		return gatehouse.ErrConflict
+	}
+	return t.write(guarded+`UPDATE approval SET status = $1 WHERE tenant = $2 AND id = $3 AND status = 'requested'`+orConflict,
+		string(to), tenant, approvalID)
+}
+
+// PutVote stores a person's vote, in the place of an earlier one. There is no
+// voting on a question that has its answer.
+func (t *tx) PutVote(tenant, approvalID string, v gatehouse.Vote) error {
+	return t.write(guarded+`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
+SELECT seq, tenant, $3, $4, $5, $6, $7, $8, $9, $10 FROM approval WHERE tenant = $1 AND id = $2 AND status = 'requested' FOR NO KEY UPDATE
+ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name, decision = excluded.decision,
+  notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at`+
+		unless+`SELECT 1 FROM approval WHERE tenant = $1 AND id = $2`+orSo,
+		tenant, approvalID, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At)
+}

@@ -1,0 +1,55 @@
+package postgres
+
+import (
+	"hash/fnv"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// lockFor locks a name until the end of the transaction. Two names that hash
+// alike wait for each other, which harms nobody.
+func lockFor(name ...string) query {
+	h := fnv.New64a()
+	for _, part := range name {
+		_, _ = h.Write([]byte(part))
+		_, _ = h.Write([]byte{0})
+	}
+	return ask(`SELECT pg_advisory_xact_lock($1)`, nil, int64(h.Sum64())) //nolint:gosec // all 64 bits are wanted
+}
+
+// ReserveCeiling stores one claim, in the place of an earlier one of the same
+// action, ceiling and scope. Amounts are kept in millionths, rounded away from
+// zero: a sum is never below the truth.
+func (t *tx) ReserveCeiling(tenant, actionID string, c gatehouse.CeilingClaim) error {
+	amount, err := c.Amount.Micros()
+	if err != nil {
+		return err
+	}
+	return t.write(guarded+`INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at)
+SELECT seq, $3, $4, tenant, $5, $6 FROM action WHERE tenant = $1 AND id = $2
+ON CONFLICT (action_seq, ceiling, scope) DO UPDATE SET amount = excluded.amount, reserved_at = excluded.reserved_at, released_at = NULL`+
+		orMissing, tenant, actionID, c.Ceiling, c.Scope, amount, t.Now())
+}
+
+// CeilingUsed locks the ceiling and scope, then sums what is reserved since. A
+// sum that does not fit fails, so nothing passes the ceiling by it.
+func (t *tx) CeilingUsed(tenant, ceiling, scope string, since time.Time) (gatehouse.Decimal, error) {
+	var sum int64
+	err := t.locked(
+		[]query{lockFor("ceiling", tenant, ceiling, scope)},
+		ask(`SELECT coalesce(sum(amount), 0)::bigint FROM ceiling_claim
+WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND reserved_at > $4 AND released_at IS NULL`,
+			func(r *row) error { sum = r.int(); return nil }, tenant, ceiling, scope, since),
+	)
+	if err != nil {
+		return "", err
+	}
+	return gatehouse.DecimalFromMicros(sum), nil
+}
+
+// ReleaseCeilings gives back what an action reserved.
+func (t *tx) ReleaseCeilings(tenant, actionID string) error {
+	return t.write(`UPDATE ceiling_claim SET released_at = $1
+WHERE action_seq = (SELECT seq FROM action WHERE tenant = $2 AND id = $3) AND released_at IS NULL`, t.Now(), tenant, actionID)
+}

@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var (
+	errClosed = errors.New("postgres: store is closed")
+	errEnded  = errors.New("postgres: transaction used after its end")
+)
+
+// kind is what an error of the server means for a transaction.
+type kind int
+
+const (
+	other kind = iota
+	// conflict and missing are answers: a guard failed, a row is not there.
+	conflict
+	missing
+	// contention ended the transaction, and it may be run again.
+	contention
+	// lost is the connection, and with it the transaction.
+	lost
+)
+
+// dbError is an error with its meaning.
+type dbError struct {
+	kind kind
+	err  error
+}
+
+func (e *dbError) Error() string { return "postgres: " + e.err.Error() }
+
+func (e *dbError) Unwrap() error { return e.err }
+
+// Is maps the kinds that callers of the store know to the store's errors.
+func (e *dbError) Is(target error) bool {
+	switch target {
+	case gatehouse.ErrConflict:
+		return e.kind == conflict
+	case gatehouse.ErrNotFound:
+		return e.kind == missing
+	case gatehouse.ErrBusy:
+		return e.kind == contention || e.kind == lost
+	}
+	return false
+}
+
+// explain gives an error of the driver its meaning.
+func explain(err error) error {
+	var own *dbError
+	if err == nil || errors.As(err, &own) {
+		return err
+	}
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		return &dbError{lost, err}
+	}
+	if severe(pg) {
+		return &dbError{lost, err}
+	}
+	switch pg.Code {
+	case "GH001", "23505": // guard or trigger, unique_violation
+		return &dbError{conflict, err}
+	case "GH002", "23503": // guard, foreign_key_violation
+		return &dbError{missing, err}
+	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
+		return &dbError{contention, err}
+	case "0A000", "26000": // a plan from before a migration, a statement that a pooler lost
+		return &dbError{contention, err}
+	case "57014": // query_canceled: by an operator, since our own cancelling ends the connection
+		return &dbError{contention, err}
+	case "22021", "22P05": // character_not_in_repertoire, untranslatable_character
+		return gatehouse.E(gatehouse.CodeInvalid, "a text holds a character that cannot be stored, such as NUL").Because(err)
+	case "54000": // program_limit_exceeded: an index entry
+		return gatehouse.E(gatehouse.CodeInvalid, "a text that is looked up by is too long").Because(err)
+	}
+	return &dbError{other, err}
+}
+
+// severe errors end the connection.
+func severe(pg *pgconn.PgError) bool {
+	return pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" ||
+		pg.Code[:2] == "08" || pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "57P03"
+}
+
+func kindOf(err error) kind {
+	var e *dbError
+	if errors.As(err, &e) {
+		return e.kind
+	}
+	return other
+}

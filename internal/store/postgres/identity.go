@@ -1,0 +1,205 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+const principalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at`
+
+func scanPrincipal(r *row) (*gatehouse.Principal, error) {
+	var err error
+	p := &gatehouse.Principal{
+		Tenant: r.text(), ID: r.text(), Name: r.text(), Kind: gatehouse.Kind(r.text()), Roles: listAt[gatehouse.Role](r, &err),
+		Person: r.text(), Sponsor: r.text(), Disabled: r.bool(), CreatedAt: r.time(),
+	}
+	return p, err
+}
+
+// FindPrincipal finds by id, else by name.
+func (t *readTx) FindPrincipal(tenant, idOrName string) (p *gatehouse.Principal, err error) {
+	scan := func(r *row) (err error) {
+		if p == nil {
+			p, err = scanPrincipal(r)
+		}
+		return err
+	}
+	err = t.read(
+		ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id = $2`, scan, tenant, idOrName),
+		ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.name = $2`, scan, tenant, idOrName),
+	)
+	if err == nil && p == nil {
+		err = gatehouse.ErrNotFound
+	}
+	return p, err
+}
+
+// ListPrincipals lists by id, the oldest first.
+func (t *readTx) ListPrincipals(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.Principal], err error) {
+	c, err := shared.ParseCursor(cursor, shared.KindPrincipals, tenant)
+	if err != nil {
+		return page, err
+	}
+	limit = shared.PageLimit(limit)
+	page.Items = []*gatehouse.Principal{}
+	err = t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id > $2 ORDER BY p.id LIMIT $3`, func(r *row) error {
+		p, err := scanPrincipal(r)
+		page.Items = append(page.Items, p)
+		return err
+	}, tenant, c.ID, limit+1)
+	return shared.Finish(page, limit, func(p *gatehouse.Principal) shared.Cursor { return shared.Cursor{ID: p.ID} },
+		shared.KindPrincipals, tenant), err
+}
+
+// InsertPrincipal stores a principal; a known id or name is ErrConflict.
+func (t *tx) InsertPrincipal(p *gatehouse.Principal) error {
+	return t.write(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		p.Tenant, p.ID, p.Name, string(p.Kind), shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt)
+}
+
+// UpdatePrincipal writes all but the kind and the time of creation.
+func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
+	return t.write(guarded+`UPDATE principal SET name = $3, roles = $4, person = $5, sponsor = $6, disabled = $7
+WHERE tenant = $1 AND id = $2`+orMissing, p.Tenant, p.ID, p.Name, shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled)
+}
+
+// PrincipalsForShare reads principals and locks them against change, in the
+// order of their ids.
+func (t *tx) PrincipalsForShare(tenant string, ids []string) ([]*gatehouse.Principal, error) {
+	list := make([]*gatehouse.Principal, 0, len(ids))
+	err := t.locked([]query{ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id = ANY($2) ORDER BY p.id FOR SHARE`,
+		func(r *row) error {
+			p, err := scanPrincipal(r)
+			list = append(list, p)
+			return err
+		}, tenant, ids)})
+	return list, err
+}
+
+const keyColumns = `k.tenant, k.id, k.principal_id, k.hash, k.created_at, k.revoked_at`
+
+func scanKey(r *row) *gatehouse.Key {
+	return &gatehouse.Key{
+		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), Hash: r.hash(), CreatedAt: r.time(), RevokedAt: r.timePtr(),
+	}
+}
+
+// FindKey finds an unrevoked key and its principal.
+func (t *readTx) FindKey(hash [32]byte) (k *gatehouse.Key, p *gatehouse.Principal, err error) {
+	err = t.one(`SELECT `+keyColumns+`, `+principalColumns+` FROM api_key k
+JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash = $1 AND k.revoked_at IS NULL`,
+		func(r *row) (err error) {
+			k = scanKey(r)
+			p, err = scanPrincipal(r)
+			return err
+		}, hash[:])
+	return k, p, err
+}
+
+// ListKeys lists a principal's keys, revoked ones too, the oldest first.
+func (t *readTx) ListKeys(tenant, principalID string) (list []*gatehouse.Key, err error) {
+	err = t.each(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = $1 AND k.principal_id = $2 ORDER BY k.id`,
+		func(r *row) error { list = append(list, scanKey(r)); return nil }, tenant, principalID)
+	return list, err
+}
+
+// FindKeyByID finds a key, revoked or not.
+func (t *readTx) FindKeyByID(tenant, id string) (k *gatehouse.Key, err error) {
+	err = t.one(`SELECT `+keyColumns+` FROM api_key k WHERE k.tenant = $1 AND k.id = $2`,
+		func(r *row) error { k = scanKey(r); return nil }, tenant, id)
+	return k, err
+}
+
+// InsertKey stores a key; a known id or hash is ErrConflict.
+func (t *tx) InsertKey(k *gatehouse.Key) error {
+	return t.write(`INSERT INTO api_key (hash, tenant, id, principal_id, created_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		k.Hash[:], k.Tenant, k.ID, k.PrincipalID, k.CreatedAt, k.RevokedAt)
+}
+
+// RevokeKey ends a key. Of a revoked one the first time stays.
+func (t *tx) RevokeKey(tenant, keyID string) error {
+	return t.write(guarded+`UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL RETURNING 1)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) OR EXISTS (SELECT 1 FROM api_key WHERE tenant = $1 AND id = $2) THEN 0
+  ELSE gatehouse_refuse('GH002') END`, tenant, keyID, t.Now())
+}
+
+// FindEditToken finds the hash of a person's edit token.
+func (t *readTx) FindEditToken(tenant, principalID string) (hash [32]byte, err error) {
+	err = t.one(`SELECT hash FROM edit_token WHERE tenant = $1 AND principal_id = $2`,
+		func(r *row) error { hash = r.hash(); return nil }, tenant, principalID)
+	return hash, err
+}
+
+// PutEditToken stores it in the place of an earlier one.
+func (t *tx) PutEditToken(tenant, principalID string, hash [32]byte) error {
+	return t.write(`INSERT INTO edit_token (tenant, principal_id, hash) VALUES ($1, $2, $3)
+ON CONFLICT (tenant, principal_id) DO UPDATE SET hash = excluded.hash`, tenant, principalID, hash[:])
+}
+
+// FindTenant finds by id.
+func (t *readTx) FindTenant(id string) (n *gatehouse.Tenant, err error) {
+	err = t.one(`SELECT id, created_at FROM tenant WHERE id = $1`,
+		func(r *row) error { n = &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()}; return nil }, id)
+	return n, err
+}
+
+// ListTenants lists all, by id.
+func (t *readTx) ListTenants() (list []*gatehouse.Tenant, err error) {
+	err = t.each(`SELECT id, created_at FROM tenant ORDER BY id`, func(r *row) error {
+		list = append(list, &gatehouse.Tenant{ID: r.text(), CreatedAt: r.time()})
+		return nil
+	})
+	return list, err
+}
+
+// InsertTenant stores a tenant; a known one is ErrConflict.
+func (t *tx) InsertTenant(n *gatehouse.Tenant) error {
+	return t.write(`INSERT INTO tenant (id, created_at) VALUES ($1, $2)`, n.ID, n.CreatedAt)
+}
+
+// FindIdempotency finds a stored answer that is still within its window. The
+// clock is looked at only where there is one: it is often what a transaction
+// asks first, before it waits for its locks.
+func (t *readTx) FindIdempotency(tenant, principalID, route, key string) (*gatehouse.IdempotencyRecord, error) {
+	var a *gatehouse.IdempotencyRecord
+	err := t.one(`SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
+WHERE tenant = $1 AND principal_id = $2 AND route = $3 AND key = $4`, func(r *row) error {
+		a = &gatehouse.IdempotencyRecord{
+			Tenant: r.text(), PrincipalID: r.text(), Route: r.text(), Key: r.text(), BodyHash: r.hash(), CreatedAt: r.time(), Body: r.blob(),
+		}
+		return nil
+	}, tenant, principalID, route, key)
+	if err != nil {
+		return nil, err
+	}
+	if !a.CreatedAt.After(t.windowStart()) {
+		return nil, gatehouse.ErrNotFound
+	}
+	return a, nil
+}
+
+func (t *readTx) windowStart() time.Time { return t.Now().Add(-gatehouse.IdempotencyWindow) }
+
+// InsertIdempotency stores an answer. One that is past its window, and not yet
+// purged, makes room; one within it is ErrConflict.
+func (t *tx) InsertIdempotency(a *gatehouse.IdempotencyRecord) error {
+	return t.write(guarded+`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (tenant, principal_id, route, key) DO UPDATE SET body_hash = excluded.body_hash, created_at = excluded.created_at,
+  body = excluded.body WHERE idempotency.created_at <= $8`+orConflict,
+		a.Tenant, a.PrincipalID, a.Route, a.Key, a.BodyHash[:], a.CreatedAt, a.Body, t.windowStart())
+}
+
+// PurgeIdempotency deletes old answers, the oldest first, but for those that
+// somebody else is deleting.
+func (t *tx) PurgeIdempotency(olderThan time.Time, limit int) (int, error) {
+	n, err := t.number(`WITH old AS MATERIALIZED (
+  SELECT seq FROM idempotency WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED),
+d AS (DELETE FROM idempotency i USING old WHERE i.seq = old.seq RETURNING 1)
+SELECT count(*) FROM d`, olderThan, limit)
+	t.wrote = t.wrote || n > 0
+	return int(n), err
+}

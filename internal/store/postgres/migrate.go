@@ -1,0 +1,107 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrateLock is the advisory lock of those who migrate: "GATE".
+const migrateLock = 0x47415445
+
+// minVersion is the oldest server that is known to work.
+const minVersion = 140000
+
+// migrate brings the database to the newest version, forward only, in one
+// transaction under one lock: of several that start together, the first does
+// the work and the others find it done.
+func migrate(ctx context.Context, config *pgx.ConnConfig) (err error) {
+	config = config.Copy()
+	// Building an index over what is there, and waiting for who does, may take long.
+	config.RuntimeParams["lock_timeout"] = "0"
+	c, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = c.Close(ctx)
+	}()
+	if err := suitable(ctx, c); err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrateLock)); err != nil {
+			return err
+		}
+		return apply(ctx, tx)
+	})
+}
+
+// suitable refuses servers on which the store's promises would not hold.
+func suitable(ctx context.Context, c *pgx.Conn) error {
+	var version int
+	var encoding, commit string
+	err := c.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
+current_setting('synchronous_commit')`).Scan(&version, &encoding, &commit)
+	switch {
+	case err != nil:
+		return err
+	case version < minVersion:
+		return fmt.Errorf("the server is version %d; PostgreSQL 14 is the least", version/10000)
+	case encoding != "UTF8":
+		return fmt.Errorf("the database's encoding is %s; it must be UTF8", encoding)
+	case commit == "off":
+		return errors.New("synchronous_commit is off: decisions that were answered would not survive a crash")
+	}
+	return nil
+}
+
+func apply(ctx context.Context, tx pgx.Tx) error {
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS gatehouse_schema (
+  version INTEGER PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())`); err != nil {
+		return err
+	}
+	var version int
+	if err := tx.QueryRow(ctx, `SELECT coalesce(max(version), 0) FROM gatehouse_schema`).Scan(&version); err != nil {
+		return err
+	}
+	if version > len(names) {
+		return fmt.Errorf("the database is of version %d, this program knows %d: a newer Gatehouse was here", version, len(names))
+	}
+	for i, name := range names {
+		n, err := strconv.Atoi(strings.TrimPrefix(name, "migrations/")[:4])
+		if err != nil || n != i+1 {
+			return fmt.Errorf("%s is not number %d", name, i+1)
+		}
+		if n <= version {
+			continue
+		}
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, string(text)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if _, err := tx.Exec(ctx, `INSERT INTO gatehouse_schema (version) VALUES ($1)`, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

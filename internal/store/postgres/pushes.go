@@ -1,0 +1,141 @@
+package postgres
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const pushColumns = `h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
+  h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at, h.finished_at,
+  h.generation, h.lease_owner, h.lease_until, h.replays`
+
+func scanPush(r *row) *gatehouse.Push {
+	return &gatehouse.Push{
+		Tenant: r.text(), ID: r.text(), ActionID: r.text(), Connector: r.text(), IdempotencyKey: r.text(), Digest: gatehouse.Digest(r.text()),
+		Status: gatehouse.PushStatus(r.text()), Attempts: int(r.int()), AttemptBase: int(r.int()), LastError: r.text(), ErrorCode: r.text(),
+		NotBefore: r.time(), CreatedAt: r.time(), NextAttempt: r.timePtr(), PickedAt: r.timePtr(), SentAt: r.timePtr(),
+		AppliedAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
+		Replays: int(r.int()),
+	}
+}
+
+const findPush = `SELECT ` + pushColumns + ` FROM push h WHERE tenant = $1 AND id = $2`
+
+// FindPush finds by id.
+func (t *readTx) FindPush(tenant, id string) (p *gatehouse.Push, err error) {
+	err = t.one(findPush, func(r *row) error { p = scanPush(r); return nil }, tenant, id)
+	return p, err
+}
+
+// LockPush is FindPush that locks the row.
+func (t *tx) LockPush(tenant, id string) (p *gatehouse.Push, err error) {
+	err = t.locked([]query{ask(findPush+` FOR NO KEY UPDATE`, func(r *row) error { p = scanPush(r); return nil }, tenant, id)})
+	if err == nil && p == nil {
+		err = gatehouse.ErrNotFound
+	}
+	return p, err
+}
+
+// PushCounts counts by status.
+func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
+	counts := make(map[gatehouse.PushStatus]int)
+	err := t.each(`SELECT status, count(*) FROM push GROUP BY status`, func(r *row) error {
+		status := gatehouse.PushStatus(r.text())
+		counts[status] = int(r.int())
+		return nil
+	})
+	return counts, err
+}
+
+// NextPushAt tells when there is work next: a push falls due, or a lease ends.
+func (t *readTx) NextPushAt() (next time.Time, err error) {
+	err = t.each(`SELECT least(
+  (SELECT due_at FROM push WHERE status = 'queued' ORDER BY due_at, seq LIMIT 1),
+  (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1))`,
+		func(r *row) error {
+			if at := r.timePtr(); at != nil {
+				next = *at
+			}
+			return nil
+		})
+	return next, err
+}
+
+// ExpiredLeases lists pushes whose lease has ended, the longest ago first.
+func (t *readTx) ExpiredLeases(limit int) ([]*gatehouse.Push, error) {
+	return t.pushes(`SELECT `+pushColumns+` FROM push h WHERE status IN ('picking', 'sent') AND lease_until <= $1
+ORDER BY lease_until LIMIT $2`, t.Now(), limit)
+}
+
+func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err error) {
+	err = t.each(sql, func(r *row) error { list = append(list, scanPush(r)); return nil }, args...)
+	return list, err
+}
+
+const insertPush = guarded + `INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts,
+attempt_base, last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation,
+lease_owner, lease_until, replays)
+SELECT tenant, $3, seq, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22 FROM action
+WHERE tenant = $1 AND id = $2 AND status = 'approved' FOR NO KEY UPDATE` +
+	unless + `SELECT 1 FROM action WHERE tenant = $1 AND id = $2` + orSo
+
+// InsertPush puts an approved action into the outbox: once, and only while it
+// is approved.
+func (t *tx) InsertPush(p *gatehouse.Push) error {
+	if !gatehouse.PushStatus("").CanMove(p.Status) {
+		return gatehouse.ErrConflict
+	}
+	return t.write(insertPush, p.Tenant, p.ActionID,
+		p.ID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode,
+		p.NotBefore, p.CreatedAt, p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner,
+		p.LeaseUntil, p.Replays)
+}
+
+// The due pushes are picked out first, once, and locked: as a subquery of the
+// update's condition they could be looked for again for each row, and more be
+// taken than the limit says.
+const (
+	claimDue = `WITH due AS MATERIALIZED (
+  SELECT seq FROM push WHERE status = 'queued' AND due_at <= $3 `
+	claimTake = `ORDER BY due_at, seq LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2, picked_at = $3
+FROM due WHERE h.seq = due.seq RETURNING ` + pushColumns
+)
+
+// ClaimPushes takes due pushes for one worker, and passes over those that
+// another one is taking.
+func (t *tx) ClaimPushes(owner, tenant string, lease time.Duration, limit int) (list []*gatehouse.Push, err error) {
+	args := []any{owner, t.Now().Add(lease), t.Now(), limit}
+	sql := claimDue + claimTake
+	if tenant != "" {
+		sql, args = claimDue+`AND tenant = $5 `+claimTake, append(args, tenant)
+	}
+	list, err = t.pushes(sql, args...)
+	t.wrote = t.wrote || len(list) > 0
+	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return due(a).Compare(due(b)) })
+	return list, err
+}
+
+func due(p *gatehouse.Push) time.Time {
+	if p.NextAttempt != nil && p.NextAttempt.After(p.NotBefore) {
+		return *p.NextAttempt
+	}
+	return p.NotBefore
+}
+
+// UpdatePush writes what may change of a push, guarded by the status and the
+// generation that its holder read. A heartbeat keeps the status.
+func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation int) error {
+	if p.Status != from && !from.CanMove(p.Status) || p.Generation < generation {
+		return gatehouse.ErrConflict
+	}
+	return t.write(guarded+`UPDATE push SET status = $5, attempts = $6, attempt_base = $7, last_error = $8, error_code = $9, not_before = $10,
+next_attempt = $11, picked_at = $12, sent_at = $13, applied_at = $14, finished_at = $15, generation = $16, lease_owner = $17,
+lease_until = $18, replays = $19
+WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4`+orConflict,
+		p.Tenant, p.ID, string(from), generation,
+		string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode, p.NotBefore,
+		p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner, p.LeaseUntil, p.Replays)
+}

@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+const receiptColumns = `r.tenant, r.id, r.action_id, r.push_id, r.idempotency_key, r.attempt, r.generation, r.outcome, r.error_code, r.error,
+  r.external_id, r.reversible, r.late, r.source, r.at, r.request_metadata, r.response_metadata, r.reversal`
+
+func scanReceipt(r *row, err *error) *gatehouse.Receipt {
+	return &gatehouse.Receipt{
+		Tenant: r.text(), ID: r.text(), ActionID: r.text(), PushID: r.text(), IdempotencyKey: r.text(),
+		Attempt: int(r.int()), Generation: int(r.int()), Outcome: gatehouse.ReceiptOutcome(r.text()),
+		ErrorCode: r.text(), Error: r.text(), ExternalID: r.text(), Reversible: r.bool(), Late: r.bool(), Source: r.text(), At: r.time(),
+		RequestMetadata: r.json(), ResponseMetadata: r.json(), Reversal: jsonAt[gatehouse.Reversal](r, err),
+	}
+}
+
+// InsertReceipt stores what came of a call. Its push must be there.
+func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
+	reversal, err := shared.EncodeJSON(c.Reversal)
+	if err != nil {
+		return err
+	}
+	return t.write(guarded+`INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome,
+error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal)
+SELECT tenant, $4, action_seq, action_id, id, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18 FROM push
+WHERE tenant = $1 AND id = $2 AND action_id = $3`+orMissing,
+		c.Tenant, c.PushID, c.ActionID,
+		c.ID, c.IdempotencyKey, c.Attempt, c.Generation, string(c.Outcome), c.ErrorCode, c.Error, c.ExternalID, c.Reversible, c.Late,
+		c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal)
+}
+
+// SuccessReceipt finds the first receipt that says applied under a key.
+func (t *readTx) SuccessReceipt(tenant, idempotencyKey string) (c *gatehouse.Receipt, err error) {
+	err = t.one(`SELECT `+receiptColumns+` FROM receipt r WHERE tenant = $1 AND idempotency_key = $2 AND outcome = 'applied'
+ORDER BY seq LIMIT 1`, func(r *row) (err error) { c = scanReceipt(r, &err); return err }, tenant, idempotencyKey)
+	return c, err
+}
+
+// ListReceipts lists an action's receipts, the oldest first.
+func (t *readTx) ListReceipts(tenant, actionID string) (list []*gatehouse.Receipt, err error) {
+	err = t.each(`SELECT `+receiptColumns+` FROM receipt r
+WHERE action_seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2) ORDER BY seq`,
+		func(r *row) (err error) { list = append(list, scanReceipt(r, &err)); return err }, tenant, actionID)
+	return list, err
+}
+
+// InsertCorpus stores what a decision teaches.
+func (t *tx) InsertCorpus(c *gatehouse.CorpusEntry) error {
+	return t.write(guarded+`INSERT INTO corpus (tenant, id, action_seq, action_id, action_type, outcome, decided_by, notes, at, features)
+SELECT tenant, $3, seq, id, $4, $5, $6, $7, $8, $9 FROM action WHERE tenant = $1 AND id = $2`+orMissing,
+		c.Tenant, c.ActionID, c.ID, c.ActionType, string(c.Outcome), c.DecidedBy, c.Notes, c.At, c.Features)
+}
+
+// InsertMirror stores what an application did, once per action.
+func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
+	target, err := shared.EncodeJSON(&m.Target)
+	if err != nil {
+		return err
+	}
+	return t.write(guarded+`INSERT INTO mirror (tenant, action_seq, action_id, action_type, connector, operation, target, digest, external_id,
+receipt_id, applied_at, before_state, after_state)
+SELECT tenant, seq, id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM action WHERE tenant = $1 AND id = $2`+orMissing,
+		m.Tenant, m.ActionID,
+		m.ActionType, m.Connector, m.Operation, target, string(m.Digest), m.ExternalID, m.ReceiptID, m.AppliedAt, m.Before, m.After)
+}

@@ -1,0 +1,199 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const (
+	beginUpdate = `begin isolation level read committed read write`
+	beginView   = `begin isolation level repeatable read read only`
+	// An Update learns its transaction's number before it can need it: a
+	// COMMIT whose answer is lost is looked up by it.
+	stateUpdate = `SELECT clock_timestamp(), pg_current_xact_id()::text`
+	stateView   = `SELECT clock_timestamp(), ''`
+)
+
+// maxQueue bounds the writes that wait for the next round trip.
+const maxQueue = 256
+
+// query is one statement on its way to the server; row, which may be nil, is
+// called for each row of its result and must not use the transaction.
+type query struct {
+	sql  string
+	args []any
+	row  func(*row) error
+}
+
+func ask(sql string, row func(*row) error, args ...any) query {
+	return query{sql, bind(args), row}
+}
+
+// readTx implements gatehouse.ReadTx over a connection. Statements go out in
+// batches, one round trip each: BEGIN with the first reads, writes with the
+// next reads or with COMMIT.
+type readTx struct {
+	s     *Store
+	ctx   context.Context
+	c     *pgx.Conn
+	view  bool
+	begun bool
+	end   bool
+	// err is the first failure of the server. It has ended the transaction,
+	// so it is the answer to all that is asked afterwards.
+	err error
+	// at is the reading of the clock: provisional, and read again after locks
+	// were waited for, until somebody has seen it (fixed).
+	at    time.Time
+	fixed bool
+	// xid is the transaction's number, "" until it is known.
+	xid   string
+	queue []query
+	wrote bool
+	// tag is what the last statement of the last batch was answered with.
+	tag string
+	r   row
+}
+
+// Now is the transaction's one reading of the clock: taken at its first use,
+// or in the round trip before it, after the locks that were taken by then.
+func (t *readTx) Now() time.Time {
+	if t.at.IsZero() && !t.end {
+		if err := t.read(); err != nil {
+			t.at = t.s.reading(time.Now().UnixMicro()) // the transaction cannot be stored any more
+		}
+	}
+	t.fixed = true
+	return t.at
+}
+
+// read sends what waits and then the queries, in one round trip.
+func (t *readTx) read(queries ...query) error { return t.locked(nil, queries...) }
+
+// locked is read with queries that lock: what follows them, the clock and the
+// reads, sees what was committed while they waited.
+func (t *readTx) locked(locks []query, queries ...query) error {
+	if t.end {
+		return errEnded
+	}
+	if t.err != nil {
+		return t.err
+	}
+	first := !t.begun
+	batch := make([]query, 0, len(t.queue)+len(locks)+len(queries)+2)
+	if first {
+		begin := beginUpdate
+		if t.view {
+			begin = beginView
+		}
+		batch = append(batch, query{sql: begin})
+	}
+	batch = append(append(batch, t.queue...), locks...)
+	if first || len(locks) > 0 && !t.fixed {
+		state := stateUpdate
+		if t.view {
+			state = stateView
+		}
+		batch = append(batch, query{state, nil, t.state})
+	}
+	t.queue = t.queue[:0]
+	t.begun = true
+	err, own := t.send(t.ctx, append(batch, queries...))
+	if err != nil {
+		t.err = explain(err)
+		return t.err
+	}
+	return own
+}
+
+func (t *readTx) state(r *row) error {
+	at := r.timestamp()
+	if t.s.config.Clock != nil {
+		at = t.s.config.Clock().UnixMicro()
+	}
+	t.at, t.xid = t.s.reading(at), r.text()
+	return nil
+}
+
+// send runs a batch. err is the server's or the connection's; own is the first
+// error of a row function.
+func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
+	var b pgx.Batch
+	for i := range batch {
+		b.Queue(batch[i].sql, batch[i].args...)
+	}
+	t.tag = ""
+	results := t.c.SendBatch(ctx, &b)
+	for i := range batch {
+		rows, err := results.Query()
+		if err == nil {
+			for rows.Next() {
+				if fn := batch[i].row; fn != nil && own == nil {
+					t.r = row{raw: rows.RawValues()}
+					own = fn(&t.r)
+				}
+			}
+			rows.Close()
+			err = rows.Err()
+		}
+		if err != nil {
+			_ = results.Close()
+			return err, own
+		}
+		t.tag = rows.CommandTag().String()
+	}
+	return results.Close(), own
+}
+
+// one is read with ErrNotFound where there is no row.
+func (t *readTx) one(sql string, fn func(*row) error, args ...any) error {
+	found := false
+	err := t.read(ask(sql, func(r *row) error { found = true; return fn(r) }, args...))
+	if err == nil && !found {
+		return gatehouse.ErrNotFound
+	}
+	return err
+}
+
+func (t *readTx) each(sql string, fn func(*row) error, args ...any) error {
+	return t.read(ask(sql, fn, args...))
+}
+
+// number reads one integer; 0 where there is no row.
+func (t *readTx) number(sql string, args ...any) (n int64, err error) {
+	err = t.read(ask(sql, func(r *row) error { n = r.int(); return nil }, args...))
+	return n, err
+}
+
+// write queues a statement. What is wrong with it shows at the next read or at
+// the commit: a guarded statement fails by itself, on the server.
+func (t *readTx) write(sql string, args ...any) error {
+	switch {
+	case t.end:
+		return errEnded
+	case t.err != nil:
+		return t.err
+	}
+	t.queue = append(t.queue, query{sql: sql, args: bind(args)})
+	t.wrote = true
+	if len(t.queue) >= maxQueue {
+		return t.read()
+	}
+	return nil
+}
+
+// A guarded statement stands between guarded and one of the endings. It fails
+// when it changes no row.
+const (
+	guarded    = `WITH w AS (`
+	orConflict = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
+	orMissing  = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH002') END`
+	// unless and orSo stand around a query: when that finds a row it is a
+	// conflict, else something is missing.
+	unless = ` RETURNING 1) SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse(CASE WHEN EXISTS (`
+	orSo   = `) THEN 'GH001' ELSE 'GH002' END) END`
+)

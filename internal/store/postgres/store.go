@@ -1,0 +1,215 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Config sets up a store. Only URL is required.
+type Config struct {
+	// URL is the database: postgres://user:password@host/database?sslmode=…
+	// or a keyword/value string, as libpq has them. Its parameters win over
+	// what the store would set: lock_timeout (10 s) and
+	// idle_in_transaction_session_timeout (60 s).
+	URL string
+	// Logger takes what operators should know; nil is slog.Default.
+	Logger *slog.Logger
+	// MaxConns bounds the connections; 0 means 16, the least is 2. Updates and
+	// Views each leave one to the other. More than about 16 gain nothing.
+	MaxConns int
+	// Clock replaces the database's clock, for tests.
+	Clock func() time.Time
+	// Patience is how long a COMMIT is waited for, and how long one whose
+	// answer was lost is looked up; 0 means 30 s each.
+	Patience time.Duration
+}
+
+// Store is a gatehouse.Store on PostgreSQL, for any number of processes.
+type Store struct {
+	config Config
+	log    *slog.Logger
+	pool   *pgxpool.Pool
+	conn   *pgx.ConnConfig
+	high   atomic.Int64 // the highest reading of the clock so far, in microseconds
+
+	// Places for Updates and for Views.
+	updates, views chan struct{}
+
+	closing   chan struct{}
+	closeOnce sync.Once
+}
+
+var _ gatehouse.Store = (*Store)(nil)
+
+// Open connects, and creates or migrates the tables where needed. Any number
+// of processes may do so at the same time.
+func Open(ctx context.Context, config Config) (*Store, error) {
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	if config.MaxConns == 0 {
+		config.MaxConns = 16
+	}
+	config.MaxConns = max(config.MaxConns, 2)
+	if config.Patience == 0 {
+		config.Patience = 30 * time.Second
+	}
+	pc, err := pgxpool.ParseConfig(config.URL)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	pc.MaxConns = int32(min(config.MaxConns, 10_000)) //nolint:gosec // bounded
+	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+	for name, value := range map[string]string{
+		"application_name": "gatehouse", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "60s",
+	} {
+		if pc.ConnConfig.RuntimeParams[name] == "" {
+			pc.ConnConfig.RuntimeParams[name] = value
+		}
+	}
+	if pc.ConnConfig.ConnectTimeout == 0 {
+		pc.ConnConfig.ConnectTimeout = 10 * time.Second
+	}
+	if err := migrate(ctx, pc.ConnConfig); err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	return &Store{
+		config: config, log: config.Logger, pool: pool, conn: pc.ConnConfig,
+		updates: make(chan struct{}, config.MaxConns-1), views: make(chan struct{}, config.MaxConns-1),
+		closing: make(chan struct{}),
+	}, nil
+}
+
+// Ping reports whether the database answers and takes writes.
+func (s *Store) Ping(ctx context.Context) error {
+	if s.closed() {
+		return errClosed
+	}
+	var standby bool
+	if err := s.pool.QueryRow(ctx, `SELECT pg_is_in_recovery()`).Scan(&standby); err != nil {
+		return explain(err)
+	}
+	if standby {
+		return errors.New("postgres: this server is a standby: it takes no writes")
+	}
+	return nil
+}
+
+// Close lets what runs finish, and closes the connections. Later calls of the
+// store fail.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		close(s.closing)
+		s.pool.Close()
+	})
+	return nil
+}
+
+func (s *Store) closed() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// take waits for a place.
+func (s *Store) take(ctx context.Context, places chan struct{}) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.closed() {
+		return errClosed
+	}
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closing:
+		return errClosed
+	}
+}
+
+// acquire takes a connection from the pool.
+func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	c, err := s.pool.Acquire(ctx)
+	switch {
+	case err == nil:
+		return c, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case s.closed():
+		return nil, errClosed
+	}
+	return nil, &dbError{lost, err}
+}
+
+// reading is the larger of the clock and of what this process has read before.
+func (s *Store) reading(clock int64) time.Time {
+	for {
+		high := s.high.Load()
+		if clock <= high {
+			return time.UnixMicro(high).UTC()
+		}
+		if s.high.CompareAndSwap(high, clock) {
+			return time.UnixMicro(clock).UTC()
+		}
+	}
+}
+
+// View runs fn on one snapshot. When ctx ends, the running statement ends too.
+func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	if err := s.take(ctx, s.views); err != nil {
+		return err
+	}
+	c, err := s.acquire(ctx)
+	if err != nil {
+		<-s.views
+		return err
+	}
+	t := &readTx{s: s, ctx: ctx, c: c.Conn(), view: true}
+	defer func() {
+		t.end = true
+		// Nobody has to wait for the end of what only read.
+		go func() {
+			t.leave(c)
+			<-s.views
+		}()
+	}()
+	err = fn(t)
+	if t.err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil {
+		err = t.err
+	}
+	return err
+}
+
+// leave rolls back what was not committed, and gives the connection back.
+func (t *readTx) leave(c *pgxpool.Conn) {
+	if t.begun && !t.c.IsClosed() && t.c.PgConn().TxStatus() != 'I' {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
+		defer cancel()
+		if _, err := t.c.Exec(ctx, `rollback`); err != nil {
+			_ = t.c.Close(ctx)
+		}
+	}
+	c.Release()
+}

@@ -1,0 +1,101 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// failing makes n closures that insert a tenant each, and has the one that runs
+// as number nth fail, then and whenever it is run again.
+func failing(n, nth int, writeFirst bool) (fns []func(gatehouse.Tx) error, runs, culprit *atomic.Int64, own error) {
+	runs, culprit, own = new(atomic.Int64), new(atomic.Int64), errors.New("own")
+	culprit.Store(-1)
+	for i := range n {
+		fns = append(fns, func(tx gatehouse.Tx) error {
+			if int(runs.Add(1)) == nth {
+				culprit.Store(int64(i))
+			}
+			fails := culprit.Load() == int64(i)
+			if fails && !writeFirst {
+				return own
+			}
+			if err := insertTenant(fmt.Sprint("t", i))(tx); err != nil || !fails {
+				return err
+			}
+			return own
+		})
+	}
+	return fns, runs, culprit, own
+}
+
+// One that fails after it has written, between others of its batch, is undone
+// alone: they are run once more, with savepoints, and the batches that follow
+// have savepoints from the start.
+func TestFailureAfterWritingIsUndoneAlone(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	const n, nth = 20, 7
+	fns, runs, culprit, own := failing(n, nth, true)
+	before := s.writer.commits.Load()
+	errs := oneBatch(t, s, fns...)
+	wantAllBut(t, s, errs, int(culprit.Load()), own)
+	if got := s.writer.commits.Load() - before; got != 1 {
+		t.Errorf("%d commits, want 1", got)
+	}
+	if got := runs.Load(); got != nth+n {
+		t.Errorf("%d runs, want %d up to the failure and %d with savepoints", got, nth, n)
+	}
+
+	again, runs, _, own := failing(n, nth, true)
+	for i, fn := range again {
+		again[i] = func(tx gatehouse.Tx) error {
+			err := fn(tx)
+			if errors.Is(err, gatehouse.ErrConflict) { // the tenants are there already
+				return nil
+			}
+			return err
+		}
+	}
+	failed := 0
+	for _, err := range oneBatch(t, s, again...) {
+		if errors.Is(err, own) {
+			failed++
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	if runs.Load() != n || failed > 1 {
+		t.Errorf("a careful batch: %d runs, want %d; %d failures", runs.Load(), n, failed)
+	}
+}
+
+// One that fails before it has written costs nobody a second run.
+func TestFailureBeforeWritingCostsNoRun(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	const n = 20
+	fns, runs, culprit, own := failing(n, 7, false)
+	errs := oneBatch(t, s, fns...)
+	wantAllBut(t, s, errs, int(culprit.Load()), own)
+	if runs.Load() != n || s.writer.careful != 0 {
+		t.Errorf("%d runs, want %d; %d careful batches to come", runs.Load(), n, s.writer.careful)
+	}
+}
+
+func wantAllBut(t *testing.T, s *Store, errs []error, culprit int, own error) {
+	t.Helper()
+	stored := tenants(t, s)
+	for i, err := range errs {
+		if i == culprit {
+			if !errors.Is(err, own) || stored[fmt.Sprint("t", i)] {
+				t.Errorf("the one that failed: %v, stored %t", err, stored[fmt.Sprint("t", i)])
+			}
+		} else if err != nil || !stored[fmt.Sprint("t", i)] {
+			t.Errorf("number %d: %v, stored %t", i, err, stored[fmt.Sprint("t", i)])
+		}
+	}
+}
