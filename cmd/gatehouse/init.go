@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-type initCmd struct{ dataFlags }
+type initCmd struct{ storeFlags }
 
 // Help is shown by init --help.
 func (*initCmd) Help() string {
@@ -24,13 +24,13 @@ func (c *initCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	n, err := openNode(g.ctx, c.Data, cfg, slog.New(slog.DiscardHandler))
+	n, err := c.open(g.ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	creds, err := n.gate.Bootstrap(g.ctx)
 	if err := errors.Join(err, n.Close()); err != nil {
-		return initError(err, c.Data)
+		return initError(err, c.place())
 	}
 	if g.JSON {
 		return writeJSON(g.stdout, adminCredentials{creds.Key, creds.EditToken})
@@ -40,9 +40,9 @@ func (c *initCmd) Run(g *globals) error {
 	return err
 }
 
-func initError(err error, data string) error {
+func initError(err error, place string) error {
 	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists {
-		return gatehouse.E(gatehouse.CodeAlreadyExists, "%s has an administrator already", data)
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "%s has an administrator already", place)
 	}
 	return err
 }

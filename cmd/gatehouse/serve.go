@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
 // dataFlags say where a server keeps its things.
@@ -31,14 +33,37 @@ func (f *dataFlags) load() (*config.Config, error) {
 	return c, err
 }
 
-type serveCmd struct {
+// storeFlags choose between the data folder and a database.
+type storeFlags struct {
 	dataFlags
-	Listen      string   `help:"The address to serve on." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	DatabaseURL string   `help:"Not supported by this version, which keeps everything in the data folder." env:"GATEHOUSE_DATABASE_URL" hidden:""`
-	NATSURL     string   `name:"nats-url" help:"Not supported by this version." env:"GATEHOUSE_NATS_URL" hidden:""`
-	Roles       []string `help:"What this process does: api, dispatcher, sequencer, sweeper; all of it by default." placeholder:"ROLE,…"`
-	LogFormat   string   `help:"text or json." enum:"text,json" default:"text"`
-	LogLevel    string   `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
+	DatabaseURL string `help:"Keep everything in this PostgreSQL database instead of the data folder, for any number of replicas." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+}
+
+// open opens the store that the flags name.
+func (f *storeFlags) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (*node, error) {
+	if f.DatabaseURL == "" {
+		return openNode(ctx, f.Data, cfg, log)
+	}
+	return newNode(ctx, cfg, log, func() (gatehouse.Store, error) {
+		return postgres.Open(ctx, postgres.Config{URL: f.DatabaseURL, Logger: log})
+	})
+}
+
+// place names the store, without its secrets.
+func (f *storeFlags) place() string {
+	if f.DatabaseURL != "" {
+		return "the database"
+	}
+	return f.Data
+}
+
+type serveCmd struct {
+	storeFlags
+	Listen    string   `help:"The address to serve on." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	NATSURL   string   `name:"nats-url" help:"Not supported by this version." env:"GATEHOUSE_NATS_URL" hidden:""`
+	Roles     []string `help:"What this process does: api, dispatcher, sequencer, sweeper; all of it by default." placeholder:"ROLE,…"`
+	LogFormat string   `help:"text or json." enum:"text,json" default:"text"`
+	LogLevel  string   `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }
 
 // Help is shown by serve --help.
@@ -50,8 +75,8 @@ Example: gatehouse serve --data ./gatehouse-data --listen 127.0.0.1:8080`
 
 // Run serves until the context ends.
 func (c *serveCmd) Run(g *globals) error {
-	if c.DatabaseURL != "" || c.NATSURL != "" {
-		return usagef("this version keeps everything in the data folder; unset GATEHOUSE_DATABASE_URL and GATEHOUSE_NATS_URL")
+	if c.NATSURL != "" {
+		return usagef("this version does not speak to NATS yet; unset GATEHOUSE_NATS_URL")
 	}
 	roles, err := parseRoles(c.Roles)
 	if err != nil {
@@ -62,7 +87,7 @@ func (c *serveCmd) Run(g *globals) error {
 		return err
 	}
 	log := newLogger(g, c.LogFormat, c.LogLevel)
-	n, err := openNode(g.ctx, c.Data, cfg, log)
+	n, err := c.open(g.ctx, cfg, log)
 	if err != nil {
 		return err
 	}
@@ -76,7 +101,7 @@ func (c *serveCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	log.Info("serving", "url", s.URL, "roles", roles, "data", c.Data, "version", version, "connectors", len(cfg.Connectors))
+	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version, "connectors", len(cfg.Connectors))
 	select {
 	case <-g.ctx.Done():
 		log.Info("stopping")
@@ -97,6 +122,9 @@ func bootstrapOnce(g *globals, n *node, data string) error {
 		return nil
 	}
 	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}
 	path := filepath.Join(data, credentialsFile)

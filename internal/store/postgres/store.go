@@ -19,7 +19,7 @@ import (
 type Config struct {
 	// URL is the database: postgres://user:password@host/database?sslmode=…
 	// or a keyword/value string, as libpq has them. Its parameters win over
-	// what the store would set: lock_timeout (10 s) and
+	// what the store would set, such as lock_timeout (10 s) and
 	// idle_in_transaction_session_timeout (60 s).
 	URL string
 	// Logger takes what operators should know; nil is slog.Default.
@@ -70,9 +70,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	}
 	pc.MaxConns = int32(min(config.MaxConns, 10_000)) //nolint:gosec // bounded
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
-	for name, value := range map[string]string{
-		"application_name": "gatehouse", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "60s",
-	} {
+	for name, value := range settings() {
 		if pc.ConnConfig.RuntimeParams[name] == "" {
 			pc.ConnConfig.RuntimeParams[name] = value
 		}
@@ -92,6 +90,23 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		updates: make(chan struct{}, config.MaxConns-1), views: make(chan struct{}, config.MaxConns-1),
 		closing: make(chan struct{}),
 	}, nil
+}
+
+// settings are those of each connection. Every statement is written for an
+// index, and reads few rows by it. The planner must not find otherwise because
+// the tables were empty when it looked: prepared statements keep their plan
+// until the next ANALYZE, and a table can grow a lot before that.
+func settings() map[string]string {
+	return map[string]string{
+		"application_name":                    "gatehouse",
+		"lock_timeout":                        "10s",
+		"idle_in_transaction_session_timeout": "60s",
+		"enable_seqscan":                      "off",
+		"enable_hashjoin":                     "off",
+		"enable_mergejoin":                    "off",
+		"max_parallel_workers_per_gather":     "0",
+		"jit":                                 "off",
+	}
 }
 
 // Ping reports whether the database answers and takes writes.

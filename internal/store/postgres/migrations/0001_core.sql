@@ -36,9 +36,10 @@ CREATE TABLE principal (
   disabled    BOOLEAN NOT NULL,
   created_at  BIGINT NOT NULL,
   PRIMARY KEY (tenant, id),
-  UNIQUE (tenant, name),
   CHECK (sponsor = '' OR kind = 'agent')
 );
+-- Names differ by more than their case.
+CREATE UNIQUE INDEX principal_name ON principal (tenant, lower(name));
 
 CREATE TABLE api_key (
   hash          BYTEA PRIMARY KEY CHECK (octet_length(hash) = 32),
