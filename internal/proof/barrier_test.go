@@ -1,0 +1,290 @@
+package proof
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestBarrier releases two hundred calls at once at one action, again and
+// again: by distinct people and by one person, on every way to decide.
+func TestBarrier(t *testing.T) {
+	const n = 200
+	w := newWorld(t, scale(64, 640), "")
+	people := w.admin.crowd(t, "voter", n)
+	j := newJournal()
+	rng := seeded(t)
+	rounds := scale(6, 50)
+
+	for round := range rounds {
+		// The target alternates between the ledger of rows and that of calls.
+		a := w.next2(t, round)
+		answers := storm(n, func(i int) answer { return people[i].decide(a, "approved") })
+		expect(t, "distinct people, decide", answers, map[string]int{"200 decided": 1, "409 already_decided": n - 1})
+		j.learn(t, a, people, answers)
+		w.oneEffect(t, a)
+		winner := winnerOf(t, people, answers)
+		for _, res := range answers {
+			if res.status == 409 && (res.str("decided_by") != winner || res.str("current_status") == "" || res.str("decided_at") == "") {
+				t.Fatalf("a loser is not told who decided: %s", res)
+			}
+		}
+
+		a = w.next2(t, round)
+		one := people[rng.IntN(n)]
+		answers = storm(n, func(int) answer { return one.decide(a, "approved") })
+		expect(t, "one person's retries, decide", answers, map[string]int{"200 decided": 1, "200 already_approved": n - 1})
+		w.oneEffect(t, a)
+
+		a = w.next2(t, round)
+		answers = storm(n, func(i int) answer { return people[i].short(a, "approve") })
+		expect(t, "distinct people, approve", answers, map[string]int{"200 approved": 1, "200 already_approved": n - 1})
+		w.oneEffect(t, a)
+
+		a = w.next2(t, round)
+		answers = storm(n, func(int) answer { return one.short(a, "approve") })
+		expect(t, "one person's retries, approve", answers, map[string]int{"200 approved": 1, "200 already_approved": n - 1})
+		w.oneEffect(t, a)
+
+		a = w.next2(t, round)
+		answers = storm(n, func(int) answer { return one.short(a, "reject") })
+		expect(t, "one person's retries, reject", answers, map[string]int{"200 rejected": 1, "200 already_rejected": n - 1})
+		w.noEffect(t, a)
+	}
+	w.check(t, j)
+}
+
+// TestBarrierMixed lets approvals and rejections race on all routes at once:
+// one outcome, and every answer in agreement with it.
+func TestBarrierMixed(t *testing.T) {
+	const n = 200
+	w := newWorld(t, scale(128, 1280), "")
+	people := w.admin.crowd(t, "mixed", n)
+	rng := seeded(t)
+	j := newJournal()
+	outcomes := make(map[gatehouse.Status]int)
+	bulks := make([]int, n) // of which a person has thirty a minute
+	for round := range scale(20, 200) {
+		a := w.next2(t, round)
+		want := make([]string, n)
+		route := make([]int, n)
+		for i := range n {
+			want[i] = [...]string{"approved", "rejected"}[rng.IntN(2)]
+			if route[i] = rng.IntN(3); route[i] == 2 {
+				if bulks[i]++; bulks[i] > 30 {
+					route[i] = 0
+				}
+			}
+		}
+		answers := storm(n, func(i int) answer {
+			switch route[i] {
+			case 0:
+				return people[i].decide(a, want[i])
+			case 1:
+				return people[i].short(a, map[string]string{"approved": "approve", "rejected": "reject"}[want[i]])
+			default:
+				return bulk(people[i], a, want[i])
+			}
+		})
+		end := w.admin.finished(t, a.ID)
+		decided := string(end.Status)
+		if end.Status == gatehouse.StatusApplied {
+			decided = "approved"
+		}
+		outcomes[end.Status]++
+		winners := 0
+		for i, res := range answers {
+			kind := [...]string{"decide", "short", "bulk"}[route[i]]
+			word := fmt.Sprintf("%d %s", res.status, res.word())
+			switch {
+			case word == "200 decided" || word == "200 approved" || word == "200 rejected":
+				winners++
+				if want[i] != decided || people[i].name != end.DecidedBy {
+					t.Errorf("round %d: %s asked %s (%s) and was told %s, but %s by %s stands",
+						round, people[i].name, want[i], kind, res, decided, end.DecidedBy)
+				}
+			case kind == "short" && want[i] == decided && word == "200 already_"+decided:
+			case kind == "short" && want[i] != decided && word == "409 not_awaiting_approval":
+			case kind != "short" && word == "409 already_decided":
+			default:
+				t.Errorf("round %d: %s asked %s (%s), %s stands, answered %s", round, people[i].name, want[i], kind, decided, res)
+			}
+		}
+		if winners != 1 {
+			t.Errorf("round %d: %d calls were told that they decided", round, winners)
+		}
+		j.learn(t, a, people, answers)
+		if decided == "approved" {
+			w.oneEffect(t, a)
+		} else {
+			w.noEffect(t, a)
+		}
+	}
+	if outcomes[gatehouse.StatusApplied] == 0 || outcomes[gatehouse.StatusRejected] == 0 {
+		t.Errorf("both outcomes must come up: %v", outcomes)
+	}
+	t.Logf("outcomes: %v", outcomes)
+	w.check(t, j)
+}
+
+// TestSameKey sends one Idempotency-Key fifty times at once.
+func TestSameKey(t *testing.T) {
+	const n = 50
+	w := newWorld(t, scale(16, 160), "")
+	ana := w.admin.create(t, "ana", "person", "approver")
+	for round := range scale(5, 50) {
+		key := fmt.Sprintf("propose-%d", round)
+		body := price(w.sku(), "12.50")
+		if round%2 == 1 {
+			body = contact("same-"+key, "update", "new")
+		}
+		proposals := storm(n, func(int) answer { return w.agent.post("/proposed-actions", body, "Idempotency-Key", key) })
+		a := replays(t, "propose", 201, proposals)
+		ids := make(map[string]bool)
+		for _, res := range proposals {
+			if res.status < 300 {
+				ids[res.str("id")] = true
+			}
+		}
+		if len(ids) != 1 {
+			t.Fatalf("one key proposed %d actions", len(ids))
+		}
+		action := w.admin.action(t, a.str("id"))
+		answers := storm(n, func(int) answer {
+			return ana.post("/proposed-actions/"+action.ID+"/decide", object{"decision": "approved", "digest": action.Digest}, "Idempotency-Key", key)
+		})
+		replays(t, "decide", 200, answers)
+		w.oneEffect(t, action)
+		// Later retries, one after the other, repeat the first answer.
+		for _, late := range []answer{
+			w.agent.post("/proposed-actions", body, "Idempotency-Key", key),
+			ana.post("/proposed-actions/"+action.ID+"/decide", object{"decision": "approved", "digest": action.Digest}, "Idempotency-Key", key),
+		} {
+			if late.status != 200 || late.header.Get("Idempotency-Replayed") != "true" || late.str("id") != a.str("id") && late.str("code") != "decided" {
+				t.Fatalf("a later retry is answered %s", late)
+			}
+		}
+	}
+	w.check(t, newJournal())
+}
+
+// replays checks that of many answers under one key one is the first, and the
+// others repeat its body or say that it still ran.
+func replays(t *testing.T, what string, status int, answers []answer) answer {
+	t.Helper()
+	var first *answer
+	replayed, running := 0, 0
+	for i := range answers {
+		res := &answers[i]
+		switch {
+		case res.status == 409 && res.word() == "in_progress":
+			running++
+		case res.status == 200 && res.header.Get("Idempotency-Replayed") == "true":
+			replayed++
+		case res.status == status && first == nil:
+			first = res
+		default:
+			t.Fatalf("%s: answered %s", what, res)
+		}
+	}
+	if first == nil {
+		t.Fatalf("%s: nobody got the first answer", what)
+	}
+	for _, res := range answers {
+		if res.header.Get("Idempotency-Replayed") == "true" && string(res.raw) != string(first.raw) {
+			t.Fatalf("%s: a replay differs\nfirst:  %s\nreplay: %s", what, first, res)
+		}
+	}
+	t.Logf("%s: 1 first, %d replayed, %d in progress", what, replayed, running)
+	return *first
+}
+
+// bulk decides one action by the bulk route, and gives the item's result the
+// form of an answer.
+func bulk(p *person, a *gatehouse.Action, decision string) answer {
+	res := p.post("/proposed-actions/bulk-decide", object{"decision": decision, "items": []object{{"action_id": a.ID, "digest": a.Digest}}})
+	results, _ := res.body["results"].([]any)
+	if res.status != 200 || len(results) != 1 {
+		return res
+	}
+	item, _ := results[0].(object)
+	res.body = item
+	if skipped, _ := item["skipped"].(string); skipped != "" {
+		res.status, res.body["code"] = gatehouse.StatusOf(gatehouse.Code(skipped)), skipped
+	} else {
+		res.body["code"] = item["result"]
+	}
+	return res
+}
+
+func expect(t *testing.T, what string, answers []answer, want map[string]int) {
+	t.Helper()
+	if d := cmp.Diff(want, tally(answers)); d != "" {
+		t.Fatalf("%s: %s", what, d)
+	}
+}
+
+func winnerOf(t *testing.T, people []*person, answers []answer) string {
+	t.Helper()
+	for i, res := range answers {
+		if res.word() == "decided" {
+			return people[i].name
+		}
+	}
+	t.Fatal("nobody decided")
+	return ""
+}
+
+// next2 proposes a change that needs one person, to one target or the other.
+func (w *world) next2(t *testing.T, round int) *gatehouse.Action {
+	t.Helper()
+	if round%2 == 0 {
+		return w.agent.propose(t, price(w.sku(), "12.50"))
+	}
+	return w.agent.propose(t, contact(fmt.Sprintf("contact-%d", w.next.Add(1)), "update", "new"))
+}
+
+// oneEffect waits for the end, and asks the target's own ledger for exactly
+// one effect, of the approved value.
+func (w *world) oneEffect(t *testing.T, a *gatehouse.Action) {
+	t.Helper()
+	end := w.admin.finished(t, a.ID)
+	if end.Status != gatehouse.StatusApplied {
+		t.Fatalf("the action is %s, not applied: %+v", end.Status, end.Failure)
+	}
+	if got := w.effects(t, end); got != 1 {
+		t.Fatalf("%s on %s: %d effects in the target", a.ID, a.Connector, got)
+	}
+}
+
+func (w *world) noEffect(t *testing.T, a *gatehouse.Action) {
+	t.Helper()
+	if end := w.admin.finished(t, a.ID); end.Push != nil {
+		t.Fatalf("an action that is %s has a push", end.Status)
+	}
+	if got := w.effects(t, a); got != 0 {
+		t.Fatalf("%s: %d effects of what was not approved", a.ID, got)
+	}
+}
+
+// effects counts what the target's ledger holds of an action.
+func (w *world) effects(t *testing.T, a *gatehouse.Action) int {
+	t.Helper()
+	if a.Connector == "crm" {
+		return w.target.effectsOf(a.IdempotencyKey)
+	}
+	i := w.shop.items(t)[a.Target.EntityRef]
+	if len(i.keys) != i.version-1 {
+		t.Fatalf("%s is at version %d after %d recorded changes", a.Target.EntityRef, i.version, len(i.keys))
+	}
+	n := 0
+	for _, r := range i.keys {
+		if r.key == a.IdempotencyKey {
+			n++
+		}
+	}
+	return n
+}

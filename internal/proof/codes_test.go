@@ -1,0 +1,310 @@
+package proof
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// provocation brings one code about. prepare does what belongs before it and
+// returns the call that meets the code.
+type provocation struct {
+	// members are those that the contract names for the code.
+	members []string
+	prepare func(t *testing.T, w *codeWorld) func() answer
+}
+
+// codeWorld is a world with the people that the provocations need.
+type codeWorld struct {
+	*world
+	ana, ben *person
+}
+
+func (w *codeWorld) pending(t *testing.T, more ...object) *gatehouse.Action {
+	t.Helper()
+	return w.agent.propose(t, price(w.sku(), "12.50", more...))
+}
+
+func (w *codeWorld) applied(t *testing.T) *gatehouse.Action {
+	t.Helper()
+	a := w.pending(t)
+	must(t, w.ana.decide(a, "approved"), 200, "decided")
+	w.oneEffect(t, a)
+	return a
+}
+
+// provocations has every code of the table. busy and internal do not come of
+// any request to a healthy server, so the test breaks the server's store from
+// outside for them: it holds the file's write lock, and takes a table away.
+var provocations = map[gatehouse.Code]provocation{
+	gatehouse.CodeMalformed: {[]string{"pointer"}, func(_ *testing.T, w *codeWorld) func() answer {
+		return func() answer { return w.agent.post("/proposed-actions", `{"action_type":"a","action_type":"b"}`) }
+	}},
+	gatehouse.CodeInvalid: {[]string{"errors"}, func(_ *testing.T, w *codeWorld) func() answer {
+		return func() answer { return w.agent.post("/proposed-actions", price("SKU-0", "1", object{"risk_level": 9})) }
+	}},
+	gatehouse.CodeUnsupported: {nil, func(_ *testing.T, w *codeWorld) func() answer {
+		return func() answer {
+			return w.agent.post("/proposed-actions", price("SKU-0", "1", object{"callback": object{"type": "nats", "url": "nats://x/y"}}))
+		}
+	}},
+	gatehouse.CodeBodyTooLarge: {nil, func(_ *testing.T, w *codeWorld) func() answer {
+		return func() answer {
+			return w.agent.post("/proposed-actions", price("SKU-0", "1", object{"rationale": strings.Repeat("x", 1<<20)}))
+		}
+	}},
+	gatehouse.CodeUnauthenticated: {nil, func(_ *testing.T, w *codeWorld) func() answer {
+		return func() answer { return (&person{gate: w.gate, key: "gth_nobody"}).get("/proposed-actions") }
+	}},
+	gatehouse.CodeRoleRequired: {[]string{"roles"}, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t)
+		return func() answer { return w.agent.decide(a, "approved") }
+	}},
+	gatehouse.CodeEditTokenRequired: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t)
+		return func() answer { return (&person{gate: w.gate, key: w.ana.key}).decide(a, "approved") }
+	}},
+	gatehouse.CodeConfirmation: {[]string{"prompt"}, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t, object{"action_type": "create_item"})
+		return func() answer { return w.ana.decide(a, "approved") }
+	}},
+	gatehouse.CodeSelfApproval: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t, object{"on_behalf_of": w.ana.name})
+		return func() answer { return w.ana.decide(a, "approved") }
+	}},
+	gatehouse.CodeNotFound: {nil, func(_ *testing.T, w *codeWorld) func() answer {
+		return func() answer { return w.ana.get("/proposed-actions/act_nothing") }
+	}},
+	gatehouse.CodeMethodNotAllowed: {nil, func(_ *testing.T, w *codeWorld) func() answer {
+		return func() answer { return w.ana.call("DELETE", "/proposed-actions", nil) }
+	}},
+	gatehouse.CodeAlreadyDecided: {[]string{"current_status", "decided_by", "decided_at"}, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.applied(t)
+		return func() answer { return w.ben.decide(a, "approved") }
+	}},
+	gatehouse.CodeNotAwaitingApproval: {[]string{"current_status"}, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.applied(t)
+		return func() answer { return w.ben.short(a, "reject") }
+	}},
+	gatehouse.CodeDigestMismatch: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		a, other := w.pending(t), w.pending(t)
+		return func() answer { return w.ana.decide(a, "approved", object{"digest": other.Digest}) }
+	}},
+	gatehouse.CodeTargetChanged: {[]string{"expected", "actual"}, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t)
+		w.shop.exec(t, `UPDATE items SET price = '11.00', version = version + 1 WHERE sku = ?`, a.Target.EntityRef)
+		return func() answer { return w.ana.decide(a, "approved") }
+	}},
+	gatehouse.CodeAlreadyVoted: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t, object{"action_type": "pair"})
+		must(t, w.ana.decide(a, "approved"), 200, "vote_recorded")
+		second := w.admin.create(t, "ana-at-home", "person", "approver", object{"person": w.ana.id})
+		return func() answer { return second.decide(a, "approved") }
+	}},
+	gatehouse.CodeCeilingExceeded: {[]string{"ceiling", "limit", "used"}, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.agent.propose(t, price(w.sku(), "250.01", object{"action_type": "weighed"}))
+		return func() answer { return w.ana.decide(a, "approved") }
+	}},
+	gatehouse.CodeAuthorityRevoked: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t, object{"action_type": "pair"})
+		gone := w.admin.create(t, "gone", "person", "approver")
+		must(t, gone.decide(a, "approved"), 200, "vote_recorded")
+		if res := w.admin.call("PATCH", "/principals/gone", object{"roles": []string{"proposer"}}); res.status != 200 {
+			t.Fatal(res)
+		}
+		return func() answer { return w.ana.decide(a, "approved") }
+	}},
+	gatehouse.CodeDuplicateKey: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		w.pending(t, object{"idempotency_key": "mine"})
+		return func() answer {
+			return w.agent.post("/proposed-actions", price("SKU-1", "99.00", object{"idempotency_key": "mine"}))
+		}
+	}},
+	gatehouse.CodeAlreadyExists: {nil, func(_ *testing.T, w *codeWorld) func() answer {
+		return func() answer {
+			return w.admin.post("/principals", object{"name": "ana", "kind": "person", "roles": []string{"approver"}})
+		}
+	}},
+	gatehouse.CodeTooLate: {[]string{"current_status"}, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.applied(t)
+		return func() answer { return w.agent.post("/proposed-actions/"+a.ID+"/cancel", nil) }
+	}},
+	gatehouse.CodeNotReversible: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t)
+		return func() answer { return w.agent.post("/proposed-actions/"+a.ID+"/reverse", nil) }
+	}},
+	gatehouse.CodeNotUnknown: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		push := w.admin.action(t, w.applied(t).ID).Push.ID
+		return func() answer {
+			return w.admin.post("/pushes/"+push+"/resolve", object{"outcome": "failed", "reason": "no"})
+		}
+	}},
+	gatehouse.CodeInProgress: {nil, provokeInProgress},
+	gatehouse.CodeKeyReused: {nil, func(_ *testing.T, w *codeWorld) func() answer {
+		w.agent.post("/proposed-actions", price(w.sku(), "12.00"), "Idempotency-Key", "once")
+		return func() answer {
+			return w.agent.post("/proposed-actions", price(w.sku(), "13.00"), "Idempotency-Key", "once")
+		}
+	}},
+	gatehouse.CodeExpired: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t, object{"expires_in": "1s"})
+		db := openStore(t, w.gate)
+		defer db.Close()
+		eventually(t, 10*time.Second, func() error {
+			if n := count(t, db, `SELECT count(*) FROM action WHERE id = ? AND status = 'expired'`, a.ID); n == 0 {
+				return fmt.Errorf("%s is not swept", a.ID)
+			}
+			return nil
+		})
+		return func() answer { return w.ana.decide(a, "approved") }
+	}},
+	gatehouse.CodeRateLimited: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		nothing := object{"decision": "rejected", "items": []object{{"action_id": "act_nothing"}}}
+		for range 30 {
+			if res := w.ben.post("/proposed-actions/bulk-decide", nothing); res.status != 200 {
+				t.Fatal(res)
+			}
+		}
+		return func() answer { return w.ben.post("/proposed-actions/bulk-decide", nothing) }
+	}},
+	gatehouse.CodeBusy: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t)
+		return func() answer {
+			defer lockStore(t, w.gate)()
+			return w.ana.decide(a, "approved")
+		}
+	}},
+	gatehouse.CodeInternal: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		return func() answer {
+			defer brokenStore(t, w.gate)()
+			return w.ana.get("/corpus")
+		}
+	}},
+}
+
+func provokeInProgress(t *testing.T, w *codeWorld) func() answer {
+	a := w.agent.propose(t, contact("slow", "update", "new"))
+	release := w.target.holdReads("slow")
+	body := object{"decision": "approved", "digest": a.Digest}
+	path := "/proposed-actions/" + a.ID + "/decide"
+	first := make(chan answer, 1)
+	go func() { first <- w.ana.post(path, body, "Idempotency-Key", "slow") }()
+	until(t, "decision that waits for the target", func() bool { return w.target.waiting("slow") > 0 })
+	t.Cleanup(func() { // before the next provocation looks at the store
+		release()
+		must(t, <-first, 200, "decided")
+	})
+	return func() answer { return w.ana.post(path, body, "Idempotency-Key", "slow") }
+}
+
+// lockStore holds the store's write lock from outside until it is let go.
+func lockStore(t *testing.T, g *gate) (release func()) {
+	t.Helper()
+	db := writeStore(t, g)
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
+			t.Error(err)
+		}
+		_ = conn.Close()
+		_ = db.Close()
+	}
+}
+
+// brokenStore takes a table out of the store until it is put back.
+func brokenStore(t *testing.T, g *gate) (mend func()) {
+	t.Helper()
+	db := writeStore(t, g)
+	if _, err := db.Exec(`ALTER TABLE corpus RENAME TO lost`); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if _, err := db.Exec(`ALTER TABLE lost RENAME TO corpus`); err != nil {
+			t.Error(err)
+		}
+		_ = db.Close()
+	}
+}
+
+func writeStore(t *testing.T, g *gate) *sql.DB {
+	t.Helper()
+	u := url.URL{Scheme: "file", Path: filepath.Join(g.data, "gatehouse.db"), RawQuery: "_pragma=busy_timeout(10000)"}
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// TestCodes walks the table of codes: each is brought about on a real server,
+// in the form of the contract, and leaves nothing behind. A code that nothing
+// here brings about fails the test.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	w := &codeWorld{world: newWorld(t, 64, "")}
+	w.ana = w.admin.create(t, "ana", "person", "approver")
+	w.ben = w.admin.create(t, "ben", "person", "approver")
+	db := openStore(t, w.gate)
+	defer db.Close()
+	seen := make(map[gatehouse.Code]bool)
+	for _, code := range gatehouse.Codes() {
+		p, ok := provocations[code]
+		if !ok {
+			continue
+		}
+		t.Run(string(code), func(t *testing.T) {
+			fire := p.prepare(t, w)
+			w.heal(t, 20*time.Second)
+			before := snapshot(t, db)
+			res := fire()
+			must(t, res, gatehouse.StatusOf(code), string(code), p.members...)
+			if after := snapshot(t, db); after != before {
+				t.Errorf("something was stored:\nbefore %s\nafter  %s", before, after)
+			}
+			seen[gatehouse.Code(res.str("code"))] = true
+		})
+	}
+	for _, code := range gatehouse.Codes() {
+		if !seen[code] {
+			t.Errorf("no test produced the code %s", code)
+		}
+	}
+	for code := range provocations {
+		if gatehouse.StatusOf(code) == 500 && code != gatehouse.CodeInternal {
+			t.Errorf("%s is in no table of codes", code)
+		}
+	}
+}
+
+// snapshot hashes what the store holds, but for the clock and for the numbers
+// that the sequencer gives to leaves.
+func snapshot(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	var parts []string
+	for _, table := range rowsOf(t, db, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'
+		AND name NOT IN ('meta','audit_log','audit_hash') ORDER BY CASE name WHEN 'lost' THEN 'corpus' ELSE name END`) {
+		name := strings.TrimPrefix(table, "name=")
+		columns := "*"
+		if name == "audit_leaf" {
+			columns = "seq, body"
+		}
+		rows := rowsOf(t, db, `SELECT `+columns+` FROM "`+name+`"`)
+		sum := sha256.Sum256([]byte(strings.Join(rows, "\n")))
+		parts = append(parts, fmt.Sprintf("%s:%d:%x", name, len(rows), sum[:4]))
+	}
+	return strings.Join(parts, " ")
+}

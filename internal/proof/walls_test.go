@@ -1,0 +1,284 @@
+package proof
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestWalls walks every route of the OpenAPI document with another tenant's
+// ids, as that tenant's administrator and as everybody else there. Each answer
+// is 404, the same as for an id that does not exist, and tells nothing.
+func TestWalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 32, `dispatch: {hold: 0s, retries: 0, backoff: [50ms], lease: 5s}`)
+	ana := w.admin.create(t, "ana-of-default", "person", "approver")
+	if res := w.admin.post("/tenants", object{"id": "north"}); res.status != 201 {
+		t.Fatal(res)
+	}
+	north := object{"tenant": "north"}
+	boss := w.admin.create(t, "boss", "person", "admin,proposer", north)
+	others := []*person{
+		boss, w.admin.create(t, "bot", "agent", "proposer", north), w.admin.create(t, "ina", "person", "approver", north),
+		w.admin.create(t, "olaf", "person", "operator,auditor", north), w.admin.create(t, "vera", "person", "viewer", north),
+		w.admin.create(t, "wanda", "service", "worker", north),
+	}
+
+	secret := "supersecret-rationale"
+	applied := w.agent.propose(t, price(w.sku(), "12.50", object{"rationale": secret, "idempotency_key": "shared-key"}))
+	must(t, ana.decide(applied, "approved"), 200, "decided")
+	w.oneEffect(t, applied)
+	applied = w.admin.action(t, applied.ID)
+	w.target.script("refused", 422)
+	dead := w.agent.propose(t, contact("refused", "update", "new", object{"rationale": secret}))
+	must(t, ana.decide(dead, "approved"), 200, "decided")
+	dead = w.admin.finished(t, dead.ID)
+	pending := w.agent.propose(t, price(w.sku(), "12.50", object{"rationale": secret}))
+	keys := w.admin.get("/principals/" + ana.id + "/keys")
+	var listed struct{ Items []gatehouse.Key }
+	keys.decode(t, &listed)
+	policies := w.admin.post("/policies", object{"source": rules})
+	if policies.status != 201 {
+		t.Fatal(policies)
+	}
+	foreign := []string{
+		applied.ID, applied.Approval.ID, applied.Push.ID, applied.Receipt.ID, dead.ID, dead.Push.ID, pending.ID,
+		pending.Approval.ID, ana.id, "ana-of-default", w.agent.id, listed.Items[0].ID, "2", // north has one version
+	}
+	leaks := append([]string{secret, "SKU-"}, foreign[:len(foreign)-1]...)
+
+	calls := 0
+	for _, rt := range openRoutes(t, w.gate) {
+		for _, who := range others {
+			if !strings.Contains(rt.path, "{id}") {
+				res := who.call(rt.method, rt.path, rt.listBody(foreign))
+				calls++
+				noLeak(t, rt, who, res, leaks)
+				continue
+			}
+			for _, id := range foreign {
+				res := who.call(rt.method, strings.ReplaceAll(rt.path, "{id}", id), rt.body(pending))
+				calls++
+				noLeak(t, rt, who, stripped(res), leaks)
+				if res.status != 404 {
+					t.Errorf("%s %s with %s as %s: %s", rt.method, rt.path, id, who.name, res)
+					break // one for each route and role is enough
+				}
+				nothing := "act_00000000"
+				if id == "2" {
+					nothing = "99"
+				}
+				unknown := who.call(rt.method, strings.ReplaceAll(rt.path, "{id}", nothing), rt.body(pending))
+				if unknown.str("detail") != res.str("detail") || unknown.status != res.status {
+					t.Errorf("%s %s: another's thing is answered %s, nothing %s", rt.method, rt.path, res, unknown)
+				}
+			}
+		}
+	}
+	if calls < 500 {
+		t.Errorf("only %d calls were made", calls)
+	}
+	t.Logf("%d calls across the wall", calls)
+
+	// Nothing was changed from over there.
+	for _, a := range []*gatehouse.Action{applied, dead, pending} {
+		if got := w.admin.action(t, a.ID); got.Status != a.Status {
+			t.Errorf("%s is %s, was %s", a.ID, got.Status, a.Status)
+		}
+	}
+	// The same names and keys are free on the other side.
+	mine := boss.propose(t, price(w.sku(), "15.00", object{"idempotency_key": "shared-key"}))
+	if mine.ID == applied.ID || mine.Tenant != "north" {
+		t.Errorf("an idempotency_key crossed the wall: %+v", mine)
+	}
+	if res := w.admin.create(t, "later", "person", "approver", north); res.id == "" {
+		t.Error("no principal")
+	}
+	must(t, boss.post("/principals", object{"name": "x", "kind": "person", "roles": []string{"approver"}, "tenant": "default"}), 403, "role_required")
+	must(t, boss.post("/tenants", object{"id": "west"}), 403, "role_required")
+	searches := []string{"q=" + secret, "q=" + applied.ID, "proposed_by=" + w.agent.id, "q=SKU-0"}
+	for _, q := range searches {
+		var page gatehouse.Page[*gatehouse.Action]
+		boss.get("/proposed-actions?"+q).decode(t, &page)
+		if len(page.Items) != 0 && !strings.HasPrefix(q, "q=SKU") {
+			t.Errorf("%s finds %d actions", q, len(page.Items))
+		}
+		for _, a := range page.Items {
+			if a.Tenant != "north" {
+				t.Errorf("%s finds %s of %s", q, a.ID, a.Tenant)
+			}
+		}
+	}
+}
+
+// openRoute is one line of the OpenAPI document.
+type openRoute struct{ method, path string }
+
+// body is what the route takes, as good as can be, so that nothing else than
+// the foreign id is wrong.
+func (rt openRoute) body(a *gatehouse.Action) any {
+	switch {
+	case rt.method == "GET":
+		return nil
+	case strings.HasSuffix(rt.path, "/decide"):
+		return object{"decision": "approved", "digest": a.Digest}
+	case strings.HasSuffix(rt.path, "/approve"), strings.HasSuffix(rt.path, "/reject"):
+		return object{"digest": a.Digest}
+	case strings.HasSuffix(rt.path, "/revise"):
+		return price("SKU-9", "1.00")
+	case strings.HasSuffix(rt.path, "/resolve"):
+		return object{"outcome": "applied", "reason": "x"}
+	case rt.method == "PATCH":
+		return object{"disabled": true}
+	}
+	return nil
+}
+
+// listBody names foreign ids where a route takes them in its body.
+func (rt openRoute) listBody(foreign []string) any {
+	switch rt.path {
+	case "/proposed-actions/bulk-decide":
+		var items []object
+		for _, id := range foreign {
+			items = append(items, object{"action_id": id})
+		}
+		return object{"decision": "rejected", "items": items}
+	case "/dead-letters/replay":
+		return object{"ids": foreign}
+	case "/pushes/drain":
+		return object{"dry_run": false}
+	}
+	if rt.method == "GET" {
+		return nil
+	}
+	return object{} // creates nothing
+}
+
+var echoed = regexp.MustCompile(`"(instance|request_id)":"[^"]*"`)
+
+// stripped takes out of an answer what the client itself has sent.
+func stripped(res answer) answer {
+	res.raw = echoed.ReplaceAll(res.raw, nil)
+	return res
+}
+
+// noLeak looks for anything of the other tenant in an answer. A bulk answer
+// repeats the ids that were asked for, and says of each that it is not there.
+func noLeak(t *testing.T, rt openRoute, who *person, res answer, leaks []string) {
+	t.Helper()
+	raw := string(res.raw)
+	if results, ok := res.body["results"].([]any); ok {
+		for _, r := range results {
+			if o, _ := r.(object); o["skipped"] != "not_found" {
+				t.Errorf("%s %s as %s: an item of another tenant is answered %v", rt.method, rt.path, who.name, o)
+			}
+		}
+		return
+	}
+	for _, leak := range leaks {
+		if strings.Contains(raw, leak) {
+			t.Errorf("%s %s as %s shows %s: %s", rt.method, rt.path, who.name, leak, raw)
+		}
+	}
+}
+
+// openRoutes reads the routes from the document that the server serves.
+func openRoutes(t *testing.T, g *gate) (routes []openRoute) {
+	t.Helper()
+	res, err := web.Get(g.url.Load().(string) + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range doc.Paths {
+		for method := range methods {
+			if path, ok := strings.CutPrefix(path, "/api/v1"); ok && regexp.MustCompile(`^(get|post|put|patch|delete)$`).MatchString(method) {
+				routes = append(routes, openRoute{strings.ToUpper(method), path})
+			}
+		}
+	}
+	if len(routes) < 30 {
+		t.Fatalf("the document names %d routes", len(routes))
+	}
+	return routes
+}
+
+// TestPages walks the pages of the list while others write: every item that
+// was there at the beginning comes exactly once.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4000, "")
+	ana := w.admin.create(t, "ana", "person", "approver")
+	there := make(map[string]bool)
+	for range 130 {
+		there[w.agent.propose(t, price(w.sku(), "12.50", object{"action_type": "pair"})).ID] = true
+	}
+	stop := make(chan struct{})
+	var written atomic.Int64
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			res := w.agent.post("/proposed-actions", price(w.sku(), "12.50", object{"action_type": "pair"}))
+			if res.status == 201 && n%2 == 0 {
+				ana.post("/approvals/"+res.str("id")+"/reject", nil)
+			}
+			written.Add(1)
+		}
+	})
+	for _, query := range []string{"", "status=pending&", "sort=urgency&", "action_type=pair&"} {
+		for before := written.Load(); written.Load() < before+20; {
+			w.walk(t, query, there)
+		}
+	}
+	close(stop)
+	writer.Wait()
+	t.Logf("%d writes fell into the walks", written.Load())
+}
+
+// walk reads all pages and looks for each of the ids, once.
+func (w *world) walk(t *testing.T, query string, there map[string]bool) {
+	t.Helper()
+	seen := make(map[string]int)
+	for cursor := ""; ; {
+		var page gatehouse.Page[*gatehouse.Action]
+		w.admin.get(fmt.Sprintf("/proposed-actions?%slimit=7&cursor=%s", query, cursor)).decode(t, &page)
+		for _, a := range page.Items {
+			if seen[a.ID]++; seen[a.ID] == 2 {
+				t.Errorf("%s: %s comes twice", query, a.ID)
+			}
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+		if len(page.Items) == 0 {
+			t.Errorf("%s: an empty page that is not the last", query)
+		}
+	}
+	for id := range there {
+		if seen[id] == 0 {
+			t.Fatalf("%s: %s does not come", query, id)
+		}
+	}
+}

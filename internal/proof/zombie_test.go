@@ -1,0 +1,106 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestZombies lets leases end under calls that are still at work: the server
+// is stopped (SIGSTOP) while its calls hang at the target, and goes on when
+// their leases are over; or the ledger is locked for longer than a lease, so
+// that the old holder's write succeeds when a new one has been tried. Whoever
+// lost the lease changes nothing, and nothing is applied twice.
+func TestZombies(t *testing.T) {
+	t.Parallel()
+	rounds := scale(20, 500)
+	w := newWorld(t, 8*rounds, "")
+	ana := w.admin.create(t, "ana", "person", "approver")
+	db := openStore(t, w.gate)
+	defer db.Close()
+	var hanging atomic.Int64
+	var mu sync.Mutex
+	var free chan struct{}
+	w.target.mu.Lock()
+	w.target.stall = func(method string) *stall {
+		mu.Lock()
+		wait := free
+		mu.Unlock()
+		if method == http.MethodGet || wait == nil {
+			return nil
+		}
+		return &stall{before: hanging.Add(1)%2 == 0, wait: func(*http.Request) { <-wait }}
+	}
+	w.target.mu.Unlock()
+	approve := func(p object) *gatehouse.Action {
+		a := w.agent.propose(t, p)
+		must(t, ana.decide(a, "approved"), 200, "decided")
+		return a
+	}
+	outlived := 0 // pushes whose lease ended in the hands of their holder
+	for round := range rounds {
+		var actions []*gatehouse.Action
+		if round%2 == 0 {
+			mu.Lock()
+			free = make(chan struct{})
+			mu.Unlock()
+			hanging.Store(0)
+			for i := range 4 {
+				actions = append(actions, approve(contact(fmt.Sprintf("zombie-%d-%d", round, i), [...]string{"update", "once"}[i%2], "new")))
+			}
+			until(t, "calls that hang", func() bool { return hanging.Load() == 4 })
+			if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(1050 * time.Millisecond) // past every lease
+			outlived += count(t, db, `SELECT count(*) FROM push WHERE status = 'sent' AND lease_until <= unixepoch('subsec') * 1000000`)
+			mu.Lock()
+			close(free)
+			free = nil
+			mu.Unlock()
+			if err := w.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			for range 4 {
+				actions = append(actions, w.agent.propose(t, price(w.sku(), "12.50")))
+			}
+			conn, err := w.shop.db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range actions {
+				must(t, ana.decide(a, "approved"), 200, "decided")
+			}
+			until(t, "push at the ledger", func() bool { return count(t, db, `SELECT count(*) FROM push WHERE status = 'sent'`) > 0 })
+			time.Sleep(1300 * time.Millisecond)
+			outlived += count(t, db, `SELECT count(*) FROM push WHERE generation > 1 AND status IN ('picking', 'sent', 'queued')`)
+			if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
+				t.Fatal(err)
+			}
+			_ = conn.Close()
+		}
+		for _, a := range actions {
+			if end := w.admin.finished(t, a.ID); end.Status != gatehouse.StatusApplied && (a.Operation != "once" || end.Status != gatehouse.StatusUnknown) {
+				t.Errorf("round %d: %s of %s is %s: %+v", round, a.Operation, a.Connector, end.Status, end.Failure)
+			}
+		}
+	}
+	late := count(t, db, `SELECT count(*) FROM receipt WHERE late = 1`)
+	t.Logf("%d rounds, %d leases outlived, %d late results kept as evidence; pushes: %v", rounds, outlived, late,
+		rowsOf(t, db, `SELECT connector, status, count(*) AS n, max(generation) AS claims FROM push GROUP BY 1, 2`))
+	if outlived < rounds {
+		t.Errorf("only %d leases ended in the hands of their holders", outlived)
+	}
+	w.check(t, newJournal())
+}
