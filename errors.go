@@ -117,7 +117,9 @@ type Error struct {
 func (e *Error) Error() string {
 	s := string(e.Code) + ": " + e.Detail
 	for _, v := range e.Violations {
-		s += "; " + v.Pointer + " " + v.Detail
+		if text := v.Pointer + " " + v.Detail; text != e.Detail {
+			s += "; " + text
+		}
 	}
 	return s
 }

@@ -65,7 +65,7 @@ func (c *ceiling) scopes(v *view) ([]string, error) {
 	case perTenant:
 		return []string{perTenant}, nil
 	case perType:
-		return []string{"type:" + v.Proposal.ActionType}, nil
+		return []string{"type:" + v.actionType}, nil
 	case perAgent:
 		if v.Proposer == nil || v.Proposer.ID == "" {
 			return nil, errors.New("there is no proposer to count for")

@@ -10,6 +10,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
+
+	"github.com/gatehouse-dev/gatehouse"
 )
 
 // The bounds of one expression. The cost is CEL's: about one per value looked
@@ -34,6 +36,7 @@ var facts = []struct {
 	{"action.operation", cel.StringType, false},
 	{"action.idempotency_key", cel.StringType, true},
 	{"action.risk_claimed", cel.IntType, true},
+	{"action.proposed_type", cel.StringType, false},
 	{"target.type", cel.StringType, false},
 	{"target.ref", cel.StringType, true},
 	{"target.refs", cel.ListType(cel.StringType), false},
@@ -83,6 +86,8 @@ type compiler struct {
 	core    *cel.Env
 	roots   map[string][]string
 	options []cel.ProgramOption
+	// risk has the types that the policy lists.
+	risk map[string]gatehouse.RiskLevel
 }
 
 func newCompiler() (*compiler, error) {

@@ -82,7 +82,7 @@ func (p *Policy) judge(f Facts, observe func(*rule, bool, error)) gatehouse.Verd
 	if f.Proposal == nil {
 		return denied(gatehouse.L5, "there is no proposal to judge")
 	}
-	v := &view{Facts: &f, risk: min(gatehouse.L5, max(p.levelOf(f.Proposal.ActionType), f.Floor, f.Proposal.RiskLevel, gatehouse.L1))}
+	v := &view{Facts: &f, actionType: known(p.risk, f.Proposal.ActionType), risk: min(gatehouse.L5, max(p.levelOf(f.Proposal.ActionType), f.Floor, f.Proposal.RiskLevel, gatehouse.L1))}
 	var found []finding
 	risk := v.risk
 	for i := range p.rules {

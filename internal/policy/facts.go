@@ -24,6 +24,8 @@ type Facts struct {
 type view struct {
 	*Facts
 	risk gatehouse.RiskLevel
+	// actionType is the name under which the policy knows the type.
+	actionType string
 	// kept holds the values that take work to make, by name.
 	change, current, context, metadata *object
 	evaluations, refs, roles           ref.Val
@@ -48,6 +50,8 @@ func (v *view) ResolveName(name string) (any, bool) {
 	case "tenant":
 		return types.String(v.Tenant), true
 	case "action.type":
+		return types.String(v.actionType), true
+	case "action.proposed_type":
 		return types.String(p.ActionType), true
 	case "action.connector":
 		return types.String(p.Connector), true

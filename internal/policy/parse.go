@@ -58,6 +58,7 @@ func (p *parser) document(n *yaml.Node) {
 		p.fail(v, "version must be 1")
 	}
 	p.risk(f.values["risk"])
+	p.compiler.risk = p.policy.risk
 	p.approvals(f.values["approvals"])
 	for _, item := range p.few(f.values["rules"], "rules", maxRules) {
 		p.rule(item)

@@ -55,11 +55,13 @@ type ceiling struct {
 // whole is not listed.
 var typePrefixes = []string{"ns_", "propose_", "workflow_"}
 
-// levelOf returns the level of an action type; an unlisted one is L3.
-func (p *Policy) levelOf(actionType string) gatehouse.RiskLevel {
+// known returns the name under which a policy knows an action type: the type
+// itself where it is listed, else what is left of it without its prefixes. It
+// is what conditions and ceilings see, so that a prefix is no way around them.
+func known(risk map[string]gatehouse.RiskLevel, actionType string) string {
 	for {
-		if level, ok := p.risk[actionType]; ok {
-			return level
+		if _, ok := risk[actionType]; ok {
+			return actionType
 		}
 		stripped := actionType
 		for _, prefix := range typePrefixes {
@@ -69,10 +71,18 @@ func (p *Policy) levelOf(actionType string) gatehouse.RiskLevel {
 			}
 		}
 		if stripped == actionType {
-			return gatehouse.L3
+			return actionType
 		}
 		actionType = stripped
 	}
+}
+
+// levelOf returns the level of an action type; an unlisted one is L3.
+func (p *Policy) levelOf(actionType string) gatehouse.RiskLevel {
+	if level, ok := p.risk[known(p.risk, actionType)]; ok {
+		return level
+	}
+	return gatehouse.L3
 }
 
 // minimum is the number of persons below which no policy can go.

@@ -68,6 +68,8 @@ func (r *rewriter) facts(e ast.Expr) {
 	case ast.CallKind:
 		call := e.AsCall()
 		switch call.FunctionName() {
+		case operators.Equals, operators.NotEquals, operators.In, operators.OldIn:
+			r.reachable(call.Args())
 		case "double":
 			r.fail(e, "double makes a float, which is not exact; use dec(…)")
 		case "dec":
@@ -76,6 +78,32 @@ func (r *rewriter) facts(e ast.Expr) {
 			}
 			if _, err := toNumber(call.Args()[0].AsLiteral()); err != nil {
 				r.fail(call.Args()[0], "%v", err)
+			}
+		}
+	}
+}
+
+// reachable refuses a comparison of action.type with a name that it never has:
+// a rule that names ns_refund would be dead, and look as if it held.
+func (r *rewriter) reachable(args []ast.Expr) {
+	if !slices.ContainsFunc(args, func(e ast.Expr) bool { return isFact(e, "action.type") }) {
+		return
+	}
+	check := func(e ast.Expr) {
+		if e.Kind() != ast.LiteralKind {
+			return
+		}
+		name, ok := e.AsLiteral().(types.String)
+		if base := known(r.risk, string(name)); ok && base != string(name) {
+			r.fail(e, "action.type is %s here, since %s is not listed under risk; list it, or write action.proposed_type",
+				gatehouse.Quote(base), gatehouse.Quote(string(name)))
+		}
+	}
+	for _, arg := range args {
+		check(arg)
+		if arg.Kind() == ast.ListKind {
+			for _, e := range arg.AsList().Elements() {
+				check(e)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func TestBarrier(t *testing.T) {
 
 	for round := range rounds {
 		// The target alternates between the ledger of rows and that of calls.
-		a := w.next2(t, round)
+		a := w.alternate(t, round)
 		answers := storm(n, func(i int) answer { return people[i].decide(a, "approved") })
 		expect(t, "distinct people, decide", answers, map[string]int{"200 decided": 1, "409 already_decided": n - 1})
 		j.learn(t, a, people, answers)
@@ -33,23 +33,23 @@ func TestBarrier(t *testing.T) {
 			}
 		}
 
-		a = w.next2(t, round)
+		a = w.alternate(t, round)
 		one := people[rng.IntN(n)]
 		answers = storm(n, func(int) answer { return one.decide(a, "approved") })
 		expect(t, "one person's retries, decide", answers, map[string]int{"200 decided": 1, "200 already_approved": n - 1})
 		w.oneEffect(t, a)
 
-		a = w.next2(t, round)
+		a = w.alternate(t, round)
 		answers = storm(n, func(i int) answer { return people[i].short(a, "approve") })
 		expect(t, "distinct people, approve", answers, map[string]int{"200 approved": 1, "200 already_approved": n - 1})
 		w.oneEffect(t, a)
 
-		a = w.next2(t, round)
+		a = w.alternate(t, round)
 		answers = storm(n, func(int) answer { return one.short(a, "approve") })
 		expect(t, "one person's retries, approve", answers, map[string]int{"200 approved": 1, "200 already_approved": n - 1})
 		w.oneEffect(t, a)
 
-		a = w.next2(t, round)
+		a = w.alternate(t, round)
 		answers = storm(n, func(int) answer { return one.short(a, "reject") })
 		expect(t, "one person's retries, reject", answers, map[string]int{"200 rejected": 1, "200 already_rejected": n - 1})
 		w.noEffect(t, a)
@@ -68,7 +68,7 @@ func TestBarrierMixed(t *testing.T) {
 	outcomes := make(map[gatehouse.Status]int)
 	bulks := make([]int, n) // of which a person has thirty a minute
 	for round := range scale(20, 200) {
-		a := w.next2(t, round)
+		a := w.alternate(t, round)
 		want := make([]string, n)
 		route := make([]int, n)
 		for i := range n {
@@ -238,8 +238,8 @@ func winnerOf(t *testing.T, people []*person, answers []answer) string {
 	return ""
 }
 
-// next2 proposes a change that needs one person, to one target or the other.
-func (w *world) next2(t *testing.T, round int) *gatehouse.Action {
+// alternate proposes a change that needs one person, to one target or the other.
+func (w *world) alternate(t *testing.T, round int) *gatehouse.Action {
 	t.Helper()
 	if round%2 == 0 {
 		return w.agent.propose(t, price(w.sku(), "12.50"))

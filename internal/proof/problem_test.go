@@ -30,7 +30,7 @@ func must(t testing.TB, res answer, status int, word string, members ...string) 
 
 // internals are words that an answer never has: they would tell of what is
 // inside.
-var internals = []string{"sqlite", "SQLITE", "no such table", "goroutine", ".go:", "panic", "/tmp/"}
+var internals = []string{"sqlite", "SQLITE", "no such table", "goroutine", ".go:", "panic", "gatehouse.db"}
 
 // problem checks the form of an error: RFC 9457 with the contract's members,
 // in agreement with the HTTP status.
