@@ -18,20 +18,26 @@ var shownHeaders = []string{
 	"X-Request-Id", "X-Correlation-Id", "Idempotency-Replayed", "Idempotent-Replayed",
 }
 
-// metadata describes an answer for the receipt.
-func (c *Connector) metadata(a *answer) gatehouse.JSON {
+// metadata describes an answer for the receipt. doc is the answer's JSON, of
+// which one spelling is known; what is not JSON is searched as it came.
+func (c *Connector) metadata(a *answer, doc document) gatehouse.JSON {
 	members := []gatehouse.Member{{Name: "status", Value: gatehouse.JSON(strconv.Itoa(a.status))}}
 	var hs []gatehouse.Member
 	for _, name := range shownHeaders {
-		if v := a.header.Get(name); v != "" {
+		if v := c.redactor.Replace(a.header.Get(name)); v != "" {
+			// Cut after secrets are out, so that no piece of one is left.
 			if len(v) > 512 {
 				v = v[:512]
 			}
-			hs = append(hs, gatehouse.Member{Name: name, Value: gatehouse.StringJSON(c.redactor.Replace(v))})
+			hs = append(hs, gatehouse.Member{Name: name, Value: gatehouse.StringJSON(v)})
 		}
 	}
 	members = append(members, gatehouse.Member{Name: "headers", Value: gatehouse.ObjectJSON(hs...)})
-	body := c.redactor.Replace(string(a.body))
+	body := string(a.body)
+	if doc.json != "" {
+		body = string(doc.json)
+	}
+	body = c.redactor.Replace(body)
 	cut := a.cut
 	if len(body) > maxShown {
 		end := maxShown

@@ -40,7 +40,9 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 			}, nil
 		}
 	}
-	return op.check.compare(doc, pre), nil
+	state := op.check.compare(doc, pre)
+	state.Actual = c.shown(state.Actual)
+	return state, nil
 }
 
 // needsBody reports whether the version stands in the body.
@@ -87,7 +89,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 		r.json != nil && !r.json.matches(call, doc) || r.change != nil && !stands(call.ProposedChange, doc, *r.change) {
 		return connector.Inconclusive, connector.Result{}, nil
 	}
-	res := connector.Result{ResponseMetadata: c.metadata(a)}
+	res := connector.Result{ResponseMetadata: c.metadata(a, doc)}
 	if r.cfg.ExternalID != nil {
 		if j, ok := doc.at(*r.cfg.ExternalID); ok {
 			res.ExternalID = c.redactor.Replace(plain(j))

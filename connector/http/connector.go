@@ -68,7 +68,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if b.err != nil {
 		return nil, b.err
 	}
-	c.redactor = b.redactor()
+	c.redactor = newRedactor(b.values)
 	return c, nil
 }
 
@@ -177,18 +177,6 @@ func (b *builder) secret(at, name string) string {
 	}
 	b.values = append(b.values, value)
 	return value
-}
-
-// redactor replaces the secrets, longest first so that none hides in another.
-func (b *builder) redactor() *strings.Replacer {
-	slices.SortFunc(b.values, func(x, y string) int { return len(y) - len(x) })
-	var pairs []string
-	for _, v := range b.values {
-		if len(v) >= 4 { // a shorter one would take ordinary text apart
-			pairs = append(pairs, v, "[redacted]")
-		}
-	}
-	return strings.NewReplacer(pairs...)
 }
 
 // common compiles the headers of every request: what HTTP needs, auth, and the

@@ -34,7 +34,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 		return res, c.unanswered(ctx, err)
 	}
 	doc := parseDocument(a)
-	res.ResponseMetadata = c.metadata(a)
+	res.ResponseMetadata = c.metadata(a, doc)
 	if failure := op.classify(call, a, doc); failure != nil {
 		failure.Detail = c.redactor.Replace(failure.Detail)
 		return res, failure

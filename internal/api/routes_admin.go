@@ -96,7 +96,7 @@ func (s *Server) adminRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/tenants", name: "listTenants", tag: tagAdmin,
-			summary: "List tenants", doc: "By administrators of the tenant default; others see their own.",
+			summary: "List tenants", doc: "By administrators of the tenant default.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Tenant]](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return list(s.cfg.Admin.ListTenants(ctx))
