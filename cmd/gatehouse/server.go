@@ -40,6 +40,7 @@ const databaseFile = "gatehouse.db"
 const (
 	sweepInterval = time.Second
 	purgeInterval = 10 * time.Minute
+	checkInterval = 24 * time.Hour
 	shutdownGrace = 20 * time.Second
 	// requestGrace is how long requests may go on after a stop before those
 	// that wait, the long polls, are answered as things stand.
@@ -156,7 +157,8 @@ type server struct {
 	stop, hangUp context.CancelFunc
 	work         sync.WaitGroup
 	// failed receives what ended the HTTP surface, if not Close.
-	failed chan error
+	failed  chan error
+	audited *telemetry.Audit
 }
 
 // startServer does everything that a server does, on the address, until Close.
@@ -173,7 +175,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 
 	ctx, stop := context.WithCancel(context.Background())
 	requests, hangUp := context.WithCancel(context.Background())
-	s := &server{node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1)}
+	s := &server{node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), audited: telemetry.NewAudit(metrics)}
 	pushes, _ := n.hub.Subscribe(app.TopicPush)
 	dispatcher, err := engine.New(engine.Dependencies{
 		Store: n.store, Targets: n.registry, Authority: n.gate, Owner: ownerName(), Wake: pushes,
@@ -203,7 +205,9 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	}
 	s.http = &http.Server{
 		Handler: surface, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
+		// Longer than the longest poll: a client that does not read its answer
+		// must not keep it in memory for ever.
+		WriteTimeout: gatehouse.MaxWait + time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
 	s.background(ctx, dispatcher, roles)
@@ -224,10 +228,37 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 		leaves, _ := s.hub.Subscribe(app.TopicAudit)
 		sequencer := &audit.Sequencer{Store: s.store, Logger: s.log}
 		s.work.Go(func() { sequencer.Run(ctx, leaves) })
+		s.work.Go(func() {
+			engine.Loop(ctx, s.log, "audit check", checkInterval, func(ctx context.Context) (bool, error) {
+				return false, s.checkLogs(ctx)
+			})
+		})
 	}
 	if slices.Contains(roles, roleSweeper) {
 		s.sweep(ctx)
 	}
+}
+
+// checkLogs compares every entry and every tree hash of every log with each
+// other, at the start and once a day.
+func (s *server) checkLogs(ctx context.Context) error {
+	var tenants []*gatehouse.Tenant
+	err := s.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		tenants, err = tx.ListTenants()
+		return err
+	})
+	for _, t := range tenants {
+		report, e := audit.Check(ctx, s.store, t.ID)
+		if e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		s.audited.Checked(t.ID, report.Fault != nil)
+		if report.Fault != nil {
+			s.log.ErrorContext(ctx, "the audit log is damaged", "tenant", t.ID, "error", report.Err())
+		}
+	}
+	return err
 }
 
 // sweep closes what has run out.

@@ -2,8 +2,13 @@ package main
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,6 +134,80 @@ func TestRolesWithoutAPI(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, res.StatusCode, want)
 		}
 	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server tells of a log that was changed while it was down.
+func TestDamagedLogIsNoticed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	start := func() *server {
+		n, err := openNode(t.Context(), dir, &config.Config{}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.gate.Bootstrap(t.Context()); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeAlreadyExists {
+			t.Fatal(err)
+		}
+		s, err := startServer(n, "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	metric := func(s *server, want string) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			res, err := http.Get(s.URL + "/metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(body), want) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("no %s in\n%s", want, body)
+			}
+		}
+	}
+	s := start()
+	metric(s, `gatehouse_audit_unnumbered 0`)
+	metric(s, `gatehouse_audit_damaged{tenant="default"} 0`)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, databaseFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trigger string
+	for {
+		err := db.QueryRow(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_hash' LIMIT 1`).Scan(&trigger)
+		if errors.Is(err, sql.ErrNoRows) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec(`DROP TRIGGER ` + trigger); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Exec(`UPDATE audit_hash SET hash = randomblob(32) WHERE position = 2`); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = start()
+	metric(s, `gatehouse_audit_damaged{tenant="default"} 1`)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

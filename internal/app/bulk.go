@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -43,6 +44,13 @@ func (g *Gate) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
+			// Nobody above this goroutine could recover.
+			defer func() {
+				if p := recover(); p != nil {
+					g.log.Error("panic in a bulk item", "action", item.ActionID, "panic", p, "stack", string(debug.Stack()))
+					out.Results[i] = gatehouse.BulkResult{ActionID: item.ActionID, Skipped: string(gatehouse.CodeInternal)}
+				}
+			}()
 			out.Results[i] = g.bulkItem(itemCtx, b, item)
 		})
 	}

@@ -69,6 +69,10 @@ func (g *Gate) activePolicy(tx gatehouse.ReadTx, tenant string) (p *policy.Polic
 	if err != nil {
 		return nil, version, "", err
 	}
+	if sum := sha256.Sum256([]byte(stored.Source)); hex.EncodeToString(sum[:]) != stored.SHA256 {
+		g.log.Error("active policy is not the one that was applied", "tenant", tenant, "version", version)
+		return nil, version, fmt.Sprintf("the active policy (version %d) is not the one that was applied", version), nil
+	}
 	p, perr := policy.Parse([]byte(stored.Source))
 	if perr != nil {
 		g.log.Error("active policy does not load", "tenant", tenant, "version", version, "error", perr)

@@ -59,6 +59,7 @@ type queue struct {
 	store  gatehouse.Store
 	pushes *prometheus.Desc
 	leaves *prometheus.Desc
+	behind *prometheus.Desc
 }
 
 // scrapeTimeout bounds the reads of one scrape.
@@ -70,12 +71,17 @@ func RegisterQueue(r prometheus.Registerer, s gatehouse.Store) {
 	r.MustRegister(&queue{
 		store:  s,
 		pushes: prometheus.NewDesc("gatehouse_pushes", "Pushes by status.", []string{"status"}, nil),
+		behind: prometheus.NewDesc("gatehouse_clock_behind_seconds", "How far the wall clock is behind the store's; time stands still meanwhile.", nil, nil),
 		leaves: prometheus.NewDesc("gatehouse_audit_unnumbered", "Audit leaves that wait for their number, at most 1000.", nil, nil),
 	})
 }
 
 // Describe implements prometheus.Collector.
-func (q *queue) Describe(ch chan<- *prometheus.Desc) { ch <- q.pushes; ch <- q.leaves }
+func (q *queue) Describe(ch chan<- *prometheus.Desc) {
+	ch <- q.pushes
+	ch <- q.leaves
+	ch <- q.behind
+}
 
 // Collect implements prometheus.Collector.
 func (q *queue) Collect(ch chan<- prometheus.Metric) {
@@ -83,7 +89,9 @@ func (q *queue) Collect(ch chan<- prometheus.Metric) {
 	defer cancel()
 	var counts map[gatehouse.PushStatus]int
 	waiting := 0
+	var behind time.Duration
 	err := q.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		behind = max(0, time.Until(tx.Now()))
 		if counts, err = tx.PushCounts(); err != nil {
 			return err
 		}
@@ -98,5 +106,28 @@ func (q *queue) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range gatehouse.PushStatuses() {
 		ch <- prometheus.MustNewConstMetric(q.pushes, prometheus.GaugeValue, float64(counts[s]), string(s))
 	}
+	ch <- prometheus.MustNewConstMetric(q.behind, prometheus.GaugeValue, behind.Seconds())
 	ch <- prometheus.MustNewConstMetric(q.leaves, prometheus.GaugeValue, float64(waiting))
+}
+
+// Audit tells whether the last check of the whole log found a tenant's log
+// damaged.
+type Audit struct{ damaged *prometheus.GaugeVec }
+
+// NewAudit makes and registers the metric.
+func NewAudit(r prometheus.Registerer) *Audit {
+	a := &Audit{damaged: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "gatehouse_audit_damaged", Help: "1 where the last check of the whole log found it damaged.",
+	}, []string{"tenant"})}
+	r.MustRegister(a.damaged)
+	return a
+}
+
+// Checked records the outcome of a check.
+func (a *Audit) Checked(tenant string, damaged bool) {
+	value := 0.0
+	if damaged {
+		value = 1
+	}
+	a.damaged.WithLabelValues(tenant).Set(value)
 }

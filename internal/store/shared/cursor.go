@@ -57,7 +57,7 @@ func ParseCursor(s, kind string, filter ...string) (c Cursor, err error) {
 	if s == "" {
 		return Cursor{}, nil
 	}
-	bad := gatehouse.Violations{{Pointer: "/cursor", Detail: "is not a cursor of this list"}}.Err()
+	bad := gatehouse.Violations{{Pointer: "/query/cursor", Detail: "is not a cursor of this list"}}.Err()
 	if len(s) > maxCursor {
 		return c, bad
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // condition collects the predicates of a list. Every one begins with the tenant.
@@ -64,9 +65,15 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	if err != nil {
 		return page, err
 	}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		last := rows[limit-1]
+	more := len(rows) > limit
+	rows = rows[:min(limit, len(rows))]
+	if n, err := t.fit(rows); err != nil {
+		return page, err
+	} else if n < len(rows) {
+		rows, more = rows[:n], true
+	}
+	if more {
+		last := rows[len(rows)-1]
 		page.NextCursor = cursorAt{
 			Kind: kind, Filter: filterHash(bound), ID: last.id, AsOf: c.AsOf, Bucket: last.bucket, Risk: last.risk,
 		}.encode()
@@ -153,6 +160,33 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 	return rows, err
 }
 
+// fit returns how many of the rows are not too much for a page.
+func (t *readTx) fit(rows []place) (int, error) {
+	list, err := seqList(rows)
+	if err != nil {
+		return 0, err
+	}
+	sizes := make(map[int64]int64, len(rows))
+	err = t.each(`SELECT seq, octet_length(proposed_change) + octet_length(current_state) + octet_length(context)
++ octet_length(metadata) + octet_length(extra) + octet_length(rationale) + octet_length(entity_refs)
+FROM proposal WHERE seq IN (SELECT value FROM json_each(?))`, func(r *stmt) error {
+		seq := r.int()
+		sizes[seq] = r.int()
+		return nil
+	}, list)
+	return shared.Fit(len(rows), func(i int) int64 { return sizes[rows[i].seq] }), err
+}
+
+// seqList makes a JSON list of the rows' numbers.
+func seqList(rows []place) (string, error) {
+	seqs := make([]int64, len(rows))
+	for i, p := range rows {
+		seqs[i] = p.seq
+	}
+	b, err := json.Marshal(seqs)
+	return string(b), err
+}
+
 // loadActions loads a page's rows, in the order of their places.
 func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 	items := make([]*gatehouse.Action, len(rows))
@@ -160,15 +194,13 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 		return items, nil
 	}
 	at := make(map[int64]int, len(rows))
-	seqs := make([]int64, len(rows))
 	for i, p := range rows {
-		at[p.seq], seqs[i] = i, p.seq
+		at[p.seq] = i
 	}
-	b, err := json.Marshal(seqs)
+	list, err := seqList(rows)
 	if err != nil {
 		return nil, err
 	}
-	list := string(b)
 	err = t.each(findActions, func(r *stmt) error {
 		row, err := t.scanAction(r)
 		items[at[row.seq]] = row.action

@@ -38,6 +38,7 @@ type Store struct {
 	log     *slog.Logger
 	lock    *fileLock
 	clock   atomic.Int64 // the highest reading so far, in microseconds
+	told    atomic.Int64 // when it was last told that time stands still, in seconds since 1970
 	readers chan *conn
 	writer  *writer
 
@@ -148,11 +149,28 @@ func (s *Store) now(advance bool) time.Time {
 	for {
 		high := s.clock.Load()
 		if wall <= high {
+			s.standing(time.Duration(high-wall) * time.Microsecond)
 			return time.UnixMicro(high).UTC()
 		}
 		if !advance || s.clock.CompareAndSwap(high, wall) {
 			return time.UnixMicro(wall).UTC()
 		}
+	}
+}
+
+// tolerated is how far the wall clock may be behind what is stored before
+// somebody is told: until it has caught up, time stands still, and with it
+// holds, retries and expiries.
+const tolerated = 10 * time.Second
+
+// standing tells, once a minute, that time stands still.
+func (s *Store) standing(behind time.Duration) {
+	if behind < tolerated {
+		return
+	}
+	now := time.Now().Unix()
+	if last := s.told.Load(); now-last >= 60 && s.told.CompareAndSwap(last, now) {
+		s.log.Error("sqlite: the wall clock is behind the store's; time stands still until it has caught up", "behind", behind)
 	}
 }
 

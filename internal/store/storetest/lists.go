@@ -269,6 +269,28 @@ func (s *suite) listUntil(f gatehouse.ActionFilter, want []*gatehouse.Action) (i
 }
 
 // listCursors refuses what is not a cursor of the list.
+// listLarge wants a page of large proposals to end early, and the walk whole.
+func (s *suite) listLarge() {
+	large := gatehouse.JSON(`{"text":"` + strings.Repeat("x", 900<<10) + `"}`)
+	want := make([]string, 9)
+	for i := range want {
+		want[i] = s.pending(func(a *gatehouse.Action) { a.ActionType, a.Metadata = "large", large }).ID
+	}
+	slices.Reverse(want)
+	for _, order := range []gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency} {
+		var first gatehouse.Page[*gatehouse.Action]
+		f := gatehouse.ActionFilter{ActionType: "large", Limit: gatehouse.MaxLimit, Sort: order}
+		s.view(func(tx gatehouse.ReadTx) (err error) { first, err = tx.ListActions(tenant, f); return err })
+		if n := len(first.Items); n == 0 || n >= len(want) || first.NextCursor == "" {
+			s.Errorf("%s: the first page has %d of %d, cursor %q", order, n, len(want), first.NextCursor)
+		}
+		got := s.list(f)
+		slices.Sort(got)
+		expected := slices.Sorted(slices.Values(want))
+		s.same("all of them, by "+string(order), got, expected)
+	}
+}
+
 func (s *suite) listCursors() {
 	for range 3 {
 		s.queued()

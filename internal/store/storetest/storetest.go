@@ -68,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"ListUrgency", (*suite).listUrgency},
 		{"ListWalk", (*suite).listWalk},
 		{"ListCursors", (*suite).listCursors},
+		{"ListLarge", (*suite).listLarge},
 		{"ListAttaches", (*suite).listAttaches},
 		{"TenantWalls", (*suite).tenantWalls},
 		{"DecideRace", (*suite).decideRace},
