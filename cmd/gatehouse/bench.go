@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/bench"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
@@ -28,7 +30,7 @@ type benchCmd struct {
 	// The baseline of the figure process is this program, too.
 	BareChild  string `hidden:"" placeholder:"DIR"`
 	BareListen string `hidden:"" placeholder:"HOST:PORT"`
-	Profiles   string `help:"Where to write CPU profiles of the gate's side of each round." placeholder:"DIR"`
+	Profiles   string `help:"Where to write CPU profiles of the rounds." placeholder:"DIR"`
 }
 
 // Help is shown by bench --help.
@@ -57,6 +59,11 @@ func (c *benchCmd) Run(g *globals) error {
 	for _, n := range c.Clients {
 		if n < 1 || n > 4096 {
 			return usagef("--clients must be 1 to 4096 each")
+		}
+	}
+	for _, name := range c.Only {
+		if !slices.Contains(bench.Names(), name) {
+			return usagef("no figure is named %s; there are %s", gatehouse.Quote(name), strings.Join(bench.Names(), ", "))
 		}
 	}
 	if c.BareChild != "" {

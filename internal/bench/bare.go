@@ -19,7 +19,7 @@ type bareDB struct {
 }
 
 const barePragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)" +
-	"&_pragma=wal_autocheckpoint(8000)&_pragma=cache_size(-16000)"
+	"&_pragma=wal_autocheckpoint(8000)&_pragma=cache_size(-16000)&_pragma=temp_store(MEMORY)"
 
 func openBare(ctx context.Context, path, schema string) (*bareDB, error) {
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+barePragmas)
@@ -48,7 +48,7 @@ func (b *bareDB) Close() error {
 func (b *bareDB) prepare(ctx context.Context, texts ...string) ([]*sql.Stmt, error) {
 	list := make([]*sql.Stmt, len(texts))
 	for i, text := range texts {
-		s, err := b.writer.PrepareContext(ctx, text)
+		s, err := b.writer.PrepareContext(ctx, text) //nolint:sqlclosecheck // lives as long as the connection
 		if err != nil {
 			return nil, fmt.Errorf("prepare %s: %w", text, err)
 		}

@@ -65,7 +65,7 @@ func openClaims(ctx context.Context, dir string) (c *claims, err error) {
 	if c.group, err = newGroup(c.db); err != nil {
 		return c, err
 	}
-	c.server, err = serveBare("POST /decide/{id}", bareJSON(func(r *http.Request, in *bareDecision) (bareAnswer, error) {
+	c.server, err = serveBare(ctx, "POST /decide/{id}", bareJSON(func(r *http.Request, in *bareDecision) (bareAnswer, error) {
 		id := r.PathValue("id")
 		err := c.group.do(func() error { return c.claim(id) })
 		return bareAnswer{id, in.Decision}, err

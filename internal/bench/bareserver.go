@@ -18,10 +18,10 @@ type bareServer struct {
 	done chan error
 }
 
-func serveBare(pattern string, h http.HandlerFunc) (*bareServer, error) {
+func serveBare(ctx context.Context, pattern string, h http.HandlerFunc) (*bareServer, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc(pattern, h)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +46,7 @@ func (r *runner) called(ctx context.Context) (err error) {
 	}
 	defer remove()
 	arrivals := make(chan time.Time, 16)
-	target, err := serveBare("/", func(w http.ResponseWriter, req *http.Request) {
+	target, err := serveBare(ctx, "/", func(w http.ResponseWriter, req *http.Request) {
 		arrivals <- time.Now()
 		_, _ = io.Copy(io.Discard, req.Body)
 		w.Header().Set("Content-Length", "2")
@@ -246,7 +246,12 @@ func (b *bareCaller) decide(id string) (func() time.Time, error) {
 }
 
 func (b *bareCaller) post(id string) error {
-	res, err := b.http.Post(b.url+id, "application/json", bytes.NewReader([]byte(`{"currency":"EUR","price":"12.50"}`)))
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, b.url+id, strings.NewReader(`{"currency":"EUR","price":"12.50"}`))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := b.http.Do(req)
 	if err != nil {
 		return err
 	}

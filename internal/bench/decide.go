@@ -13,7 +13,10 @@ import (
 // decideTarget is PERFORMANCE's for the ratio at the largest number of clients.
 const decideTarget = 0.6
 
-const bareClaimIs = "bare HTTP endpoint and one claim, group commit"
+const (
+	bareClaimIs = "bare HTTP endpoint and one claim, group commit"
+	sameRowsIs  = "bare HTTP endpoint and all rows of a decision, group commit"
+)
 
 // decide measures approvals of distinct actions, by distinct people with API
 // key and edit token, beside the claim.
@@ -34,8 +37,16 @@ func (r *runner) decide(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
+	if err := w.propose(ctx); err != nil {
+		return err
+	}
+	same, err := openSameRows(ctx, dir, w.template)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, same.close()) }()
 	for _, n := range r.Clients {
-		if err := r.decideWith(ctx, w, c, n); err != nil {
+		if err := r.decideWith(ctx, w, c, same, n); err != nil {
 			return err
 		}
 	}
@@ -52,14 +63,12 @@ func expected(last *outcome, d time.Duration) int {
 	return max(200, int(rate*d.Seconds()))
 }
 
-func (r *runner) decideWith(ctx context.Context, w *world, c *claims, n int) error {
-	sides := 2
-	if n == 1 {
-		sides = 3
-	}
-	d := r.slice(sides)
-	var rate, p50, p99, single, tail values
-	var ours, bare, alone *outcome
+// decideWith measures three sides: the gate, the claim, and, at one client the
+// claim without HTTP, at more all the rows that a decision writes.
+func (r *runner) decideWith(ctx context.Context, w *world, c *claims, same *sameRows, n int) error {
+	d := r.slice(3)
+	var rate, p50, p99, single, tail, cpu, sameRate, sameCPU values
+	var ours, bare, alone, rows *outcome
 	for round := range r.Rounds {
 		r.say("decide, %d clients, round %d of %d", n, round+1, r.Rounds)
 		list, err := w.fill(ctx, expected(ours, d))
@@ -83,17 +92,21 @@ func (r *runner) decideWith(ctx context.Context, w *world, c *claims, n int) err
 			return err
 		}
 		runtime.GC()
-		bare, err = driveHTTP(ctx, c.server.addr, n, d, len(ids), http.StatusOK, func(b []byte, _, item int) []byte {
-			return post(b, "/decide/"+ids[item], "", []byte(`{"decision":"approved","digest":"`+bareDigest+`"}`))
-		})
+		bare, err = driveHTTP(ctx, c.server.addr, n, d, len(ids), http.StatusOK, bareDecide(ids))
 		if err != nil {
 			return err
 		}
 		rate.add(ours.perSecond(), bare.perSecond())
 		p50.add(ours.p50(), bare.p50())
 		p99.add(ours.p99(), bare.p99())
+		cpu.add(ours.cpuEach(), bare.cpuEach())
 		tail.add(ours.p99(), ours.p50())
 		if n > 1 {
+			if rows, err = r.decideSame(ctx, same, n, round, rows); err != nil {
+				return err
+			}
+			sameRate.add(ours.perSecond(), rows.perSecond())
+			sameCPU.add(ours.cpuEach(), rows.cpuEach())
 			continue
 		}
 		if alone, err = c.alone(ctx, expected(alone, d), d); err != nil {
@@ -101,7 +114,12 @@ func (r *runner) decideWith(ctx context.Context, w *world, c *claims, n int) err
 		}
 		single.add(ours.p50(), alone.p50())
 	}
-	name := func(what string) string { return fmt.Sprintf("%s, %d clients", what, n) }
+	name := func(what string) string {
+		if n == 1 {
+			return what + ", 1 client"
+		}
+		return fmt.Sprintf("%s, %d clients", what, n)
+	}
 	l := Line{Figure: "decide", Name: name("decisions"), Unit: "/s", Baseline: bareClaimIs}
 	if n >= 64 {
 		l.Target = decideTarget
@@ -109,8 +127,13 @@ func (r *runner) decideWith(ctx context.Context, w *world, c *claims, n int) err
 	r.report(l, rate)
 	r.report(Line{Figure: "decide", Name: name("decide p50"), Unit: "ms", Baseline: bareClaimIs, Lower: true}, p50)
 	r.report(Line{Figure: "decide", Name: name("decide p99"), Unit: "ms", Baseline: bareClaimIs, Lower: true}, p99)
+	r.reportCPU(Line{Figure: "decide", Name: name("CPU a decision"), Baseline: bareClaimIs}, cpu)
+	if n > 1 {
+		r.report(Line{Figure: "decide", Name: name("decisions"), Unit: "/s", Baseline: sameRowsIs}, sameRate)
+		r.reportCPU(Line{Figure: "decide", Name: name("CPU a decision"), Baseline: sameRowsIs}, sameCPU)
+	}
 	if n == 1 {
-		r.report(Line{Figure: "decide", Name: "decide p50 over HTTP, 1 client", Unit: "ms", Baseline: "bare claim in a transaction, no HTTP", Lower: true, Target: 2.5}, single)
+		r.report(Line{Figure: "decide", Name: name("decide p50"), Unit: "ms", Baseline: "bare claim in a transaction, no HTTP", Lower: true, Target: 2.5}, single)
 	}
 	if n >= 64 {
 		r.report(Line{Figure: "decide", Name: name("decide p99"), Unit: "ms", Baseline: "its own p50", Lower: true, Target: 4}, tail)

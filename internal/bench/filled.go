@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -18,10 +19,10 @@ const maxPending = 100_000
 const appliedOf = 4
 
 // fillScale fills the store: ended actions first, then pending ones whose ends
-// lie up to a day ahead, and numbers their leaves. It returns the pending ones.
-func (r *runner) fillScale(ctx context.Context, w *world) ([]pending, error) {
+// lie up to a day ahead, and numbers their leaves.
+func (r *runner) fillScale(ctx context.Context, w *world) error {
 	if err := w.propose(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	ended := max(0, r.Scale-maxPending)
 	for done := 0; done < ended; {
@@ -45,29 +46,29 @@ func (r *runner) fillScale(ctx context.Context, w *world) ([]pending, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if done += n; done%50_000 < fillBatch {
 			r.say("filling: %d of %d", done, r.Scale)
 			if err := w.number(ctx); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
 	w.expiry = 24 * time.Hour
-	list := []pending{}
-	for todo := min(r.Scale, maxPending) - 1; len(list) < todo; {
-		more, err := w.fill(ctx, min(20*fillBatch, todo-len(list)))
+	// One is pending already: the one that was proposed.
+	for todo := min(r.Scale, maxPending) - 1; todo > 0; {
+		list, err := w.fill(ctx, min(20*fillBatch, todo))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		list = append(list, more...)
-		r.say("filling: %d of %d", ended+len(list), r.Scale)
+		todo -= len(list)
+		r.say("filling: %d of %d", r.Scale-todo, r.Scale)
 		if err := w.number(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return list, nil
+	return nil
 }
 
 func (w *world) insertDenied(tx gatehouse.Tx, a *gatehouse.Action) error {
@@ -118,9 +119,12 @@ func (w *world) insertApplied(tx gatehouse.Tx, a *gatehouse.Action) error {
 	}
 	push := func(to gatehouse.PushStatus) func() error {
 		return func() error {
-			from := p.Status
+			from, generation := p.Status, p.Generation
+			if to == gatehouse.PushPicking {
+				generation--
+			}
 			p.Status = to
-			return tx.UpdatePush(p, from, 0)
+			return tx.UpdatePush(p, from, generation)
 		}
 	}
 	for _, step := range []func() error{
@@ -158,11 +162,14 @@ func (w *world) append(tx gatehouse.Tx, a *gatehouse.Action, event, from, to str
 	return tx.AppendLeaf(&l)
 }
 
-// number numbers what waits, where no background does.
+// number numbers what waits, beside a background that may do so, too.
 func (w *world) number(ctx context.Context) error {
 	s := &audit.Sequencer{Store: w.Store}
 	for {
-		if n, err := s.Once(ctx); err != nil || n == 0 {
+		n, err := s.Once(ctx)
+		switch {
+		case errors.Is(err, gatehouse.ErrConflict): // the other was first
+		case err != nil || n == 0:
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (r *runner) inbox(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	if _, err := r.fillScale(ctx, w); err != nil {
+	if err := r.fillScale(ctx, w); err != nil {
 		return err
 	}
 	// The walk follows the same file through a connection of its own.
@@ -132,7 +132,7 @@ func lastCursor(body []byte) (string, error) {
 		return "", nil
 	}
 	var cursor *string
-	rest := body[from+at+len(`"next_cursor":`) : len(body)]
+	rest := body[from+at+len(`"next_cursor":`):]
 	end := 0
 	for end < len(rest) && rest[end] != ',' && rest[end] != '}' {
 		end++

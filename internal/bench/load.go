@@ -14,6 +14,8 @@ type outcome struct {
 	done      int
 	elapsed   time.Duration
 	latencies []time.Duration // sorted
+	// cpu is what the process used meanwhile: server, client and background.
+	cpu time.Duration
 }
 
 func (o *outcome) perSecond() float64 {
@@ -23,13 +25,21 @@ func (o *outcome) perSecond() float64 {
 	return float64(o.done) / o.elapsed.Seconds()
 }
 
+// cpuEach is the CPU time of one item, in microseconds; 0 where not known.
+func (o *outcome) cpuEach() float64 {
+	if o.done == 0 {
+		return 0
+	}
+	return float64(o.cpu) / float64(time.Microsecond) / float64(o.done)
+}
+
 func (o *outcome) p50() float64 { return quantile(o.latencies, 0.50) }
 func (o *outcome) p99() float64 { return quantile(o.latencies, 0.99) }
 
-// drive runs work on n goroutines until the time is over or there are no more
-// items. make returns the work of one goroutine, which is called with distinct
+// drive runs on n goroutines until the time is over or there are no more
+// items. work returns the work of one goroutine, which is called with distinct
 // items from 0 on. total bounds the items; negative means no bound.
-func drive(ctx context.Context, n int, d time.Duration, total int, make func(worker int) (func(item int) error, func(), error)) (*outcome, error) {
+func drive(ctx context.Context, n int, d time.Duration, total int, work func(worker int) (func(item int) error, func(), error)) (*outcome, error) {
 	type worker struct {
 		do        func(int) error
 		stop      func()
@@ -44,7 +54,7 @@ func drive(ctx context.Context, n int, d time.Duration, total int, make func(wor
 		}
 	}()
 	for i := range n {
-		do, stop, err := make(i)
+		do, stop, err := work(i)
 		if err != nil {
 			return nil, err
 		}
@@ -53,6 +63,7 @@ func drive(ctx context.Context, n int, d time.Duration, total int, make func(wor
 	var next atomic.Int64
 	var failed atomic.Bool
 	var wg sync.WaitGroup
+	cpu := cpuTime()
 	start := time.Now()
 	end := start.Add(d)
 	for _, w := range workers {
@@ -77,7 +88,7 @@ func drive(ctx context.Context, n int, d time.Duration, total int, make func(wor
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	o := &outcome{}
+	o := &outcome{cpu: cpuTime() - cpu}
 	for _, w := range workers {
 		if w.err != nil {
 			return nil, w.err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"strconv"
 )
@@ -41,10 +42,10 @@ func (p *Printer) Line(l Line) {
 		_, _ = io.WriteString(p.progress, clearLine)
 	}
 	if p.figure == "" {
-		fmt.Fprintf(p.out, "%-40s %28s %28s %22s  %s\n", "figure", "gate", "baseline", "ratio", "target; the baseline")
+		fmt.Fprintf(p.out, "%-50s %26s %26s %22s  %s\n", "figure", "gate", "baseline", "ratio", "target; the baseline")
 	}
 	p.figure = l.Figure
-	fmt.Fprintf(p.out, "%-40s %28s %28s %22s  %s; %s\n", l.Name+" ["+l.Unit+"]",
+	fmt.Fprintf(p.out, "%-50s %26s %26s %22s  %s; %s\n", l.Name+" ["+l.Unit+"]",
 		l.Ours.show(), l.Bare.show(), l.Ratio.show(), l.target(), l.Baseline)
 }
 
@@ -74,12 +75,12 @@ func (s Spread) show() string {
 
 // number shows three significant digits, and thousands in full.
 func number(v float64) string {
-	switch {
-	case v >= 100:
+	switch a := math.Abs(v); {
+	case a >= 100:
 		return strconv.FormatFloat(v, 'f', 0, 64)
-	case v >= 10:
+	case a >= 10:
 		return strconv.FormatFloat(v, 'f', 1, 64)
-	case v >= 0.1:
+	case a >= 0.1:
 		return strconv.FormatFloat(v, 'f', 2, 64)
 	}
 	return strconv.FormatFloat(v, 'g', 3, 64)

@@ -35,7 +35,7 @@ func (r *runner) process(ctx context.Context) (err error) {
 	if err := r.prepare(ctx, empty, nil); err != nil {
 		return err
 	}
-	if err := r.prepare(ctx, filled, func(w *world) error { _, err := r.fillScale(ctx, w); return err }); err != nil {
+	if err := r.prepare(ctx, filled, func(w *world) error { return r.fillScale(ctx, w) }); err != nil {
 		return err
 	}
 	if err := os.Mkdir(bare, 0o700); err != nil {
@@ -105,13 +105,13 @@ type seen struct {
 // child starts the program, waits until it is ready, leaves it alone for a
 // while, reads its memory and ends it.
 func (r *runner) child(ctx context.Context, args func(addr string) []string) (s seen, err error) {
-	addr, err := freeAddr()
+	addr, err := freeAddr(ctx)
 	if err != nil {
 		return s, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.Executable)
+	cmd := exec.CommandContext(ctx, r.Executable) //nolint:gosec // this very program
 	cmd.Args = append([]string{r.Name}, args(addr)...)
 	var words bytes.Buffer
 	cmd.Stderr = &words
@@ -131,7 +131,7 @@ func (r *runner) child(ctx context.Context, args func(addr string) []string) (s 
 	}
 	s.ready = milliseconds(time.Since(start))
 	select {
-	case <-time.After(idleFor):
+	case <-time.After(min(idleFor, r.Duration)):
 	case <-ctx.Done():
 		return s, ctx.Err()
 	}
@@ -141,8 +141,8 @@ func (r *runner) child(ctx context.Context, args func(addr string) []string) (s 
 }
 
 // freeAddr returns an address that nothing listens on.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freeAddr(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
@@ -182,7 +182,7 @@ func residentBytes(ctx context.Context, pid int) (int64, error) {
 		pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
 		return pages * int64(os.Getpagesize()), err
 	}
-	out, err := exec.CommandContext(ctx, "ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output()
+	out, err := exec.CommandContext(ctx, "ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec // a number
 	if err != nil {
 		return 0, fmt.Errorf("ps: %w", err)
 	}

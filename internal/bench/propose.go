@@ -39,7 +39,7 @@ func (r *runner) propose(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	d := r.slice(2)
-	var rate, p50, p99 values
+	var rate, p50, p99, cpu values
 	next := 1
 	for round := range r.Rounds {
 		r.say("propose, round %d of %d", round+1, r.Rounds)
@@ -66,6 +66,7 @@ func (r *runner) propose(ctx context.Context) (err error) {
 			return err
 		}
 		next += max(ours.done, bare.done) + proposeClients
+		cpu.add(ours.cpuEach(), bare.cpuEach())
 		rate.add(ours.perSecond(), bare.perSecond())
 		p50.add(ours.p50(), bare.p50())
 		p99.add(ours.p99(), bare.p99())
@@ -74,6 +75,7 @@ func (r *runner) propose(ctx context.Context) (err error) {
 	r.report(Line{Figure: "propose", Name: "proposals, 64 clients", Unit: "/s", Baseline: is, Target: 0.5}, rate)
 	r.report(Line{Figure: "propose", Name: "propose p50, 64 clients", Unit: "ms", Baseline: is, Lower: true}, p50)
 	r.report(Line{Figure: "propose", Name: "propose p99, 64 clients", Unit: "ms", Baseline: is, Lower: true}, p99)
+	r.reportCPU(Line{Figure: "propose", Name: "CPU a proposal, 64 clients", Baseline: is}, cpu)
 	return nil
 }
 
@@ -122,21 +124,30 @@ func openRows(ctx context.Context, dir string, template *gatehouse.Action) (b *r
 	if b.db, err = openBare(ctx, path, `PRAGMA foreign_keys = ON`); err != nil {
 		return b, err
 	}
-	st, err := b.db.prepare(ctx, rowAction, rowProposal, rowApproval, rowLeaf)
-	if err != nil {
+	if err := b.prepare(ctx); err != nil {
 		return b, err
 	}
-	b.action, b.proposal, b.approval, b.leaf = st[0], st[1], st[2], st[3]
 	if b.group, err = newGroup(b.db); err != nil {
 		return b, err
 	}
-	b.server, err = serveBare("POST /propose", bareJSON(func(_ *http.Request, in *bareProposal) (bareAnswer, error) {
+	b.server, err = serveBare(ctx, "POST /propose", bareJSON(func(_ *http.Request, in *bareProposal) (bareAnswer, error) {
 		id := app.NewID("act")
 		err := b.group.do(func() error { return b.insert(id, in) })
 		return bareAnswer{id, "pending"}, err
 	}))
 	return b, err
 }
+
+func (b *rows) prepare(ctx context.Context) error {
+	st, err := b.db.prepare(ctx, rowAction, rowProposal, rowApproval, rowLeaf)
+	if err == nil {
+		b.action, b.proposal, b.approval, b.leaf = st[0], st[1], st[2], st[3]
+	}
+	return err
+}
+
+// now is the time as the store keeps it, in microseconds.
+func (b *rows) now() int64 { return time.Now().UnixMicro() }
 
 // makeSchema makes the store's tables in an empty file.
 func makeSchema(ctx context.Context, path string) error {
@@ -171,7 +182,7 @@ type bareProposal struct {
 }
 
 func (b *rows) insert(id string, p *bareProposal) error {
-	now := time.Now().UnixMicro()
+	now := b.now()
 	end := now + int64(24*time.Hour/time.Microsecond)
 	a := b.template
 	done, err := b.action.ExecContext(context.Background(), a.Tenant, id, p.ActionType, a.ProposerID, p.IdempotencyKey, now, end)

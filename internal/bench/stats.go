@@ -30,9 +30,9 @@ func spreadOf(values []float64) Spread {
 // ratios divides round by round. A round without a baseline is left out.
 func ratios(ours, bare []float64) []float64 {
 	out := make([]float64, 0, len(ours))
-	for i := range min(len(ours), len(bare)) {
-		if bare[i] > 0 {
-			out = append(out, ours[i]/bare[i])
+	for i, b := range bare[:min(len(ours), len(bare))] {
+		if b > 0 {
+			out = append(out, ours[i]/b)
 		}
 	}
 	return out

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/bench"
+)
+
+// The whole bench, small: every figure is printed, with both sides, their
+// ratio and as many rounds as were asked for. It says nothing of how fast.
+func TestBench(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "gatehouse", "bench", "--json", "--scale", "300", "--duration", "120ms", "--rounds", "2",
+		"--clients", "1,64", "--data", dir)
+	var out, words bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &words
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, words.Bytes())
+	}
+	var report struct{ Lines []bench.Line }
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatalf("%v in %s", err, out.Bytes())
+	}
+	seen := map[string]int{}
+	for _, l := range report.Lines {
+		seen[l.Figure]++
+		if l.Rounds != 2 || l.Unit == "" || l.Baseline == "" || l.Bare.Median <= 0 {
+			t.Errorf("%s: %+v", l.Name, l)
+		}
+		// How much memory grows by may be nothing, or less.
+		if grows := l.Figure == "process" && l.Unit == "MB" && l.Target == 5; !grows && (l.Ours.Min <= 0 || l.Ratio.Min <= 0) {
+			t.Errorf("%s: %+v", l.Name, l)
+		}
+	}
+	for _, name := range bench.Names() {
+		if seen[name] == 0 {
+			t.Errorf("the figure %s is not printed", name)
+		}
+	}
+	wantEmpty(t, dir)
+}
+
+// An interrupt ends the bench soon, and nothing is left behind.
+func TestBenchInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "gatehouse", "bench", "--only", "policy,decide", "--duration", "1h", "--clients", "1", "--data", dir)
+	var words bytes.Buffer
+	cmd.Stderr = &words
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// The folder is made before anything is measured.
+	for end := time.Now().Add(20 * time.Second); ; {
+		list, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the bench has not begun")
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitCanceled {
+		t.Errorf("ended with %v\n%s", err, words.Bytes())
+	}
+	wantEmpty(t, dir)
+}
+
+func TestBenchUsage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"--scale", "0"}, {"--rounds", "0"}, {"--duration", "1us"}, {"--clients", "0"}, {"--only", "nothing"},
+	} {
+		g, _, words := testGlobals(t)
+		if code := run(*g, slices.Concat([]string{"bench", "--data", t.TempDir()}, args)); code != exitUsage {
+			t.Errorf("bench %v: exit code %d: %s", args, code, words)
+		}
+	}
+}
+
+func wantEmpty(t *testing.T, dir string) {
+	t.Helper()
+	d, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	if names, err := d.Readdirnames(1); !errors.Is(err, io.EOF) {
+		t.Errorf("left behind: %v, %v", names, err)
+	}
+}
