@@ -27,9 +27,13 @@ const maxPointer = 1024
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
+// maxKept bounds the buffers that are kept, in bytes: a page of the inbox fits,
+// and does not grow a new one each time.
+const maxKept = 256 << 10
+
 // release gives a buffer back, unless it has grown too large to keep.
 func release(b *bytes.Buffer) {
-	if b.Cap() <= 64<<10 {
+	if b.Cap() <= maxKept {
 		buffers.Put(b)
 	}
 }

@@ -32,7 +32,7 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 	if err := validateDecision(&d); err != nil {
 		return none, err
 	}
-	r := &ruling{gate: g, caller: c, decision: d}
+	r := &ruling{gate: g, caller: c, decision: d, features: features(a)}
 	prepare := func() error { return r.look(ctx, a) }
 	err = g.update(ctx, prepare, func(tx gatehouse.Tx) error {
 		out = none
@@ -82,6 +82,8 @@ type ruling struct {
 	policyVersion int
 	veto          string
 	drift         *drift
+	// features are those of the action, which never change.
+	features gatehouse.JSON
 
 	// Set by rule.
 	action   *gatehouse.Action
@@ -270,7 +272,7 @@ func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse
 	a.DecidedBy, a.DecidedVia, a.DecidedAt = p.Name, r.caller.Via, timePtr(tx.Now())
 	r.code = gatehouse.Decided
 	return tx.InsertCorpus(&gatehouse.CorpusEntry{
-		ID: NewID("cor"), Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Features: features(a),
+		ID: NewID("cor"), Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Features: r.features,
 		Outcome: r.decision.Decision, DecidedBy: p.Name, Notes: r.decision.Notes, At: tx.Now(),
 	})
 }
@@ -297,7 +299,9 @@ func (r *ruling) tell() {
 	h := r.gate.hints
 	h.Notify(TopicAudit)
 	h.Notify(r.action.ID)
-	if r.action.Status == gatehouse.StatusApproved {
+	// What rests longer than the dispatcher does between two looks needs no
+	// hint: it finds the time in the store, and every hint costs it a look.
+	if a := r.action; a.Status == gatehouse.StatusApproved && a.HoldFor.D() < pollInterval {
 		h.Notify(TopicPush)
 	}
 }
@@ -400,5 +404,5 @@ func features(a *gatehouse.Action) gatehouse.JSON {
 	if a.Magnitude != nil {
 		f["magnitude"] = a.Magnitude
 	}
-	return gatehouse.MustJSON(f)
+	return object(f)
 }
