@@ -34,8 +34,12 @@ var mayImport = map[string][]string{
 	"internal/store/postgres": {"", "internal/store/shared"},
 	"internal/demo":           {"", "client"},
 	"internal/wake":           {},
-	"internal/config":         {""},
-	"internal/telemetry":      {""},
+	// The carriers of hints, each with its driver.
+	"internal/wake/pgwake":   {"internal/wake"},
+	"internal/wake/natswake": {"internal/wake"},
+	"internal/feed":          {""},
+	"internal/config":        {""},
+	"internal/telemetry":     {""},
 	// It wires a gate of its own, and sets the rooms beside bare baselines.
 	"internal/bench": {
 		"", "connector", "connector/http", "internal/app", "internal/audit", "internal/engine", "internal/policy",
@@ -44,7 +48,10 @@ var mayImport = map[string][]string{
 	// What only tests import.
 	"internal/store/storetest": {""},
 	"internal/pgtest":          {},
+	"internal/natstest":        {},
 	"internal/proof":           {},
+	"internal/model":           {},
+	"internal/model/planted":   {},
 	"connector/connectortest":  {"", "connector"},
 }
 
