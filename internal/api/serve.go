@@ -28,7 +28,7 @@ func (s *Server) serve(rt *route) http.Handler {
 func (s *Server) guarded(w http.ResponseWriter, r *http.Request, id string, fn func() (int, error)) (status int) {
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
 			s.log.ErrorContext(r.Context(), "panic", "request_id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))

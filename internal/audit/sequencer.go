@@ -129,7 +129,7 @@ func (s *Sequencer) Run(ctx context.Context, wake <-chan struct{}) {
 		case errors.Is(err, gatehouse.ErrConflict):
 			failures = 0
 			s.logger().DebugContext(ctx, "audit: another sequencer was first")
-			pause(ctx, contention/2+rand.N(contention)) //nolint:gosec // jitter is no secret
+			pause(ctx, contention/2+rand.N(contention))
 		case err != nil:
 			failures++
 			wait := backoff(failures)

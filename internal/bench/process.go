@@ -111,7 +111,7 @@ func (r *runner) child(ctx context.Context, args func(addr string) []string) (s 
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.Executable) //nolint:gosec // this very program
+	cmd := exec.CommandContext(ctx, r.Executable)
 	cmd.Args = append([]string{r.Name}, args(addr)...)
 	var words bytes.Buffer
 	cmd.Stderr = &words
@@ -182,7 +182,7 @@ func residentBytes(ctx context.Context, pid int) (int64, error) {
 		pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
 		return pages * int64(os.Getpagesize()), err
 	}
-	out, err := exec.CommandContext(ctx, "ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec // a number
+	out, err := exec.CommandContext(ctx, "ps", "-o", "rss=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return 0, fmt.Errorf("ps: %w", err)
 	}

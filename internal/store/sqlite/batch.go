@@ -214,7 +214,7 @@ func (w *writer) resolve(number int64, cause error) error {
 			}
 			return lost(cause)
 		}
-		time.Sleep(wait)
+		time.Sleep(wait) //nolint:forbidigo // the writer has nothing else to wait for
 	}
 	fault := fmt.Errorf("sqlite: stopped writing: the outcome of a commit (%w) cannot be read back: %w", cause, err)
 	w.fault.Store(&fault)
