@@ -84,7 +84,7 @@ func (c *benchCmd) Run(g *globals) error {
 // startBench serves a gate in this process, wired as serve wires it.
 func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	n := &node{hub: &wake.Hub{}, config: &config.Config{}, log: log}
+	n := &node{hub: wake.Spread(&wake.Hub{}), backplane: &backplane{}, config: &config.Config{}, log: log}
 	fail := func(err error) (*bench.Gate, error) { return nil, errors.Join(err, n.Close()) }
 	var err error
 	if n.registry, err = engine.NewRegistry(s.Targets...); err != nil {

@@ -24,7 +24,7 @@ func (c *initCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	n, err := c.open(g.ctx, cfg, slog.New(slog.DiscardHandler))
+	n, err := c.open(g.ctx, cfg, &backplane{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,11 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func replica(t *testing.T, dsn string, cfg *config.Config) *server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	n, err := newNode(t.Context(), cfg, log, func() (gatehouse.Store, error) {
+	b, err := newBackplane(cfg, dsn, "", allRoles(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := newNode(t.Context(), cfg, b, log, func() (gatehouse.Store, error) {
 		return postgres.Open(t.Context(), postgres.Config{URL: dsn, Logger: log})
 	})
 	if err != nil {

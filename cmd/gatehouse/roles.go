@@ -16,10 +16,15 @@ const (
 	roleDispatcher role = "dispatcher"
 	roleSequencer  role = "sequencer"
 	roleSweeper    role = "sweeper"
+	roleFeed       role = "feed"
 )
 
 // allRoles is what a process does that is not told otherwise.
-func allRoles() []role { return []role{roleAPI, roleDispatcher, roleSequencer, roleSweeper} }
+func allRoles() []role {
+	return []role{roleAPI, roleDispatcher, roleSequencer, roleSweeper, roleFeed}
+}
+
+func has(roles []role, r role) bool { return slices.Contains(roles, r) }
 
 // parseRoles reads a list of roles.
 func parseRoles(names []string) ([]role, error) {
@@ -30,7 +35,7 @@ func parseRoles(names []string) ([]role, error) {
 	for _, name := range names {
 		r := role(strings.TrimSpace(name))
 		if !slices.Contains(allRoles(), r) {
-			return nil, usagef("there is no role %q; there are api, dispatcher, sequencer and sweeper", name)
+			return nil, usagef("there is no role %q; there are api, dispatcher, sequencer, sweeper and feed", name)
 		}
 		roles = append(roles, r)
 	}

@@ -40,11 +40,11 @@ type storeFlags struct {
 }
 
 // open opens the store that the flags name.
-func (f *storeFlags) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (*node, error) {
-	if f.DatabaseURL == "" {
-		return openNode(ctx, f.Data, cfg, log)
-	}
-	return newNode(ctx, cfg, log, func() (gatehouse.Store, error) {
+func (f *storeFlags) open(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Logger) (*node, error) {
+	return newNode(ctx, cfg, b, log, func() (gatehouse.Store, error) {
+		if f.DatabaseURL == "" {
+			return openFolder(ctx, f.Data, log)
+		}
 		return postgres.Open(ctx, postgres.Config{URL: f.DatabaseURL, Logger: log})
 	})
 }
@@ -60,8 +60,8 @@ func (f *storeFlags) place() string {
 type serveCmd struct {
 	storeFlags
 	Listen    string   `help:"The address to serve on." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	NATSURL   string   `name:"nats-url" help:"Not supported by this version." env:"GATEHOUSE_NATS_URL" hidden:""`
-	Roles     []string `help:"What this process does: api, dispatcher, sequencer, sweeper; all of it by default." placeholder:"ROLE,…"`
+	NATSURL   string   `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
+	Roles     []string `help:"What this process does: api, dispatcher, sequencer, sweeper, feed; all of it by default." placeholder:"ROLE,…"`
 	LogFormat string   `help:"text or json." enum:"text,json" default:"text"`
 	LogLevel  string   `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }
@@ -75,9 +75,6 @@ Example: gatehouse serve --data ./gatehouse-data --listen 127.0.0.1:8080`
 
 // Run serves until the context ends.
 func (c *serveCmd) Run(g *globals) error {
-	if c.NATSURL != "" {
-		return usagef("this version does not speak to NATS yet; unset GATEHOUSE_NATS_URL")
-	}
 	roles, err := parseRoles(c.Roles)
 	if err != nil {
 		return err
@@ -87,7 +84,11 @@ func (c *serveCmd) Run(g *globals) error {
 		return err
 	}
 	log := newLogger(g, c.LogFormat, c.LogLevel)
-	n, err := c.open(g.ctx, cfg, log)
+	b, err := newBackplane(cfg, c.DatabaseURL, c.NATSURL, roles, log)
+	if err != nil {
+		return err
+	}
+	n, err := c.open(g.ctx, cfg, b, log)
 	if err != nil {
 		return err
 	}

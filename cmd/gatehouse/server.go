@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
@@ -51,28 +51,33 @@ const (
 type node struct {
 	store    gatehouse.Store
 	registry *engine.Registry
-	hub      *wake.Hub
+	hub      *wake.Hints
 	gate     *app.Gate
 	config   *config.Config
 	log      *slog.Logger
-	closers  []io.Closer
+	*backplane
+	closers []io.Closer
 }
 
 // openNode opens the store in the data folder and wires the gate. Close it in
 // the end.
 func openNode(ctx context.Context, data string, cfg *config.Config, log *slog.Logger) (*node, error) {
-	return newNode(ctx, cfg, log, func() (gatehouse.Store, error) {
-		if err := os.MkdirAll(data, 0o700); err != nil {
-			return nil, err
-		}
-		return sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(data, databaseFile), Logger: log})
-	})
+	return newNode(ctx, cfg, &backplane{}, log, func() (gatehouse.Store, error) { return openFolder(ctx, data, log) })
+}
+
+// openFolder opens the store of a data folder, and makes the folder.
+func openFolder(ctx context.Context, data string, log *slog.Logger) (gatehouse.Store, error) {
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, err
+	}
+	return sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(data, databaseFile), Logger: log})
 }
 
 // newNode wires the gate over the store that open returns, which is called
 // when the configuration is known to be good.
-func newNode(ctx context.Context, cfg *config.Config, log *slog.Logger, open func() (gatehouse.Store, error)) (*node, error) {
-	n := &node{hub: &wake.Hub{}, config: cfg, log: log}
+func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Logger, open func() (gatehouse.Store, error)) (*node, error) {
+	n := &node{hub: wake.Spread(&wake.Hub{}, b.carriers...), backplane: b, config: cfg, log: log}
+	n.closers = append(n.closers, b)
 	targets, err := n.connectors(ctx)
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -136,7 +141,7 @@ func (n *node) connector(ctx context.Context, entry config.Connector) (connector
 	return nil, fmt.Errorf("%s: type must be sql or http, not %s", entry.At(), gatehouse.Quote(entry.Type))
 }
 
-// Close closes the store and the connectors.
+// Close closes the store, the connectors and the backplane.
 func (n *node) Close() error {
 	var errs []error
 	if n.store != nil {
@@ -200,7 +205,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	}
 	s.URL = "http://" + listener.Addr().String()
 	var surface http.Handler = handler
-	if !slices.Contains(roles, roleAPI) {
+	if !has(roles, roleAPI) {
 		surface = healthOnly(handler)
 	}
 	s.http = &http.Server{
@@ -221,10 +226,10 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 
 // background starts what works without a request.
 func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []role) {
-	if slices.Contains(roles, roleDispatcher) {
+	if has(roles, roleDispatcher) {
 		s.work.Go(func() { d.Run(ctx) })
 	}
-	if slices.Contains(roles, roleSequencer) {
+	if has(roles, roleSequencer) {
 		leaves, _ := s.hub.Subscribe(app.TopicAudit)
 		sequencer := &audit.Sequencer{Store: s.store, Logger: s.log}
 		s.work.Go(func() { sequencer.Run(ctx, leaves) })
@@ -234,8 +239,14 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 			})
 		})
 	}
-	if slices.Contains(roles, roleSweeper) {
+	if has(roles, roleSweeper) {
 		s.sweep(ctx)
+	}
+	s.work.Go(func() { s.hub.Run(ctx) })
+	if has(roles, roleFeed) && s.nats != nil {
+		leaves, _ := s.hub.Subscribe(app.TopicAudit)
+		f := &feed.Feed{Store: s.store, Conn: s.nats, Config: s.feed, Wake: leaves, Logger: s.log}
+		s.work.Go(func() { f.Run(ctx) })
 	}
 }
 

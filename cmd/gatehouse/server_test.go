@@ -37,7 +37,7 @@ func testServer(t *testing.T, roles []role) (s *server, agent *client.Client, po
 	if err != nil {
 		t.Fatal(err)
 	}
-	hints := &watchedHints{Hub: n.hub, topics: make(chan string, 16)}
+	hints := &watchedHints{Hints: n.hub, topics: make(chan string, 16)}
 	n.gate = app.New(n.store, n.registry, hints, app.Config{PolicySource: policy.DefaultSource()}, n.log)
 	if s, err = startRoles(n, "127.0.0.1:0", roles); err != nil {
 		t.Fatal(err)
@@ -57,12 +57,12 @@ func testServer(t *testing.T, roles []role) (s *server, agent *client.Client, po
 // watchedHints tells of subscriptions, by which a test knows that a long poll
 // has begun.
 type watchedHints struct {
-	*wake.Hub
+	*wake.Hints
 	topics chan string
 }
 
 func (h *watchedHints) Subscribe(topics ...string) (<-chan struct{}, func()) {
-	c, end := h.Hub.Subscribe(topics...)
+	c, end := h.Hints.Subscribe(topics...)
 	h.topics <- topics[0]
 	return c, end
 }

@@ -302,7 +302,7 @@ func (r *ruling) tell() {
 	// What rests longer than the dispatcher does between two looks needs no
 	// hint: it finds the time in the store, and every hint costs it a look.
 	if a := r.action; a.Status == gatehouse.StatusApproved && a.HoldFor.D() < pollInterval {
-		h.Notify(TopicPush)
+		r.gate.hintPush(a.Push.ID)
 	}
 }
 

@@ -142,4 +142,11 @@ func notFound(err error, what string) error {
 	return err
 }
 
+// hintPush hints that a new push, of generation 0, is due: to everybody, and
+// under a topic of its own to whoever hands pushes out one by one.
+func (g *Gate) hintPush(id string) {
+	g.hints.Notify(TopicPush)
+	g.hints.Notify(TopicPush + ":" + id + ":0")
+}
+
 func timePtr(t time.Time) *time.Time { return &t }

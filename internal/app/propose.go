@@ -87,7 +87,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	}
 	g.hints.Notify(TopicAudit)
 	if out.Status == gatehouse.StatusApproved && !replayed {
-		g.hints.Notify(TopicPush)
+		g.hintPush(out.Push.ID)
 	}
 	if from.supersedes != nil {
 		g.hints.Notify(from.supersedes.ID)

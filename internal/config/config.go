@@ -30,6 +30,8 @@ type Config struct {
 	Secrets map[string]string
 	// RateLimit bounds the requests of one key; absent for none.
 	RateLimit RateLimit
+	nats      *yaml.Node
+	file      string
 }
 
 // Connector is one entry of connectors, to be decoded by its type.
@@ -77,6 +79,7 @@ type file struct {
 	Dispatch   Dispatch             `yaml:"dispatch"`
 	Secrets    map[string]string    `yaml:"secrets"`
 	RateLimit  RateLimit            `yaml:"rate_limit"`
+	NATS       yaml.Node            `yaml:"nats"`
 }
 
 // Load reads a file. A missing one is an error that wraps fs.ErrNotExist.
@@ -108,6 +111,7 @@ func Parse(path string, src []byte) (*Config, error) {
 	c := &Config{
 		Connectors: make(map[string]Connector, len(raw.Connectors)),
 		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit,
+		nats: &raw.NATS, file: path,
 	}
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
 		c.Policy.File = filepath.Join(filepath.Dir(path), c.Policy.File)
@@ -162,6 +166,18 @@ func (c Connector) Decode(into any) error {
 
 // At returns file:line:column of the entry, for messages about it.
 func (c Connector) At() string { return fmt.Sprintf("%s:%d:%d", c.file, c.node.Line, c.node.Column) }
+
+// DecodeNATS reads the section nats, strictly; it leaves into as it is where
+// there is none.
+func (c *Config) DecodeNATS(into any) error {
+	if c.nats == nil || c.nats.IsZero() {
+		return nil
+	}
+	if err := c.nats.Load(into, yaml.WithKnownFields()); err != nil {
+		return locate(c.file, err)
+	}
+	return nil
+}
 
 // Secret returns a secret's value by name.
 func (c *Config) Secret(name string) (string, error) {

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/feed"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+	"github.com/gatehouse-dev/gatehouse/internal/wake/natswake"
+	"github.com/gatehouse-dev/gatehouse/internal/wake/pgwake"
+)
+
+// backplane is what replicas tell each other by, beside the store: hints that
+// may be lost, and the feed of events for others. Nothing rests on it.
+type backplane struct {
+	carriers []wake.Carrier
+	nats     *nats.Conn
+	feed     feed.Config
+}
+
+// newBackplane makes the carriers: NATS where it is configured, else the
+// database's own LISTEN and NOTIFY, else none. natsURL overrides the file's.
+// No server has to answer now.
+func newBackplane(cfg *config.Config, databaseURL, natsURL string, roles []role, log *slog.Logger) (*backplane, error) {
+	b := &backplane{}
+	if err := cfg.DecodeNATS(&b.feed); err != nil {
+		return nil, err
+	}
+	if natsURL != "" {
+		b.feed.URL = natsURL
+	}
+	if b.feed.URL == "" {
+		if databaseURL == "" {
+			return b, nil
+		}
+		c, err := pgwake.New(databaseURL, log)
+		if err != nil {
+			return nil, err
+		}
+		b.carriers = []wake.Carrier{c}
+		return b, nil
+	}
+	b.feed = b.feed.WithDefaults()
+	if err := b.feed.Validate(); err != nil {
+		return nil, err
+	}
+	var err error
+	if b.nats, err = feed.Connect(b.feed, log); err != nil {
+		return nil, err
+	}
+	var except []string
+	if b.feed.Handoff {
+		except = []string{app.TopicPush}
+		b.carriers = append(b.carriers, natswake.NewHandoff(b.nats, b.feed.Prefix, has(roles, roleDispatcher), log))
+	}
+	b.carriers = append(b.carriers, natswake.NewBroadcast(b.nats, b.feed.Prefix, log, except...))
+	return b, nil
+}
+
+// Close ends the connection to NATS, if there is one.
+func (b *backplane) Close() error {
+	if b.nats != nil {
+		b.nats.Close()
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package feed
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Config is the nats section of the configuration file. Without url, NATS is
+// not used at all.
+type Config struct {
+	// URL is one server's address or several with commas between them, such as
+	// nats://user:password@host:4222 or tls://host:4222.
+	URL string `yaml:"url"`
+	// Credentials is the path of a .creds file, where the servers ask for one.
+	Credentials string `yaml:"credentials"`
+	// Prefix begins all subjects; gatehouse by default. Installations that
+	// share servers have a prefix each.
+	Prefix string `yaml:"prefix"`
+	// Stream is the name of the event stream; GATEHOUSE_EVENTS by default.
+	Stream string `yaml:"stream"`
+	// MaxAge is how long the stream keeps events; 7d by default, 10m at least.
+	// It is used when the stream is made; an existing one keeps its settings.
+	MaxAge gatehouse.Duration `yaml:"max_age"`
+	// Replicas is on how many servers of a cluster the stream lies; 1 to 5, 1
+	// by default. Used when the stream is made.
+	Replicas int `yaml:"replicas"`
+	// Handoff hands each push to one dispatching replica by a work queue,
+	// instead of waking them all.
+	Handoff bool `yaml:"handoff"`
+}
+
+const (
+	defaultPrefix = "gatehouse"
+	defaultStream = "GATEHOUSE_EVENTS"
+	defaultMaxAge = gatehouse.Duration(7 * 24 * time.Hour)
+	minMaxAge     = gatehouse.Duration(10 * time.Minute)
+	// window is how long the stream remembers ids; NATS' own default.
+	window = 2 * time.Minute
+)
+
+var (
+	prefixForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
+	streamForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+)
+
+// WithDefaults fills in what is absent.
+func (c Config) WithDefaults() Config {
+	if c.Prefix == "" {
+		c.Prefix = defaultPrefix
+	}
+	if c.Stream == "" {
+		c.Stream = defaultStream
+	}
+	if c.MaxAge == 0 {
+		c.MaxAge = defaultMaxAge
+	}
+	if c.Replicas == 0 {
+		c.Replicas = 1
+	}
+	return c
+}
+
+// Validate reports the first thing wrong, named as in the file.
+func (c Config) Validate() error {
+	c = c.WithDefaults()
+	switch {
+	case c.URL == "":
+		return errors.New("nats.url: is required")
+	case len(c.Prefix) > 64 || !prefixForm.MatchString(c.Prefix):
+		return fmt.Errorf("nats.prefix: must be letters, digits, _ and - with dots between: %s", gatehouse.Quote(c.Prefix))
+	case len(c.Stream) > 64 || !streamForm.MatchString(c.Stream):
+		return fmt.Errorf("nats.stream: must be letters, digits, _ and -: %s", gatehouse.Quote(c.Stream))
+	case c.MaxAge < minMaxAge:
+		return errors.New("nats.max_age: must be at least 10m")
+	case c.Replicas < 1 || c.Replicas > 5:
+		return errors.New("nats.replicas: must be 1 to 5")
+	}
+	return nil
+}
+
+// stream is what the event stream is made with. docs/events.md says why.
+func (c Config) stream() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        c.Stream,
+		Description: "Gatehouse's audit log as CloudEvents: a feed, not the record.",
+		Subjects:    []string{c.subjects()},
+		Retention:   jetstream.LimitsPolicy,
+		Storage:     jetstream.FileStorage,
+		Compression: jetstream.S2Compression,
+		Discard:     jetstream.DiscardOld,
+		MaxAge:      c.MaxAge.D(),
+		Duplicates:  window,
+		Replicas:    c.Replicas,
+		AllowDirect: true,
+	}
+}
+
+// subjects covers the events of all tenants.
+func (c Config) subjects() string { return c.Prefix + ".events.>" }
+
+// reachable is how long connecting and one write may take.
+const reachable = 5 * time.Second
+
+// Connect returns a connection at once, whether or not a server answers. It
+// tries for ever, and drops what is sent while there is none, so that nothing
+// grows and nothing old is sent later. The error is for settings that can never
+// work. Close it in the end.
+func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	options := []nats.Option{
+		nats.Name("gatehouse"),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(), // credentials are put right while we run
+		nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectJitter(250*time.Millisecond, time.Second),
+		nats.ReconnectBufSize(-1),
+		nats.Timeout(reachable),
+		nats.FlusherTimeout(reachable),
+		nats.PingInterval(10 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.ConnectHandler(func(*nats.Conn) { log.Info("connected to NATS") }),
+		nats.ReconnectHandler(func(*nats.Conn) { log.Info("connected to NATS again") }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				log.Warn("NATS is away; hints and events wait for it, nothing else does", "error", err)
+			}
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("NATS", "error", err) }),
+	}
+	if c.Credentials != "" {
+		options = append(options, nats.UserCredentials(c.Credentials))
+	}
+	conn, err := nats.Connect(c.URL, options...)
+	if err != nil {
+		return nil, fmt.Errorf("nats: %w", redact(err, c.URL))
+	}
+	if !conn.IsConnected() {
+		log.Warn("NATS does not answer yet; hints and events wait for it, nothing else does")
+	}
+	return conn, nil
+}
+
+// redact keeps the address, which may hold a password, out of a message.
+func redact(err error, address string) error {
+	for part := range strings.SplitSeq(address, ",") {
+		if strings.Contains(err.Error(), strings.TrimSpace(part)) {
+			return errors.New("nats.url is malformed")
+		}
+	}
+	return err
+}

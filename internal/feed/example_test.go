@@ -1,0 +1,208 @@
+package feed_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/feed"
+	"github.com/gatehouse-dev/gatehouse/internal/natstest"
+)
+
+// follow calls handle with each decision of each tenant, at least once and in
+// order, until ctx ends. The consumer's position is kept by the server under
+// the name ledger.
+func follow(ctx context.Context, js jetstream.JetStream, handle func(id, kind string, data []byte) error) error {
+	consumer, err := js.CreateOrUpdateConsumer(ctx, "GATEHOUSE_EVENTS", jetstream.ConsumerConfig{
+		Durable:        "ledger",
+		FilterSubjects: []string{"gatehouse.events.*.hitl.approved", "gatehouse.events.*.hitl.rejected"},
+		AckPolicy:      jetstream.AckExplicitPolicy,
+		MaxAckPending:  1, // one at a time keeps the order when one is delivered again
+	})
+	if err != nil {
+		return err
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, messages.Stop)()
+	for {
+		m, err := messages.Next()
+		if errors.Is(err, jetstream.ErrMsgIteratorClosed) {
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		var event struct {
+			ID   string          `json:"id"`
+			Type string          `json:"type"`
+			Data json.RawMessage `json:"data"`
+		}
+		if err := json.Unmarshal(m.Data(), &event); err != nil {
+			return err
+		}
+		if err := handle(event.ID, event.Type, event.Data); err != nil {
+			return err // not acknowledged: it is delivered again
+		}
+		if err := m.Ack(); err != nil {
+			return err
+		}
+	}
+}
+
+// This example prints each decision that the stream holds, and those to come.
+func Example() {
+	nc, err := nats.Connect("nats://127.0.0.1:4222")
+	if err != nil {
+		panic(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		panic(err)
+	}
+	err = follow(context.Background(), js, func(id, kind string, data []byte) error {
+		fmt.Println(id, kind, string(data))
+		return nil
+	})
+	fmt.Fprintln(os.Stderr, err)
+}
+
+// TestFollow runs the documented consumer: what its handler failed at comes
+// again, and nothing is left out.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t), natstest.Start(t)
+	js := streams(t, server.URL())
+	w.start(server.URL())
+	w.write(tenants[0], 20)
+	w.write(tenants[1], 20)
+	w.exact(js)
+	want := make(map[string]bool)
+	for _, tenant := range tenants {
+		for _, e := range w.entries(tenant) {
+			var leaf gatehouse.Leaf
+			if err := json.Unmarshal([]byte(e.Body), &leaf); err != nil {
+				t.Fatal(err)
+			}
+			if leaf.Type == "hitl.approved" {
+				want[leaf.ID] = true
+			}
+		}
+	}
+	got, calls := make(map[string]bool), 0
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	handle := func(id, _ string, _ []byte) error {
+		if calls++; calls == 7 {
+			return errors.New("the ledger is full")
+		}
+		if got[id] = true; len(got) == len(want) {
+			cancel()
+		}
+		return nil
+	}
+	if err := follow(ctx, js, handle); err == nil || errors.Is(err, context.Canceled) {
+		t.Fatalf("the handler's error was lost: %v", err)
+	}
+	consumer, err := js.Consumer(t.Context(), streamName, "ledger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := consumer.CachedInfo().NumAckPending; n != 1 {
+		t.Fatalf("%d events are not acknowledged", n)
+	}
+	// Rather than to wait for the time-out of the one that failed.
+	if err := js.DeleteConsumer(t.Context(), streamName, "ledger"); err != nil {
+		t.Fatal(err)
+	}
+	if err := follow(ctx, js, handle); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func document(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestDocumentedConsumer keeps the snippet of the documentation the one that
+// is compiled and run here.
+func TestDocumentedConsumer(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := strings.Index(string(source), "// follow calls handle")
+	end := start + strings.Index(string(source)[start:], "\n}\n") + len("\n}\n")
+	if !strings.Contains(document(t, "events.md"), "```go\n"+string(source)[start:end]+"```") {
+		t.Error("docs/events.md has another consumer than follow, above")
+	}
+}
+
+// TestDocumentedTypes keeps the two tables of types together.
+func TestDocumentedTypes(t *testing.T) {
+	t.Parallel()
+	row := regexp.MustCompile("(?m)^\\|[^|]*`(?:hitl|push|action|policy|principal|key|tenant)\\.[a-z_.]+`[^|]*\\|")
+	name := regexp.MustCompile("`[a-z_]+\\.[a-z_]+`")
+	types := func(file string) []string {
+		var all []string
+		for _, r := range row.FindAllString(document(t, file), -1) {
+			all = append(all, name.FindAllString(r, -1)...)
+		}
+		return all
+	}
+	want := types("evidence.md")
+	if len(want) < 20 {
+		t.Fatalf("%d types in docs/evidence.md", len(want))
+	}
+	if diff := cmp.Diff(want, types("events.md")); diff != "" {
+		t.Errorf("docs/evidence.md against docs/events.md:\n%s", diff)
+	}
+}
+
+// TestDocumentedConfiguration reads the example with its defaults.
+func TestDocumentedConfiguration(t *testing.T) {
+	t.Parallel()
+	_, rest, _ := strings.Cut(document(t, "events.md"), "```yaml\n")
+	text, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("no example in docs/events.md")
+	}
+	var file struct {
+		NATS feed.Config `yaml:"nats"`
+	}
+	if err := yaml.Load([]byte(text), &file, yaml.WithKnownFields()); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.NATS.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	want := feed.Config{URL: file.NATS.URL}.WithDefaults()
+	want.Credentials = file.NATS.Credentials
+	if diff := cmp.Diff(want, file.NATS); diff != "" {
+		t.Errorf("the documented defaults are others: %s", diff)
+	}
+}

@@ -1,0 +1,260 @@
+package feed_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/natstest"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+// TestAbsentAtStart writes while there is no server, and for none to come.
+func TestAbsentAtStart(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t), natstest.Prepare(t)
+	f, _ := w.start(server.URL())
+	for range 10 {
+		w.write(tenants[0], 40)
+		w.write(tenants[1], 2)
+	}
+	eventually(t, func() bool { return f.Behind() == 420 }, func() string { return fmt.Sprint(f.Behind()) })
+	server.Up()
+	w.exact(streams(t, server.URL()))
+}
+
+// TestRestarts stops the server again and again while the log grows.
+func TestRestarts(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t), natstest.Start(t)
+	js := streams(t, server.URL())
+	w.start(server.URL())
+	w.start(server.URL())
+	stop, written := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(written)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				w.write(tenants[i%2], 11)
+			}
+		}
+	}()
+	events := func() (n uint64) {
+		if stream, err := js.Stream(t.Context(), streamName); err == nil {
+			n = stream.CachedInfo().State.Msgs
+		}
+		return n
+	}
+	for range 4 {
+		before := events()
+		eventually(t, func() bool { return events() > before }, func() string { return "nothing is published" })
+		server.Down()
+		server.Up()
+	}
+	close(stop)
+	<-written
+	w.exact(js)
+}
+
+// TestStreamDeleted fills the stream again, though the log does not grow.
+func TestStreamDeleted(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t), natstest.Start(t)
+	js := streams(t, server.URL())
+	w.start(server.URL())
+	w.write(tenants[0], 300)
+	w.write(tenants[1], 5)
+	w.exact(js)
+	if err := js.DeleteStream(t.Context(), streamName); err != nil {
+		t.Fatal(err)
+	}
+	w.exact(js)
+	// And while it grows.
+	if err := js.DeleteStream(t.Context(), streamName); err != nil {
+		t.Fatal(err)
+	}
+	w.write(tenants[0], 300)
+	w.exact(js)
+}
+
+// TestAcknowledgedMessagesLost takes messages away from the end, as a power
+// failure may, with a server that still remembers their ids: they come again
+// when the window is over.
+func TestAcknowledgedMessagesLost(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t), natstest.Start(t)
+	js := streams(t, server.URL())
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: streamName, Subjects: []string{subjects}, Duplicates: 4 * time.Second, AllowDirect: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.start(server.URL())
+	w.write(tenants[0], 10)
+	w.exact(js)
+	for seq := uint64(8); seq <= 10; seq++ {
+		if err := stream.DeleteMsg(t.Context(), seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.write(tenants[0], 2)
+	w.exact(js)
+}
+
+// TestLossIsSeenAfterReconnection publishes again what the server has lost,
+// though the tenant's log does not grow and another's events came since.
+func TestLossIsSeenAfterReconnection(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t), natstest.Start(t)
+	proxy := natstest.NewProxy(t, server.Addr())
+	js := streams(t, server.URL())
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: streamName, Subjects: []string{subjects}, Duplicates: 100 * time.Millisecond, AllowDirect: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.start(proxy.URL())
+	w.write(tenants[0], 10)
+	w.exact(js)
+	w.write(tenants[1], 1)
+	w.exact(js)
+	if err := stream.DeleteMsg(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Cut()
+	w.exact(js)
+}
+
+// TestOversizedEvent stops the events of the tenant whose it is, before it,
+// and nobody else's.
+func TestOversizedEvent(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t), natstest.Start(t)
+	js := streams(t, server.URL())
+	w.write(tenants[1], 3)
+	w.append(&gatehouse.Leaf{
+		Tenant: tenants[1], Type: "policy.applied", Subject: "policy:1", Actor: "ana",
+		Data: gatehouse.MustJSON(strings.Repeat("x", 2<<20)),
+	})
+	w.write(tenants[1], 3)
+	f, _ := w.start(server.URL())
+	for range 3 {
+		n := f.Published()
+		w.write(tenants[0], 5)
+		eventually(t, func() bool { return f.Published() >= n+5 }, func() string { return fmt.Sprint(f.Published()) })
+	}
+	eventually(t, func() bool { return f.Behind() == 4 }, func() string { return fmt.Sprint(f.Behind()) })
+	all := stored(t, js)
+	w.same(tenants[0], all[tenants[0]], w.entries(tenants[0]))
+	w.same(tenants[1], all[tenants[1]], w.entries(tenants[1])[:3])
+}
+
+// TestRestoredBackup stops a tenant's feed when the stream has what the log
+// has not; the other tenants' goes on. A purge starts it again.
+func TestRestoredBackup(t *testing.T) {
+	t.Parallel()
+	before, server := newWorld(t), natstest.Start(t)
+	js := streams(t, server.URL())
+	_, stop := before.start(server.URL())
+	before.write(tenants[0], 20)
+	before.write(tenants[1], 4)
+	before.exact(js)
+	stop()
+
+	after := newWorld(t) // another history
+	after.write(tenants[0], 30)
+	if err := purge(t, js, "gatehouse.events.acme%2Eeu@2.>"); err != nil {
+		t.Fatal(err)
+	}
+	f, _ := after.start(server.URL())
+	after.write(tenants[1], 6)
+	eventually(t, func() bool { return f.Published() == 6 }, func() string { return fmt.Sprint(f.Published()) })
+	all := stored(t, js)
+	after.same(tenants[1], all[tenants[1]], after.entries(tenants[1]))
+	before.same(tenants[0], all[tenants[0]], before.entries(tenants[0]))
+	if err := purge(t, js, "gatehouse.events.default.>"); err != nil {
+		t.Fatal(err)
+	}
+	after.exact(js)
+}
+
+func purge(t *testing.T, js jetstream.JetStream, subject string) error {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), streamName)
+	if err != nil {
+		return err
+	}
+	return stream.Purge(t.Context(), jetstream.WithPurgeSubject(subject))
+}
+
+// TestAnswersLost swallows what the server says while it stores what it hears.
+func TestAnswersLost(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t), natstest.Start(t)
+	proxy := natstest.NewProxy(t, server.Addr())
+	js := streams(t, server.URL())
+	f, _ := w.start(proxy.URL())
+	w.write(tenants[0], 5)
+	w.exact(js)
+	told := func(n uint64) {
+		t.Helper()
+		eventually(t, func() bool { return f.Published() == n }, func() string { return fmt.Sprint(f.Published()) })
+	}
+	told(5)
+	for i := range uint64(3) {
+		lost, known, events := proxy.Lost(), 5+50*i, 5+51*i
+		proxy.SwallowAnswers(true)
+		w.write(tenants[0], 50)
+		eventually(t, func() bool {
+			stream, err := js.Stream(t.Context(), streamName)
+			return err == nil && stream.CachedInfo().State.Msgs > events && proxy.Lost() > lost
+		}, func() string { return "no acknowledgement was lost" })
+		if n := f.Published(); n != known {
+			t.Errorf("the feed knows of %d events, and was told of %d", n, known)
+		}
+		proxy.SwallowAnswers(false)
+		proxy.Cut()
+		w.write(tenants[0], 1)
+		w.exact(js)
+		told(known + 50)
+	}
+}
+
+// TestServerThatDoesNotAnswer holds everything back: nothing that the program
+// does waits for it, not even its end.
+func TestServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	w, server := newWorld(t), natstest.Start(t)
+	proxy := natstest.NewProxy(t, server.Addr())
+	js := streams(t, server.URL())
+	_, stop := w.start(proxy.URL())
+	w.write(tenants[0], 5)
+	w.exact(js)
+	proxy.Hold()
+	began := time.Now()
+	for range 100 {
+		w.write(tenants[0], 50)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("writing took %s", took)
+	}
+	began = time.Now()
+	stop()
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("ending took %s", took)
+	}
+	proxy.Resume()
+	w.start(server.URL())
+	w.exact(js)
+}

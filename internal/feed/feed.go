@@ -1,0 +1,136 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const (
+	// poll is how long an entry waits whose hint was lost.
+	poll = 900 * time.Millisecond
+	// settle is the least pause after a hint: hints come when leaves are
+	// written, and the sequencer needs a moment to number them.
+	settle = 30 * time.Millisecond
+	// rest is how many times as long as looking at all logs took the feed
+	// pauses after a hint, so that many tenants do not make it a load.
+	rest = 9
+	// standback is the least pause after another replica was first.
+	standback = time.Second
+	// remind is after how many failures in a row one more is logged.
+	remind = 60
+)
+
+// Feed publishes what the audit log gains. Any number of feeds may run on one
+// store and stream.
+type Feed struct {
+	Store gatehouse.Store
+	// Conn reconnects by itself: see Connect.
+	Conn   *nats.Conn
+	Config Config
+	// Wake hints that the log has grown; nil is allowed.
+	Wake <-chan struct{}
+	// Logger takes failures; nil is slog.Default.
+	Logger *slog.Logger
+
+	published atomic.Uint64
+	behind    atomic.Int64
+}
+
+// Published counts the entries that this feed has stored in the stream.
+func (f *Feed) Published() uint64 { return f.published.Load() }
+
+// Behind is how many entries the log has that the stream had not when this
+// feed last looked, over all tenants: an upper bound before the first contact.
+func (f *Feed) Behind() int64 { return f.behind.Load() }
+
+// Run publishes until ctx ends: when woken, and at least every 900 ms. It
+// returns soon after ctx ended, whatever the state of NATS. A failure is
+// logged when it begins and when it ends.
+func (f *Feed) Run(ctx context.Context) {
+	js, err := jetstream.New(f.Conn, jetstream.WithPublishAsyncTimeout(reachable), jetstream.WithDefaultTimeout(reachable))
+	if err != nil { // only for options that contradict each other
+		f.logger().ErrorContext(ctx, "feed: events are not published", "error", err)
+		return
+	}
+	p := newPublisher(f, js)
+	wake, failures := f.Wake, 0
+	for ctx.Err() == nil {
+		conflict, err := p.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		switch {
+		case err != nil:
+			if failures++; failures%remind == 1 {
+				f.logger().WarnContext(ctx, "feed: events wait in the log", "error", err, "failures", failures, "behind", f.Behind())
+			}
+			pause(ctx, poll/2+rand.N(poll/2))
+		default:
+			if failures > 0 {
+				f.logger().InfoContext(ctx, "feed: events are published again", "behind", f.Behind())
+			}
+			failures = 0
+			if conflict {
+				pause(ctx, standback+rand.N(standback))
+			} else {
+				wake = await(ctx, wake, min(max(settle, rest*p.looked), poll))
+			}
+		}
+	}
+}
+
+// await returns when woken, and then after a moment, when the poll interval is
+// over, or when ctx ends. It returns wake, or nil when that was closed.
+func await(ctx context.Context, wake <-chan struct{}, moment time.Duration) <-chan struct{} {
+	t := time.NewTimer(poll)
+	defer t.Stop()
+	select {
+	case _, open := <-wake:
+		if !open {
+			return nil
+		}
+		pause(ctx, moment)
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return wake
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func (f *Feed) logger() *slog.Logger {
+	if f.Logger != nil {
+		return f.Logger
+	}
+	return slog.Default()
+}
+
+// errConflict says that the tenant's last message is not the one that was
+// expected: another feed was here, or messages are gone.
+var errConflict = errors.New("feed: the stream has moved")
+
+// tenantError is trouble with one tenant's events, which the others' need not
+// wait for.
+type tenantError struct {
+	tenant string
+	cause  error
+}
+
+func (e *tenantError) Error() string { return "tenant " + e.tenant + ": " + e.cause.Error() }
+func (e *tenantError) Unwrap() error { return e.cause }

@@ -1,0 +1,251 @@
+package feed_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/feed"
+	"github.com/gatehouse-dev/gatehouse/internal/natstest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+)
+
+// patience bounds the waits of the tests; it is used up only by a failure.
+const patience = 30 * time.Second
+
+const (
+	streamName = "GATEHOUSE_EVENTS"
+	subjects   = "gatehouse.events.>"
+)
+
+// tenants of the tests; dots have a meaning in subjects.
+var tenants = []string{"default", "acme.eu@2"}
+
+// world is a store whose log grows.
+type world struct {
+	t     testing.TB
+	store *sqlite.Store
+	seq   *audit.Sequencer
+	hint  chan struct{}
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "gate.db"), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	w := &world{t: t, store: store, seq: &audit.Sequencer{Store: store}, hint: make(chan struct{}, 1)}
+	err = store.Update(t.Context(), func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: tenants[1], CreatedAt: tx.Now()})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// write appends n leaves to a tenant's log and numbers them.
+func (w *world) write(tenant string, n int) {
+	w.t.Helper()
+	w.writeAt(tenant, n, time.Time{})
+}
+
+// writeAt does so for another time than now.
+func (w *world) writeAt(tenant string, n int, at time.Time) {
+	w.t.Helper()
+	leaves := make([]*gatehouse.Leaf, n)
+	for i := range leaves {
+		leaves[i] = &gatehouse.Leaf{
+			Tenant: tenant, At: at, Type: "push.sent", Subject: "act_1", ActionID: "act_1", Actor: "<é\u2028>",
+			Data: gatehouse.MustJSON(map[string]any{"n": i}),
+		}
+		if i%2 == 1 {
+			leaves[i].Type = "hitl.approved"
+			leaves[i].Data = gatehouse.MustJSON(map[string]any{"approval": fmt.Sprintf("apr_%d_%d", time.Now().UnixNano(), i)})
+		}
+	}
+	w.append(leaves...)
+}
+
+// append appends leaves in one transaction, numbers them and hints at it.
+func (w *world) append(leaves ...*gatehouse.Leaf) {
+	w.t.Helper()
+	err := w.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+		for _, l := range leaves {
+			if err := tx.AppendLeaf(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for n := 1; err == nil && n > 0; {
+		if n, err = w.seq.Once(context.Background()); errors.Is(err, gatehouse.ErrConflict) {
+			n, err = 1, nil
+		}
+	}
+	if err != nil {
+		w.t.Error(err)
+	}
+	select {
+	case w.hint <- struct{}{}:
+	default:
+	}
+}
+
+// entries returns a tenant's log.
+func (w *world) entries(tenant string) []*gatehouse.Entry {
+	w.t.Helper()
+	var all []*gatehouse.Entry
+	err := w.store.View(context.Background(), func(tx gatehouse.ReadTx) (err error) {
+		all, err = tx.ListEntries(tenant, 0, 1<<30)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+// start runs a feed until the test ends, or stop is called. Ending it must
+// not take long, whatever the state of NATS.
+func (w *world) start(url string) (_ *feed.Feed, stop func()) {
+	w.t.Helper()
+	f := &feed.Feed{
+		Store: w.store, Conn: natstest.Connect(w.t, url), Wake: w.hint, Logger: slog.New(slog.DiscardHandler),
+		Config: feed.Config{URL: url},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); f.Run(ctx) }()
+	stop = func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(patience):
+			w.t.Error("the feed does not end")
+		}
+	}
+	w.t.Cleanup(stop)
+	return f, stop
+}
+
+// event is a message of the stream, decoded.
+type event struct {
+	subject string
+	header  nats.Header
+	Spec    string          `json:"specversion"`
+	ID      string          `json:"id"`
+	Source  string          `json:"source"`
+	Type    string          `json:"type"`
+	Subject string          `json:"subject"`
+	Time    time.Time       `json:"time"`
+	Content string          `json:"datacontenttype"`
+	Tenant  string          `json:"tenant"`
+	Action  string          `json:"actionid"`
+	Raw     json.RawMessage `json:"data"`
+	Data    gatehouse.Entry `json:"-"`
+}
+
+func streams(t testing.TB, url string) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(natstest.Connect(t, url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// stored reads all that the stream holds, by tenant, in its order.
+func stored(t testing.TB, js jetstream.JetStream) map[string][]event {
+	t.Helper()
+	all := make(map[string][]event)
+	stream, err := js.Stream(t.Context(), streamName)
+	if err != nil {
+		return all
+	}
+	state := stream.CachedInfo().State
+	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
+		m, err := stream.GetMsg(t.Context(), seq)
+		if err != nil {
+			continue
+		}
+		e := event{subject: m.Subject, header: m.Header}
+		if err := json.Unmarshal(m.Data, &e); err != nil {
+			t.Fatalf("%v: %s", err, m.Data)
+		}
+		if err := json.Unmarshal(e.Raw, &e.Data); err != nil {
+			t.Fatalf("%v: %s", err, e.Raw)
+		}
+		if !bytes.Contains(m.Data, []byte(e.Data.Body)) {
+			t.Fatalf("the leaf is not there byte for byte: %s", m.Data)
+		}
+		all[e.Tenant] = append(all[e.Tenant], e)
+	}
+	return all
+}
+
+// caughtUp waits until the stream has as many events as the log has entries.
+func (w *world) caughtUp(js jetstream.JetStream) {
+	w.t.Helper()
+	want := uint64(0)
+	for _, tenant := range tenants {
+		want += uint64(len(w.entries(tenant)))
+	}
+	var got uint64
+	eventually(w.t, func() bool {
+		stream, err := js.Stream(w.t.Context(), streamName)
+		if err != nil {
+			return false
+		}
+		got = stream.CachedInfo().State.Msgs
+		return got >= want
+	}, func() string { return fmt.Sprintf("%d events, want %d", got, want) })
+}
+
+// exact says that the stream holds exactly the log: each entry once, in order.
+func (w *world) exact(js jetstream.JetStream) {
+	w.t.Helper()
+	w.caughtUp(js)
+	all := stored(w.t, js)
+	for _, tenant := range tenants {
+		w.same(tenant, all[tenant], w.entries(tenant))
+	}
+}
+
+func (w *world) same(tenant string, got []event, want []*gatehouse.Entry) {
+	w.t.Helper()
+	if len(got) != len(want) {
+		w.t.Errorf("%s: %d events for %d entries", tenant, len(got), len(want))
+		return
+	}
+	for i, e := range want {
+		if got[i].Data != *e || got[i].header.Get(feed.HeaderIndex) != strconv.FormatInt(e.Index, 10) {
+			w.t.Fatalf("%s: event %d is entry %s, want %d", tenant, i, got[i].header.Get(feed.HeaderIndex), e.Index)
+		}
+	}
+}
+
+func eventually(t testing.TB, ok func() bool, detail func() string) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not reached within %s: %s", patience, detail())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

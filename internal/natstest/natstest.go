@@ -1,0 +1,91 @@
+// Package natstest runs a private NATS server with JetStream within a test,
+// and puts faults between it and its clients.
+package natstest
+
+import (
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Server is a NATS server that keeps its port and its files over restarts. Its
+// methods are not for concurrent use.
+type Server struct {
+	t       testing.TB
+	port    int
+	dir     string
+	running *server.Server
+}
+
+// Start runs a server until the test ends.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s := Prepare(t)
+	s.Up()
+	return s
+}
+
+// Prepare reserves the address of a server that does not run yet.
+func Prepare(t testing.TB) *Server {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, dir: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Down)
+	return s
+}
+
+// Addr returns host and port.
+func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+
+// URL returns the address for clients.
+func (s *Server) URL() string { return "nats://" + s.Addr() }
+
+// Up starts the server and waits until it takes connections.
+func (s *Server) Up() {
+	s.t.Helper()
+	running, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: s.port, JetStream: true, StoreDir: s.dir, NoLog: true, NoSigs: true,
+		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 1 << 30,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	running.Start()
+	if !running.ReadyForConnections(20 * time.Second) {
+		s.t.Fatal("the NATS server does not take connections")
+	}
+	s.running = running
+}
+
+// Down cuts off all clients and stops the server.
+func (s *Server) Down() {
+	if s.running == nil {
+		return
+	}
+	s.running.Shutdown()
+	s.running.WaitForShutdown()
+	s.running = nil
+}
+
+// Connect returns a connection that reconnects by itself and quickly, and is
+// closed when the test ends. The server need not run.
+func Connect(t testing.TB, url string) *nats.Conn {
+	t.Helper()
+	c, err := nats.Connect(url, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
+		nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0), nats.ReconnectBufSize(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}

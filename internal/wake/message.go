@@ -1,0 +1,51 @@
+package wake
+
+import "strings"
+
+// MaxMessage bounds a message of hints, in bytes. PostgreSQL takes payloads
+// shorter than 8000 bytes.
+const MaxMessage = 7900
+
+// Encode packs topics into messages of at most MaxMessage bytes: the origin,
+// then one topic a line. The origin names the sender, so that it knows its own
+// messages when they come back. A topic that is empty, holds a line break or a
+// NUL byte, or does not fit is left out: no use case has such a topic.
+func Encode(origin string, topics []string) []string {
+	var messages []string
+	var b strings.Builder
+	b.WriteString(origin)
+	for _, t := range topics {
+		if t == "" || strings.ContainsAny(t, "\n\x00") || len(origin)+1+len(t) > MaxMessage {
+			continue
+		}
+		if b.Len()+1+len(t) > MaxMessage {
+			messages = append(messages, b.String())
+			b.Reset()
+			b.WriteString(origin)
+		}
+		b.WriteByte('\n')
+		b.WriteString(t)
+	}
+	if b.Len() > len(origin) {
+		messages = append(messages, b.String())
+	}
+	return messages
+}
+
+// Decode unpacks a message. Whatever the bytes are, the result is a list of at
+// most MaxMessage/2 topics: a message that is too long is none.
+func Decode(message string) (origin string, topics []string) {
+	if len(message) > MaxMessage {
+		return "", nil
+	}
+	origin, rest, found := strings.Cut(message, "\n")
+	if !found {
+		return origin, nil
+	}
+	for t := range strings.SplitSeq(rest, "\n") {
+		if t != "" {
+			topics = append(topics, t)
+		}
+	}
+	return origin, topics
+}

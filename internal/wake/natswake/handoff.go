@@ -1,0 +1,158 @@
+package natswake
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+// handed is what the topics begin with that name one push:
+// push:<id>:<generation>.
+const handed = "push:"
+
+// topicPush is what a handed push is a hint at.
+const topicPush = "push"
+
+// The work queue's settings. It holds hints, and a hint is worth nothing once
+// the poll that it saves has taken place: so memory, and a short life.
+const (
+	queueAge    = time.Minute
+	queueWindow = time.Minute
+	queueBound  = 10_000
+	// ackWait is when a hint goes to another replica whose first receiver
+	// vanished between receiving and acknowledging it.
+	ackWait = 5 * time.Second
+	// fetchWait is how long one request for hints waits.
+	fetchWait = 5 * time.Second
+	// fetchBatch is small, so that one replica does not take all hints.
+	fetchBatch = 4
+	roundTrip  = 5 * time.Second
+	durable    = "dispatchers"
+)
+
+// Handoff hands pushes to one of the replicas that dispatch, instead of waking
+// them all. It implements wake.Carrier for topics push:<id>:<generation>: they
+// are published with that as Nats-Msg-Id, so that a hint that is published
+// twice is handed over once and that of a later retry is another one. The
+// receiver wakes its dispatcher and acknowledges; whether there is a push, and
+// whose it is, only the lease in the database says.
+type Handoff struct {
+	conn     *nats.Conn
+	subject  string
+	stream   string
+	dispatch bool
+	log      *slog.Logger
+}
+
+// NewHandoff makes a carrier on a connection as NewBroadcast has it.
+// dispatch says that this replica runs a dispatcher, and so takes hints.
+func NewHandoff(conn *nats.Conn, prefix string, dispatch bool, log *slog.Logger) *Handoff {
+	return &Handoff{
+		conn: conn, subject: prefix + ".dispatch", dispatch: dispatch, log: log,
+		stream: strings.ToUpper(strings.NewReplacer(".", "_").Replace(prefix)) + "_DISPATCH",
+	}
+}
+
+// Takes only what names one push.
+func (*Handoff) Takes(topic string) bool { return strings.HasPrefix(topic, handed) }
+
+// Run carries until ctx ends.
+func (h *Handoff) Run(ctx context.Context, out *wake.Queue, deliver func(string)) {
+	js, err := jetstream.New(h.conn, jetstream.WithPublishAsyncMaxPending(pendingMessages),
+		jetstream.WithPublishAsyncTimeout(roundTrip))
+	if err != nil { // only for options that contradict each other
+		h.log.ErrorContext(ctx, "no hand-over of pushes by NATS; polling goes on", "error", err)
+		return
+	}
+	received := make(chan struct{})
+	go func() {
+		defer close(received)
+		if h.dispatch {
+			h.receive(ctx, js, deliver)
+		}
+	}()
+	h.send(ctx, js, out)
+	<-received
+}
+
+func (h *Handoff) send(ctx context.Context, js jetstream.JetStream, out *wake.Queue) {
+	for topics := out.Round(ctx); topics != nil; topics = out.Round(ctx) {
+		for _, t := range topics {
+			// The acknowledgement is not waited for: a lost hint costs a poll.
+			_, err := js.PublishAsync(h.subject, []byte(t), jetstream.WithMsgID(t), jetstream.WithRetryAttempts(0))
+			if err != nil {
+				h.log.DebugContext(ctx, "hint dropped", "topic", t, "error", err)
+				break
+			}
+		}
+	}
+}
+
+// receive takes hints until ctx ends, and makes stream and consumer again when
+// they are gone.
+func (h *Handoff) receive(ctx context.Context, js jetstream.JetStream, deliver func(string)) {
+	var retry wake.Retry
+	for failing := false; ctx.Err() == nil; retry.Pause(ctx) {
+		consumer, err := h.consumer(ctx, js)
+		if err == nil {
+			failing = false
+			retry.Succeeded()
+			for err == nil && ctx.Err() == nil {
+				err = h.fetch(ctx, consumer, deliver)
+			}
+			// Whatever came between is not known: look once.
+			deliver(topicPush)
+		}
+		if ctx.Err() == nil && !failing {
+			failing = true
+			h.log.WarnContext(ctx, "no hand-over of pushes by NATS; polling goes on", "error", err)
+		}
+	}
+}
+
+func (h *Handoff) consumer(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
+	if !h.conn.IsConnected() {
+		return nil, nats.ErrConnectionReconnecting
+	}
+	ctx, cancel := context.WithTimeout(ctx, roundTrip)
+	defer cancel()
+	_, err := js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: h.stream, Description: "Hints at pushes; the leases in Gatehouse's database decide.",
+		Subjects: []string{h.subject}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage,
+		Discard: jetstream.DiscardOld, MaxMsgs: queueBound, MaxAge: queueAge, Duplicates: queueWindow,
+	})
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil, err
+	}
+	return js.CreateOrUpdateConsumer(ctx, h.stream, jetstream.ConsumerConfig{
+		Durable: durable, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxDeliver: 3,
+		DeliverPolicy: jetstream.DeliverAllPolicy, MaxAckPending: pendingMessages,
+	})
+}
+
+// fetch waits for hints once and delivers them.
+func (h *Handoff) fetch(ctx context.Context, consumer jetstream.Consumer, deliver func(string)) error {
+	limited, cancel := context.WithTimeout(ctx, fetchWait)
+	defer cancel()
+	batch, err := consumer.Fetch(fetchBatch, jetstream.FetchContext(limited), jetstream.FetchHeartbeat(time.Second))
+	if err != nil {
+		return err
+	}
+	for m := range batch.Messages() {
+		deliver(topicPush)
+		if err := m.Ack(); err != nil {
+			return err
+		}
+	}
+	if err := batch.Error(); err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package pgwake
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// patience bounds the waits of the tests; it is used up only by a failure.
+const patience = 30 * time.Second
+
+// replica makes and starts a carrier.
+func replica(t *testing.T, url string) (*wake.Hints, *Carrier) {
+	t.Helper()
+	c, err := New(url, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, c), c
+}
+
+// start runs a carrier until the test ends.
+func start(t *testing.T, c *Carrier) *wake.Hints {
+	t.Helper()
+	h := wake.Spread(&wake.Hub{}, c)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); h.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(patience):
+			t.Error("the carrier does not end")
+		}
+	})
+	return h
+}
+
+func await(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("no %s", what)
+	}
+}
+
+// pass hints until it is heard: a hint may be lost while connections come up.
+func pass(t *testing.T, from *wake.Hints, heard <-chan struct{}) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		from.Notify("audit")
+		select {
+		case <-heard:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	t.Fatal("no hint passes")
+}
+
+func silent(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+		t.Errorf("unexpected: %s", what)
+	default:
+	}
+}
+
+func TestReplicasHearEachOther(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	a, ca := replica(t, url)
+	b, cb := replica(t, url)
+	await(t, ca.listening, "LISTEN of a")
+	await(t, cb.listening, "LISTEN of b")
+	atA, endA := a.Subscribe("audit", "push:x:1")
+	defer endA()
+	atB, endB := b.Subscribe("audit", "push:x:1")
+	defer endB()
+	fence, endFence := b.Subscribe("fence")
+	defer endFence()
+	back, endBack := a.Subscribe("fence back")
+	defer endBack()
+
+	a.Notify("audit")
+	await(t, atA, "hint in the own process")
+	await(t, atB, "hint in the other")
+	// Were the hint to come back, or to be carried on, it would be before what
+	// is sent after it.
+	thereAndBack := func() {
+		t.Helper()
+		a.Notify("fence")
+		await(t, fence, "second hint")
+		b.Notify("fence back")
+		await(t, back, "answer")
+	}
+	thereAndBack()
+	silent(t, atA, "the own hint came back")
+	a.Notify("push:x:1")
+	await(t, atA, "hint in the own process")
+	thereAndBack()
+	silent(t, atB, "what is handed to one replica was sent to all")
+}
+
+// TestManyHints sends more than fits in one notification.
+func TestManyHints(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	a, ca := replica(t, url)
+	b, cb := replica(t, url)
+	await(t, ca.listening, "LISTEN of a")
+	await(t, cb.listening, "LISTEN of b")
+	var all []<-chan struct{}
+	for i := range 1000 {
+		c, end := b.Subscribe(topic(i))
+		defer end()
+		all = append(all, c)
+	}
+	for i := range all {
+		a.Notify(topic(i))
+	}
+	for i, c := range all {
+		await(t, c, topic(i))
+	}
+}
+
+func topic(i int) string {
+	return "act_" + strings.Repeat("0", 30) + string(rune('a'+i/26/26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26))
+}
+
+// TestServerRestarts starts without a server, crashes it and stops it: hints
+// pass again after each, and no Notify ever waits.
+func TestServerRestarts(t *testing.T) {
+	t.Parallel()
+	cluster, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	if err := cluster.Down(false); err != nil {
+		t.Fatal(err)
+	}
+	url := cluster.DSN("postgres")
+	a, ca := replica(t, url)
+	b, cb := replica(t, url)
+	atB, end := b.Subscribe("audit")
+	defer end()
+	for _, crash := range []bool{true, false} {
+		for range 1000 {
+			a.Notify("audit") // nobody hears it
+		}
+		if err := cluster.Up(); err != nil {
+			t.Fatal(err)
+		}
+		await(t, ca.listening, "LISTEN of a")
+		await(t, cb.listening, "LISTEN of b")
+		pass(t, a, atB)
+		if err := cluster.Down(crash); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestConnectionCut ends the connections behind the carriers' backs.
+func TestConnectionCut(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	a, ca := replica(t, url)
+	b, cb := replica(t, url)
+	atB, end := b.Subscribe("audit")
+	defer end()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for range 3 {
+		await(t, ca.listening, "LISTEN of a")
+		await(t, cb.listening, "LISTEN of b")
+		pass(t, a, atB)
+		var n int
+		err := conn.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE application_name = 'gatehouse hints' AND datname = current_database()`).Scan(&n)
+		if err != nil || n != 2 {
+			t.Fatalf("%d connections, want one a replica; %v", n, err)
+		}
+	}
+}
+
+// TestQuietConnection is tried again and again, and listens on.
+func TestQuietConnection(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	a, _ := replica(t, url)
+	quiet, err := New(url, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet.quiet = 5 * time.Millisecond
+	b := start(t, quiet)
+	await(t, quiet.listening, "LISTEN")
+	atB, end := b.Subscribe("audit")
+	defer end()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	tried := func() (at string) {
+		err := conn.QueryRow(t.Context(), `SELECT max(query_start) || '' FROM pg_stat_activity
+WHERE application_name = 'gatehouse hints' AND datname = current_database() AND query LIKE '-- ping%'`).Scan(&at)
+		if err != nil {
+			t.Log(err)
+		}
+		return at
+	}
+	for range 3 {
+		before := tried()
+		for deadline := time.Now().Add(patience); tried() == before; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("a quiet connection is not tried")
+			}
+		}
+		pass(t, a, atB)
+	}
+	select {
+	case <-quiet.listening:
+		t.Error("the connection did not last")
+	default:
+	}
+}
+
+func TestMalformedURL(t *testing.T) {
+	t.Parallel()
+	if _, err := New("postgres://host:port/x", slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a port that is none was accepted")
+	}
+}

@@ -1,0 +1,31 @@
+package wake
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	minPause = 250 * time.Millisecond
+	maxPause = 15 * time.Second
+)
+
+// Retry paces a carrier's attempts to connect. The zero value is ready for use.
+type Retry struct{ failures int }
+
+// Pause waits for between half and all of 250 ms, doubled with each failure in
+// a row up to 15 s, or until ctx ends.
+func (r *Retry) Pause(ctx context.Context) {
+	d := min(minPause<<min(r.failures, 10), maxPause)
+	r.failures++
+	timer := time.NewTimer(d/2 + rand.N(d/2))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// Succeeded starts over with short pauses.
+func (r *Retry) Succeeded() { r.failures = 0 }
