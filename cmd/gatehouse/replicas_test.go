@@ -11,10 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/natstest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
@@ -183,5 +186,55 @@ func settleAll(t *testing.T, s *server, creds *gatehouse.Credentials, want int) 
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// A server with NATS publishes what its log holds; one whose NATS is gone goes
+// on as if there had never been any.
+func TestServeWithNATS(t *testing.T) {
+	t.Parallel()
+	broker := natstest.Start(t)
+	cfg, err := config.Parse("gatehouse.yaml", fmt.Appendf(nil, "{nats: {url: %q}}", broker.URL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	b, err := newBackplane(cfg, "", "", allRoles(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	n, err := newNode(t.Context(), cfg, b, log, func() (gatehouse.Store, error) { return openFolder(t.Context(), dir, log) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := n.gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := startServer(n, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	js, err := jetstream.New(b.nats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		stream, err := js.Stream(t.Context(), "GATEHOUSE_EVENTS")
+		if err == nil {
+			msg, err := stream.GetLastMsgForSubject(t.Context(), "gatehouse.events.default.principal.created")
+			if err == nil && msg.Header.Get("Nats-Msg-Id") != "" {
+				break
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no event of the administrator: %v", err)
+		}
+	}
+	broker.Down()
+	if c := newClient(t, s, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover); c == nil {
+		t.Fatal("no client")
 	}
 }
