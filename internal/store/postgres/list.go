@@ -58,19 +58,20 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 		if f.Status != "" && f.Status != gatehouse.StatusPending {
 			return page, nil
 		}
-		if c.AsOf == 0 {
-			c.AsOf = t.Now().UnixMicro()
-		}
-		rows, err = t.urgent(filter, f.RiskLevel, c, limit+1)
+		rows, c.AsOf, err = t.urgent(filter, f.RiskLevel, c, limit+1)
 	} else {
 		rows, err = t.newest(filter, f.Status, c.ID, limit+1)
 	}
 	if err != nil {
 		return page, err
 	}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		last := rows[limit-1]
+	more := len(rows) > limit
+	rows = rows[:min(limit, len(rows))]
+	if n := shared.Fit(len(rows), func(i int) int64 { return rows[i].size }); n < len(rows) {
+		rows, more = rows[:n], true
+	}
+	if more {
+		last := rows[len(rows)-1]
 		page.NextCursor = shared.Cursor{
 			Kind: kind, Filter: shared.FilterHash(bound), ID: last.id, AsOf: c.AsOf, Bucket: last.bucket, Risk: last.risk,
 		}.Encode()
@@ -84,6 +85,7 @@ type place struct {
 	seq          int64
 	id           string
 	bucket, risk int
+	size         int64
 }
 
 // actionFilter makes the predicates of a filter, but for the status.
@@ -91,7 +93,7 @@ func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condit
 	proposer, named := f.ProposedBy, ""
 	var lookups []query
 	if f.ProposedBy != "" {
-		lookups = append(lookups, ask(`SELECT id FROM principal WHERE tenant = $1 AND name = $2`,
+		lookups = append(lookups, ask(`SELECT id FROM principal WHERE tenant = $1 AND lower(name) = lower($2 COLLATE "C")`,
 			func(r *row) error { proposer = r.text(); return nil }, tenant, f.ProposedBy))
 	}
 	if f.Query != "" {
@@ -128,6 +130,19 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 	return c, nil
 }
 
+// clock is the time in a query: the transaction's, or the database's where the
+// transaction has not read it yet. It does so in the same round trip, before
+// the query: what the query takes for live, the transaction does too.
+const clock = `(SELECT coalesce(?::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint))`
+
+// nowIfKnown is Now where that needs no round trip, else nil, for clock.
+func (t *readTx) nowIfKnown() any {
+	if t.begun || t.s.config.Clock != nil {
+		return t.Now()
+	}
+	return nil
+}
+
 // newest walks an index by id, backwards. Expired is what was swept, and what
 // is pending past its time: two walks, merged.
 func (t *readTx) newest(c condition, status gatehouse.Status, after string, limit int) (rows []place, err error) {
@@ -143,20 +158,24 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 		sql = walk("")
 	case gatehouse.StatusPending:
 		// With the sum, the order by id is found by its index and not by sorting.
-		sql = walk(` AND a.status = 'pending' AND a.expires_at + 0 > ?`, t.Now())
+		sql = walk(` AND a.status = 'pending' AND a.expires_at + 0 > `+clock, t.nowIfKnown())
 	case gatehouse.StatusExpired:
 		sql = `SELECT seq, id FROM ((` + walk(` AND a.status = 'expired'`) + `) UNION ALL (` +
-			walk(` AND a.status = 'pending' AND a.expires_at <= ?`, t.Now()) + `)) x `
+			walk(` AND a.status = 'pending' AND a.expires_at <= `+clock, t.nowIfKnown()) + `)) x `
 		sql += c.place(`ORDER BY id DESC LIMIT ?`, limit)
 	default:
 		sql = walk(` AND a.status = ?`, string(status))
 	}
-	err = t.each(sql, func(r *row) error {
-		rows = append(rows, place{seq: r.int(), id: r.text()})
+	err = t.each(`SELECT x.seq, x.id, `+size+` FROM (`+sql+`) x`, func(r *row) error {
+		rows = append(rows, place{seq: r.int(), id: r.text(), size: r.int()})
 		return nil
 	}, c.args...)
 	return rows, err
 }
+
+// size is how much of a page an action x takes.
+const size = `(SELECT octet_length(proposed_change) + octet_length(current_state) + octet_length(context) + octet_length(metadata)
+  + octet_length(extra) + octet_length(rationale) + octet_length(entity_refs) FROM proposal WHERE proposal.seq = x.seq)`
 
 // loadActions loads a page's rows, in the order of their places.
 func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {

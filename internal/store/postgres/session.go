@@ -12,10 +12,7 @@ import (
 const (
 	beginUpdate = `begin isolation level read committed read write`
 	beginView   = `begin isolation level repeatable read read only`
-	// An Update learns its transaction's number before it can need it: a
-	// COMMIT whose answer is lost is looked up by it.
-	stateUpdate = `SELECT clock_timestamp(), pg_current_xact_id()::text`
-	stateView   = `SELECT clock_timestamp(), ''`
+	readClock   = `SELECT clock_timestamp()`
 )
 
 // maxQueue bounds the writes that wait for the next round trip.
@@ -50,8 +47,6 @@ type readTx struct {
 	// were waited for, until somebody has seen it (fixed).
 	at    time.Time
 	fixed bool
-	// xid is the transaction's number, "" until it is known.
-	xid   string
 	queue []query
 	wrote bool
 	// tag is what the last statement of the last batch was answered with.
@@ -84,21 +79,9 @@ func (t *readTx) locked(locks []query, queries ...query) error {
 		return t.err
 	}
 	first := !t.begun
-	batch := make([]query, 0, len(t.queue)+len(locks)+len(queries)+2)
-	if first {
-		begin := beginUpdate
-		if t.view {
-			begin = beginView
-		}
-		batch = append(batch, query{sql: begin})
-	}
-	batch = append(append(batch, t.queue...), locks...)
+	batch := append(t.waiting(), locks...)
 	if first || len(locks) > 0 && !t.fixed {
-		state := stateUpdate
-		if t.view {
-			state = stateView
-		}
-		batch = append(batch, query{state, nil, t.state})
+		batch = append(batch, query{readClock, nil, t.state})
 	}
 	t.queue = t.queue[:0]
 	t.begun = true
@@ -110,12 +93,25 @@ func (t *readTx) locked(locks []query, queries ...query) error {
 	return own
 }
 
+// waiting is what goes out with the next batch whatever it is.
+func (t *readTx) waiting() []query {
+	batch := make([]query, 0, len(t.queue)+8)
+	if !t.begun {
+		begin := beginUpdate
+		if t.view {
+			begin = beginView
+		}
+		batch = append(batch, query{sql: begin})
+	}
+	return append(batch, t.queue...)
+}
+
 func (t *readTx) state(r *row) error {
 	at := r.timestamp()
 	if t.s.config.Clock != nil {
 		at = t.s.config.Clock().UnixMicro()
 	}
-	t.at, t.xid = t.s.reading(at), r.text()
+	t.at = t.s.reading(at)
 	return nil
 }
 

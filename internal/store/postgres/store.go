@@ -78,6 +78,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if pc.ConnConfig.ConnectTimeout == 0 {
 		pc.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
+	pc.AfterConnect = register
 	if err := migrate(ctx, pc.ConnConfig); err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
@@ -95,13 +96,17 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 // settings are those of each connection. Every statement is written for an
 // index, and reads few rows by it. The planner must not find otherwise because
 // the tables were empty when it looked: prepared statements keep their plan
-// until the next ANALYZE, and a table can grow a lot before that.
+// until the next ANALYZE, and a table can grow a lot before that. Nor is there
+// anything to find by planning anew for each call's arguments.
 func settings() map[string]string {
 	return map[string]string{
 		"application_name":                    "gatehouse",
 		"lock_timeout":                        "10s",
 		"idle_in_transaction_session_timeout": "60s",
 		"enable_seqscan":                      "off",
+		"enable_bitmapscan":                   "off",
+		"enable_sort":                         "off",
+		"plan_cache_mode":                     "force_generic_plan",
 		"enable_hashjoin":                     "off",
 		"enable_mergejoin":                    "off",
 		"max_parallel_workers_per_gather":     "0",

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -15,67 +17,92 @@ var ends = [shared.Buckets]time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hou
 // looked for along the inbox index.
 const smallBucket = 200
 
-// urgent walks the due buckets from the cursor's on, a round trip each; within
-// one the risks, the highest first; within one of those the actions, the
-// oldest first.
-func (t *readTx) urgent(c condition, only gatehouse.RiskLevel, from shared.Cursor, limit int) (rows []place, err error) {
-	asOf := time.UnixMicro(from.AsOf)
-	for b := from.Bucket; b < len(ends) && len(rows) < limit; b++ {
-		low, high := t.Now(), time.UnixMicro(1<<62)
-		if b > 0 && asOf.Add(ends[b-1]).After(low) {
-			low = asOf.Add(ends[b-1])
+// The walk goes through the cells (due bucket and risk) in their order, and
+// stops where the page is full. A small cell is read by expiry and sorted; out
+// of a large one the actions are picked by age, where the sums keep the planner
+// from sorting it after all; the pairs do that for the index by expiry. A LATERAL with a LIMIT can only be run row by row,
+// so the order of the cells is that of the result.
+const (
+	walkCells = `SELECT x.bucket, x.risk, x.at, x.seq, x.id, ` + size + ` FROM (SELECT k.bucket, k.risk, n.at, s.seq, s.id
+FROM (SELECT %s AS at OFFSET 0) n
+CROSS JOIN LATERAL (SELECT bucket, risk, after,
+    CASE WHEN bucket = 0 THEN n.at ELSE greatest(n.at, coalesce(?::bigint, n.at) + low) END AS low,
+    CASE WHEN high IS NULL THEN 9223372036854775807 ELSE coalesce(?::bigint, n.at) + high END AS high
+  FROM unnest(?::int[], ?::int[], ?::bigint[], ?::bigint[], ?::text[]) AS c (bucket, risk, low, high, after) OFFSET 0) k
+CROSS JOIN LATERAL (
+  WITH due AS MATERIALIZED (SELECT seq, tenant, id, risk, action_type, proposer_id FROM action
+    WHERE tenant = $1 AND status = 'pending' AND (risk, expires_at) > (k.risk, k.low) AND (risk, expires_at) <= (k.risk, k.high)
+    ORDER BY risk, expires_at LIMIT ?),
+  size AS MATERIALIZED (SELECT count(*) AS n FROM due)
+  (SELECT a.seq, a.id FROM due a WHERE (SELECT size.n FROM size) <= ? AND a.id > k.after AND `
+	walkLarge = ` ORDER BY a.id LIMIT ?)
+  UNION ALL
+  (SELECT a.seq, a.id FROM action a WHERE (SELECT size.n FROM size) > ? AND a.status = 'pending' AND a.risk = k.risk
+    AND a.expires_at + 0 > k.low AND a.expires_at + 0 <= k.high AND a.id > k.after AND `
+	walkEnd = ` ORDER BY a.id LIMIT ?)
+) s LIMIT ?) x`
+)
+
+// urgent walks the due buckets from the cursor's on; within one the risks, the
+// highest first; within one of those the actions, the oldest first. It returns
+// the time that the buckets are relative to.
+func (t *readTx) urgent(c condition, only gatehouse.RiskLevel, from shared.Cursor, limit int) (rows []place, asOf int64, err error) {
+	var buckets, risks []int32
+	var lows []int64
+	var highs []*int64
+	var afters []string
+	for b := from.Bucket; b < len(ends); b++ {
+		var low int64
+		var high *int64
+		if b > 0 {
+			low = ends[b-1].Microseconds()
 		}
 		if b < len(ends)-1 {
-			high = asOf.Add(ends[b])
+			end := ends[b].Microseconds()
+			high = &end
 		}
-		if !low.Before(high) {
-			continue
-		}
-		var risks []query
-		for risk := int(gatehouse.L5); risk >= int(gatehouse.L1); risk-- {
-			if only != 0 && risk != int(only) {
+		for risk := gatehouse.L5; risk >= gatehouse.L1; risk-- {
+			after := ""
+			if only != 0 && risk != only {
 				continue
 			}
-			here := c.copy()
-			if b == from.Bucket && from.ID != "" {
-				if risk > from.Risk {
+			if from.ID != "" && b == from.Bucket {
+				switch cmp.Compare(int(risk), from.Risk) {
+				case 1:
 					continue
-				}
-				if risk == from.Risk {
-					here.add("a.id > ?", from.ID)
+				case 0:
+					after = from.ID
 				}
 			}
-			risks = append(risks, bucket(here, risk, low, high, limit, func(r *row) error {
-				if len(rows) < limit {
-					rows = append(rows, place{seq: r.int(), id: r.text(), bucket: b, risk: risk})
-				}
-				return nil
-			}))
-		}
-		if len(risks) == 0 {
-			continue
-		}
-		if err := t.read(risks...); err != nil {
-			return nil, err
+			buckets, risks, afters = append(buckets, int32(b)), append(risks, int32(risk)), append(afters, after)
+			lows, highs = append(lows, low), append(highs, high)
 		}
 	}
-	return rows, nil
+	var start any
+	if from.AsOf != 0 {
+		start = from.AsOf
+	}
+	where := c.sql()
+	sql := fmt.Sprintf(walkCells, c.place(clock, t.nowIfKnown()))
+	sql = c.place(sql, start, start, buckets, risks, lows, highs, afters, smallBucket+1, smallBucket) + where +
+		c.place(walkLarge, limit, smallBucket) + where + c.place(walkEnd, limit, limit)
+	asOf = from.AsOf
+	err = t.each(sql, func(r *row) error {
+		p := place{bucket: int(r.int()), risk: int(r.int())}
+		if at := r.int(); asOf == 0 {
+			asOf = at
+		}
+		p.seq, p.id, p.size = r.int(), r.text(), r.int()
+		if n := len(rows); n > 0 && !rows[n-1].before(p) {
+			return fmt.Errorf("postgres: the walk of the inbox came to %v after %v", p, rows[n-1])
+		}
+		rows = append(rows, p)
+		return nil
+	}, c.args...)
+	return rows, asOf, err
 }
 
-// bucket reads the actions of one due bucket and risk. A small bucket is read
-// by expiry and sorted; out of a large one they are picked by age, and the sum
-// keeps the planner from sorting it after all.
-func bucket(c condition, risk int, low, high time.Time, limit int, fn func(*row) error) query {
-	sql := c.place(`WITH due AS MATERIALIZED (SELECT seq, tenant, id, risk, action_type, proposer_id FROM action
-  WHERE tenant = $1 AND status = 'pending' AND risk = ? AND expires_at > ? AND expires_at <= ? LIMIT ?),
-size AS MATERIALIZED (SELECT count(*) AS n FROM due)
-`, risk, low, high, smallBucket+1)
-	where := c.sql()
-	sql += `(SELECT a.seq, a.id FROM due a WHERE (SELECT n FROM size) <= ` + c.place(`? AND `, smallBucket) + where +
-		c.place(` ORDER BY a.id LIMIT ?)`, limit)
-	sql += `
-UNION ALL (SELECT a.seq, a.id FROM action a WHERE (SELECT n FROM size) > ` + c.place(`? AND `, smallBucket) + where +
-		c.place(` AND a.status = 'pending' AND a.risk = ? AND a.expires_at + 0 > ? AND a.expires_at + 0 <= ? ORDER BY a.id LIMIT ?)`,
-			risk, low, high, limit)
-	return ask(sql, fn, c.args...)
+// before is the order of the inbox.
+func (p place) before(q place) bool {
+	return cmp.Or(cmp.Compare(p.bucket, q.bucket), cmp.Compare(q.risk, p.risk), cmp.Compare(p.id, q.id)) < 0
 }

@@ -1,0 +1,44 @@
+// Package postgres keeps everything in one PostgreSQL database, for any number
+// of processes.
+//
+// # Writing
+//
+// An Update is a READ COMMITTED transaction that locks what it relies on, in
+// one order: approval (or action, where nobody is asked), push, principals by
+// id, ceilings. Its statements travel in batches, a round trip each: BEGIN with
+// the first reads, writes with the reads that follow them, the last writes with
+// COMMIT. So a guarded write fails on the server, by itself: a batch that holds
+// one that failed does not commit. The rules:
+//
+//   - The first failure of the server is the answer to everything after it, and
+//     to the Update, whatever the closure makes of it.
+//   - A deadlock, a lock that is not had within lock_timeout, and a connection
+//     that is lost before COMMIT was sent undo the transaction, and the closure
+//     is run again, up to ten times; then the error is ErrBusy.
+//   - A caller who gives up before COMMIT is sent gets ctx.Err(), and nothing is
+//     stored; afterwards they wait for the outcome.
+//   - Each connection has a row of its own in the database, and each transaction
+//     writes its number there. When the answer to a COMMIT is lost, the number
+//     is looked up on a new connection, and taken away where it is not there:
+//     then the transaction cannot take place later either, and the closure is
+//     run again. Only when the server does not come back within Patience is the
+//     outcome unknown; the error says so, and is not ErrBusy.
+//
+// # Reading
+//
+// View is a READ ONLY REPEATABLE READ transaction: one snapshot.
+//
+// # Plans
+//
+// Every statement is written for an index. The planner's other ways, those that
+// read or sort whole tables, are turned off for the store's connections, so
+// that plans do not depend on when the tables were last analyzed.
+//
+// # Time
+//
+// Now is the database's clock, read after the locks that were taken until
+// somebody first asked for it, and never below what this process has read
+// before. Between processes it is as steady as the server's clock. A pending
+// action whose approval has run out is shown as expired by every find and list,
+// whether it was swept or not; only LockAction returns what is stored.
+package postgres

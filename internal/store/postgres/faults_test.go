@@ -1,0 +1,371 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// journal is what callers of Update were told, by the tenant that they stored.
+type journal struct {
+	sync.Mutex
+	stored, failed map[string]error
+}
+
+// note stores a tenant and a leaf, and notes what came of it.
+func (j *journal) note(t *testing.T, s *Store, id string) {
+	err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+		if err := tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()}); err != nil {
+			return err
+		}
+		if _, err := tx.FindTenant(id); err != nil {
+			return err
+		}
+		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: id, Type: "t", Subject: id, Actor: "a"})
+	})
+	j.Lock()
+	defer j.Unlock()
+	if err == nil {
+		j.stored[id] = nil
+		return
+	}
+	j.failed[id] = err
+	if !errors.Is(err, gatehouse.ErrBusy) {
+		t.Errorf("%s: error %v, want busy", id, err)
+	}
+}
+
+// storm writes from several goroutines while disturb is run, and checks the
+// journal: what was acknowledged is there, what failed is not, and nothing is
+// there by halves or twice.
+func storm(t *testing.T, s *Store, disturb func(written func(more int))) {
+	t.Helper()
+	j := &journal{stored: make(map[string]error), failed: make(map[string]error)}
+	var count atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for g := range 6 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				j.note(t, s, fmt.Sprintf("t-%d-%d", g, i))
+				count.Add(1)
+			}
+		})
+	}
+	disturb(func(more int) {
+		for end := count.Load() + int64(more); count.Load() < end && !t.Failed(); {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	close(stop)
+	wg.Wait()
+	t.Logf("%d stored, %d failed", len(j.stored), len(j.failed))
+	err := s.View(context.Background(), func(tx gatehouse.ReadTx) error {
+		tenants, err := tx.ListTenants()
+		if err != nil {
+			return err
+		}
+		there := make(map[string]bool)
+		for _, n := range tenants {
+			there[n.ID] = true
+			if err := j.failed[n.ID]; err != nil {
+				t.Errorf("%s is stored and failed: %v", n.ID, err)
+			}
+		}
+		for id := range j.stored {
+			if !there[id] {
+				t.Errorf("%s was acknowledged and is lost", id)
+			}
+		}
+		leaves, err := tx.UnnumberedLeaves(1 << 30)
+		if len(leaves) != len(tenants)-1 {
+			t.Errorf("%d leaves for %d transactions", len(leaves), len(tenants)-1)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestServerRestarted stops the server under load, at once and in order.
+func TestServerRestarted(t *testing.T) {
+	t.Parallel()
+	c, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := openTest(t, Config{URL: c.DSN("postgres")})
+	storm(t, s, func(written func(int)) {
+		for _, crash := range []bool{true, false, true} {
+			written(50)
+			if err := c.Down(crash); err != nil {
+				t.Error(err)
+			}
+			if err := c.Up(); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		written(50)
+	})
+}
+
+// TestSessionsKilled ends sessions under load, wherever they are.
+func TestSessionsKilled(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	storm(t, s, func(written func(int)) {
+		for range 25 {
+			statement(t, s.config.URL, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+			written(7)
+		}
+	})
+}
+
+// The ways in which a COMMIT can get lost.
+const (
+	loseNothing  = int32(iota)
+	loseAnswer   // the server commits, and its answer does not arrive
+	loseRequest  // the connection breaks before the server hears of it
+	swallowWhole // the server never hears of it, and its session stays open
+)
+
+// proxy stands between the store and the server.
+type proxy struct {
+	dir string
+	// server is the socket behind; gone refuses it.
+	server string
+	gone   atomic.Bool
+	mu     sync.Mutex
+	conns  []net.Conn
+	// lose is done to the next thing that the client sends.
+	lose atomic.Int32
+}
+
+// newProxy returns one and the address by which it is reached.
+func newProxy(t *testing.T, dsn string) (p *proxy, through string) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	const socket = ".s.PGSQL.5432"
+	p = &proxy{dir: t.TempDir(), server: filepath.Join(q.Get("host"), socket)}
+	if u.Port() != "" || u.Host != "" {
+		t.Fatalf("the test needs a server on a unix socket, not %s", dsn)
+	}
+	l, err := net.Listen("unix", filepath.Join(p.dir, socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		l.Close()
+		p.mu.Lock()
+		for _, c := range p.conns {
+			c.Close()
+		}
+		p.mu.Unlock()
+		wg.Wait()
+	})
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { p.serve(t, c) })
+		}
+	})
+	q.Set("host", p.dir)
+	u.RawQuery = q.Encode()
+	return p, u.String()
+}
+
+func (p *proxy) serve(t *testing.T, client net.Conn) {
+	defer client.Close()
+	if p.gone.Load() {
+		return
+	}
+	server, err := net.Dial("unix", p.server)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	p.mu.Lock()
+	p.conns = append(p.conns, client, server)
+	p.mu.Unlock()
+	var mute atomic.Bool
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		defer client.Close()
+		b := make([]byte, 1<<16)
+		for {
+			n, err := server.Read(b)
+			if err != nil || mute.Load() {
+				return
+			}
+			if _, err := client.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	b := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(b)
+		if err != nil {
+			server.Close()
+			<-answered
+			return
+		}
+		lose := p.lose.Swap(loseNothing)
+		switch lose {
+		case loseAnswer:
+			mute.Store(true)
+		case loseRequest:
+			server.Close()
+			<-answered
+			return
+		case swallowWhole:
+			<-answered // until the server ends the session
+			server.Close()
+			return
+		}
+		if _, err := server.Write(b[:n]); err != nil {
+			server.Close()
+			<-answered
+			return
+		}
+		if lose == loseAnswer {
+			<-answered // the server has answered, so it has committed
+			server.Close()
+			return
+		}
+	}
+}
+
+// TestCommitLost loses a COMMIT in each way: the store finds out, and the
+// transaction is stored exactly once.
+func TestCommitLost(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		lose int32
+		runs int
+	}{{"answer", loseAnswer, 1}, {"request", loseRequest, 2}, {"session stays open", swallowWhole, 2}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p, through := newProxy(t, database(t))
+			s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 2 * time.Second})
+			runs := 0
+			write := func(id string, lose int32) error {
+				return s.Update(context.Background(), func(tx gatehouse.Tx) error {
+					runs++
+					if err := tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()}); err != nil {
+						return err
+					}
+					if runs == 1 {
+						p.lose.Store(lose) // what is sent next is the last write with COMMIT
+					}
+					return nil
+				})
+			}
+			// The statements are prepared by then.
+			if err := write("warm", loseNothing); err != nil {
+				t.Fatal(err)
+			}
+			runs = 0
+			if err := write("acme", c.lose); err != nil {
+				t.Fatalf("Update: %v", err)
+			}
+			if runs != c.runs {
+				t.Errorf("the closure ran %d times, want %d", runs, c.runs)
+			}
+			if err := s.View(context.Background(), func(tx gatehouse.ReadTx) error {
+				_, err := tx.FindTenant("acme")
+				return err
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestCommitNeverKnown takes the server away for good after a COMMIT was sent.
+func TestCommitNeverKnown(t *testing.T) {
+	t.Parallel()
+	c, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	p, through := newProxy(t, c.DSN("postgres"))
+	s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 300 * time.Millisecond})
+	for _, lose := range []int32{loseNothing, loseAnswer} {
+		err = s.Update(context.Background(), func(tx gatehouse.Tx) error {
+			err := tx.InsertTenant(&gatehouse.Tenant{ID: fmt.Sprintf("t%d", lose), CreatedAt: tx.Now()})
+			p.lose.Store(lose)
+			p.gone.Store(lose == loseAnswer)
+			return err
+		})
+	}
+	if err == nil || errors.Is(err, gatehouse.ErrBusy) {
+		t.Errorf("error %v: it must not invite to try again", err)
+	}
+}
+
+// TestFence looks a transaction up before its COMMIT has arrived: it is told
+// to be lost, and then it is.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	runs := 0
+	err := s.Update(ctx, func(w gatehouse.Tx) error {
+		if runs++; runs > 1 {
+			return errors.New("it was run again")
+		}
+		o := *sessionOf(w.(*tx).c)
+		o.pid = 0 // the session lives on
+		if err := w.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: w.Now()}); err != nil {
+			return err
+		}
+		for range 2 {
+			if stored, err := s.fate(ctx, o); stored || err != nil {
+				t.Errorf("stored %v, error %v", stored, err)
+			}
+		}
+		return nil
+	})
+	if !errors.Is(err, gatehouse.ErrConflict) {
+		t.Errorf("Update: error %v, want a conflict", err)
+	}
+	err = s.View(ctx, func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("acme"); return err })
+	if !errors.Is(err, gatehouse.ErrNotFound) {
+		t.Errorf("it was stored after all: %v", err)
+	}
+}

@@ -1,0 +1,152 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestClockAfterLocks lets one transaction begin before another and wait for
+// its lock: its time is not before the other's.
+func TestClockAfterLocks(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	id := fill(t, s, 1)[0]
+	begun, done := make(chan struct{}), make(chan error, 1)
+	var holder, waiter time.Time // the waiter's, and one while the other has the lock
+	err := s.Update(ctx, func(tx gatehouse.Tx) error {
+		if _, err := tx.LockAction("default", "act_"+id); err != nil {
+			return err
+		}
+		go func() {
+			done <- s.Update(ctx, func(tx gatehouse.Tx) error {
+				if _, err := tx.FindIdempotency("default", "p", "r", "k"); !errors.Is(err, gatehouse.ErrNotFound) {
+					t.Errorf("FindIdempotency: %v", err)
+				}
+				close(begun)
+				_, err := tx.LockAction("default", "act_"+id)
+				waiter = tx.Now()
+				return err
+			})
+		}()
+		<-begun
+		waitForLock(t, s)
+		if err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&holder); err != nil {
+			return err
+		}
+		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "t", Subject: "s", Actor: "a"})
+	})
+	if err = errors.Join(err, <-done); err != nil {
+		t.Fatal(err)
+	}
+	if !waiter.After(holder) {
+		t.Errorf("the waiter read %s, and had not its lock at %s", waiter, holder)
+	}
+}
+
+// waitForLock returns when a session waits for a lock.
+func waitForLock(t *testing.T, s *Store) {
+	t.Helper()
+	for {
+		var n int
+		err := s.pool.QueryRow(context.Background(),
+			`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			return
+		}
+	}
+}
+
+// TestFailureSticks swallows the error of a write that was queued: what is
+// read afterwards says so too, and nothing is stored.
+func TestFailureSticks(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	fill(t, s, 1)
+	err := s.Update(ctx, func(tx gatehouse.Tx) error {
+		if err := tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()}); err != nil {
+			return err
+		}
+		_ = tx.MoveApproval("default", "apr_none", gatehouse.ApprovalApproved)
+		for range 2 {
+			if _, err := tx.FindAction("default", "act_000000000"); !errors.Is(err, gatehouse.ErrConflict) {
+				t.Errorf("a read after a failure: error %v", err)
+			}
+		}
+		return nil
+	})
+	if !errors.Is(err, gatehouse.ErrConflict) {
+		t.Errorf("Update: error %v, want a conflict", err)
+	}
+	err = s.View(ctx, func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("acme"); return err })
+	if !errors.Is(err, gatehouse.ErrNotFound) {
+		t.Errorf("a transaction that failed left a row: %v", err)
+	}
+}
+
+// TestDeadlock makes two transactions lock two actions crosswise. The one that
+// the server ends is run again.
+func TestDeadlock(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	ids := fill(t, s, 2)
+	holds := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
+	done := make(chan error, 2)
+	var runs [2]int
+	for i := range 2 {
+		go func() {
+			done <- s.Update(ctx, func(tx gatehouse.Tx) error {
+				runs[i]++
+				if _, err := tx.LockAction("default", "act_"+ids[i]); err != nil {
+					return err
+				}
+				if runs[i] == 1 {
+					close(holds[i])
+					<-holds[1-i]
+				}
+				if _, err := tx.LockAction("default", "act_"+ids[1-i]); err != nil {
+					return err
+				}
+				return tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "t", Subject: "s", Actor: "a"})
+			})
+		}()
+	}
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Fatal(err)
+	}
+	if runs[0]+runs[1] < 3 {
+		t.Errorf("the closures ran %v times: there was no deadlock", runs)
+	}
+	if err := s.View(ctx, func(tx gatehouse.ReadTx) error {
+		leaves, err := tx.UnnumberedLeaves(10)
+		if len(leaves) != 2 {
+			t.Errorf("%d leaves, want 2", len(leaves))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnstorableText is refused as the caller's mistake.
+func TestUnstorableText(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	for _, id := range []string{"a\x00b", "a\xffb"} {
+		err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+			return tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()})
+		})
+		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+			t.Errorf("%q: error %v", id, err)
+		}
+	}
+}
