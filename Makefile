@@ -1,5 +1,5 @@
 # The two commands of the README are `make demo` and `make test`.
-.PHONY: build demo test lint bench fuzz
+.PHONY: build demo test lint bench fuzz storm
 
 build:
 	go build -trimpath -o bin/gatehouse ./cmd/gatehouse
@@ -18,3 +18,6 @@ bench: build
 
 fuzz:
 	./scripts/fuzz
+
+storm:
+	./scripts/storm

@@ -15,7 +15,7 @@ func lockFor(name ...string) query {
 		_, _ = h.Write([]byte(part))
 		_, _ = h.Write([]byte{0})
 	}
-	return ask(`SELECT pg_advisory_xact_lock($1)`, nil, int64(h.Sum64())) //nolint:gosec // all 64 bits are wanted
+	return ask(`SELECT pg_advisory_xact_lock($1)`, nil, int64(h.Sum64()))
 }
 
 // ReserveCeiling stores one claim, in the place of an earlier one of the same

@@ -29,8 +29,6 @@ func (c *condition) place(sql string, args ...any) string {
 	return sql
 }
 
-func (c *condition) copy() condition { return condition{slices.Clone(c.where), slices.Clone(c.args)} }
-
 func (c *condition) sql() string { return strings.Join(c.where, " AND ") }
 
 // ListActions finds the numbers of the page's rows by the narrow indexes, then

@@ -68,7 +68,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	pc.MaxConns = int32(min(config.MaxConns, 10_000)) //nolint:gosec // bounded
+	pc.MaxConns = int32(min(config.MaxConns, 10_000))
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	for name, value := range settings() {
 		if pc.ConnConfig.RuntimeParams[name] == "" {

@@ -48,7 +48,7 @@ func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
 		if kindOf(err) == lost {
 			s.pool.Reset()
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter is no secret
+		timer := time.NewTimer(pause/2 + rand.N(pause))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

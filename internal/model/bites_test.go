@@ -1,0 +1,132 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestCheckerBites is the test of the test: stores that break their promises
+// give histories that porcupine refuses.
+func TestCheckerBites(t *testing.T) {
+	t.Parallel()
+	for name, broken := range map[string]func(*past, gatehouse.Store) gatehouse.Store{
+		"a claim that ignores the state it moves from": func(p *past, s gatehouse.Store) gatehouse.Store { return forgetful{s, p} },
+		"reads of the state before the last one":       func(p *past, s gatehouse.Store) gatehouse.Store { return behind{s, p} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &past{seen: map[string]*gatehouse.Action{}}
+			c := newCrowd(t, openSQLite, func(s gatehouse.Store) gatehouse.Store { return broken(p, s) })
+			for seed := range uint64(20) {
+				if verdict(c.history(seed)) == porcupine.Illegal {
+					return
+				}
+			}
+			t.Error("20 histories of a broken store were found to be in order")
+		})
+	}
+}
+
+// past holds actions as they were.
+type past struct {
+	mu   sync.Mutex
+	seen map[string]*gatehouse.Action
+}
+
+func copied(a *gatehouse.Action) *gatehouse.Action {
+	c := *a
+	if a.Approval != nil {
+		ap := *a.Approval
+		ap.Votes = slices.Clone(ap.Votes)
+		c.Approval = &ap
+	}
+	return &c
+}
+
+// forgetful is a store whose lock does not lock: the first to come after a
+// decision still sees the action pending, and its guarded writes ignore their
+// guards.
+type forgetful struct {
+	gatehouse.Store
+	past *past
+}
+
+func (f forgetful) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+	return f.Store.Update(ctx, func(tx gatehouse.Tx) error { return fn(forgetfulTx{tx, f.past}) })
+}
+
+type forgetfulTx struct {
+	gatehouse.Tx
+	past *past
+}
+
+func (f forgetfulTx) LockAction(tenant, id string) (*gatehouse.Action, error) {
+	a, err := f.Tx.LockAction(tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	f.past.mu.Lock()
+	defer f.past.mu.Unlock()
+	if a.Status == gatehouse.StatusPending {
+		f.past.seen[a.ID] = copied(a)
+	} else if stale := f.past.seen[a.ID]; stale != nil {
+		delete(f.past.seen, a.ID)
+		return stale, nil
+	}
+	return a, nil
+}
+
+func unguarded(err error) error {
+	if errors.Is(err, gatehouse.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+func (f forgetfulTx) MoveAction(m gatehouse.ActionMove) error { return unguarded(f.Tx.MoveAction(m)) }
+func (f forgetfulTx) InsertPush(p *gatehouse.Push) error      { return unguarded(f.Tx.InsertPush(p)) }
+
+func (f forgetfulTx) MoveApproval(tenant, id string, to gatehouse.ApprovalStatus) error {
+	return unguarded(f.Tx.MoveApproval(tenant, id, to))
+}
+
+func (f forgetfulTx) PutVote(tenant, id string, v gatehouse.Vote) error {
+	return unguarded(f.Tx.PutVote(tenant, id, v))
+}
+
+// behind is a store whose reads lag: each tells what the one before should have.
+type behind struct {
+	gatehouse.Store
+	past *past
+}
+
+func (b behind) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	return b.Store.View(ctx, func(tx gatehouse.ReadTx) error { return fn(behindTx{tx, b.past}) })
+}
+
+type behindTx struct {
+	gatehouse.ReadTx
+	past *past
+}
+
+func (b behindTx) FindAction(tenant, id string) (*gatehouse.Action, error) {
+	a, err := b.ReadTx.FindAction(tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	b.past.mu.Lock()
+	defer b.past.mu.Unlock()
+	earlier := b.past.seen[a.ID]
+	b.past.seen[a.ID] = a
+	if earlier != nil {
+		return copied(earlier), nil
+	}
+	return a, nil
+}

@@ -1,0 +1,361 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/engine"
+)
+
+// match is one sequence, played by the model and by every engine.
+type match struct {
+	*rapid.T
+	model *model
+	clock *clock
+	sides []*side
+	seen  *coverage
+}
+
+// coverage counts the answers of all sequences.
+type coverage struct {
+	mu    sync.Mutex
+	words map[string]int
+}
+
+func (c *coverage) add(step, words string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.words[step+": "+strings.Trim(words, " 0123456789/#")]++
+}
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	seen := &coverage{words: map[string]int{}}
+	c := &clock{at: epoch}
+	var grounds []*ground
+	for name, open := range engines(t) {
+		grounds = append(grounds, newGround(t, name, open, c.now))
+	}
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		m := &match{T: rt, clock: c, seen: seen, model: newModel()}
+		defer m.settle()
+		for _, g := range grounds {
+			m.sides = append(m.sides, newSide(failing{t, rt}, g, fmt.Sprint("tenant-", n)))
+		}
+		m.model.now = m.clock.advance(time.Millisecond)
+		for range 3 {
+			m.steps()["propose"](rt)
+		}
+		rt.Repeat(m.steps())
+		for _, s := range m.sides {
+			s.checkInvariants()
+		}
+		m.compareLogs()
+	})
+	for _, word := range slices.Sorted(maps.Keys(seen.words)) {
+		t.Logf("%6d %s", seen.words[word], word)
+	}
+	want := expectedWords
+	if long() {
+		want = slices.Concat(want, rareWords)
+	}
+	for _, want := range want {
+		if seen.words[want] == 0 {
+			t.Errorf("%q never happened: the sequences prove less than they should", want)
+		}
+	}
+}
+
+// expectedWords are the answers without which a run does not count, rareWords
+// those without which a long one does not.
+var (
+	expectedWords = []string{
+		"decide: decided", "decide: vote_recorded", "decide: approved", "decide: already_decided", "decide: not_awaiting_approval",
+		"decide: expired", "decide: self_approval", "decide: role_required", "decide: invalid", "cancel: canceled", "cancel: too_late",
+		"reverse: not_reversible", "propose: proposed denied", "propose: proposed approved", "sweep: swept",
+		"dispatch: applied", "dispatch: failed", "dispatch: queued", "trespass: [not_found]",
+	}
+	rareWords = []string{
+		"decide: rejected", "decide: digest_mismatch", "decide: confirmation_required", "decide: already_voted", "decide: authority_revoked",
+		"decide: ceiling_exceeded", "decide: target_changed", "decide: idempotency_key_reused", "propose: duplicate_key", "dispatch: unknown",
+		"resolve: applied", "resolve: failed", "replay: queued", "replay: skipped too_old", "replay: skipped authority_revoked",
+		"replay: skipped ceiling_exceeded", "reverse: proposed approved", "revise: proposed pending", "cancel: already_canceled",
+	}
+)
+
+// failing reports the failures of a side to rapid, so that it shrinks them.
+type failing struct {
+	testing.TB
+	rt *rapid.T
+}
+
+func (f failing) Helper()                    {}
+func (f failing) Errorf(s string, a ...any)  { f.rt.Errorf(s, a...) }
+func (f failing) Error(a ...any)             { f.rt.Error(a...) }
+func (f failing) Fatalf(s string, a ...any)  { f.rt.Fatalf(s, a...) }
+func (f failing) Fatal(a ...any)             { f.rt.Fatal(a...) }
+func (f failing) Failed() bool               { return f.rt.Failed() }
+func (f failing) Logf(s string, args ...any) { f.rt.Logf(s, args...) }
+
+func newModel() *model {
+	m := &model{
+		people: map[string]*who{}, keys: map[string]*action{}, answers: map[string]answered{}, policy: 1,
+		calls: map[*action]int{}, effects: map[*action]int{}, drifted: map[string]bool{},
+	}
+	for _, w := range population() {
+		m.people[w.name] = w
+	}
+	return m
+}
+
+// settle lets all that a sequence has left open run out, so that the sweeps and
+// rescues of the next ones find nothing of it.
+func (m *match) settle() {
+	m.clock.advance(25 * time.Hour)
+	for _, s := range m.sides {
+		s.rescue()
+		s.sweep()
+	}
+}
+
+// play runs one step everywhere and compares the answers.
+func (m *match) play(step string, model func() string, real func(*side) string) {
+	m.model.now = m.clock.advance(time.Millisecond)
+	want := model()
+	m.seen.add(step, want)
+	for _, s := range m.sides {
+		if got := real(s); got != want {
+			m.Fatalf("%s on %s: %q, the model says %q", step, s.name, got, want)
+		}
+	}
+}
+
+// compare compares all that can be observed; it runs after every step.
+func (m *match) compare(*rapid.T) {
+	want := make([]string, 0, len(m.model.actions))
+	for _, a := range m.model.actions {
+		want = append(want, m.model.snapshot(a))
+	}
+	for _, s := range m.sides {
+		if d := cmp.Diff(want, s.observe()); d != "" {
+			m.Fatalf("%s (-model +store):\n%s", s.name, d)
+		}
+		if got, want := s.used(), m.model.usedWords(); got != want {
+			m.Fatalf("%s: ceilings: %s, the model says %s", s.name, got, want)
+		}
+		for i, a := range m.model.actions {
+			key := s.find(i).IdempotencyKey
+			if calls, effects := s.target.calls[key], s.target.effects[key]; calls != m.model.calls[a] || effects != m.model.effects[a] {
+				m.Fatalf("%s: #%d: %d calls and %d effects, the model says %d and %d", s.name, i, calls, effects, m.model.calls[a], m.model.effects[a])
+			}
+		}
+	}
+	if n, l := m.model.used(note), m.model.used(spend); n > noteLimit || l > spendLimit {
+		m.Fatalf("10: a ceiling is exceeded: %d notes, %d", n, l)
+	}
+}
+
+// compareLogs compares the kinds of leaves with what must have been recorded.
+func (m *match) compareLogs() {
+	for _, s := range m.sides {
+		leaves := s.log()
+		for i, a := range m.model.actions {
+			var got []string
+			for _, l := range leaves[s.ids[i]] {
+				got = append(got, l.Type)
+			}
+			if d := cmp.Diff(a.leaves, got); d != "" {
+				m.Errorf("%s: the log of #%d (-model +store):\n%s", s.name, i, d)
+			}
+		}
+	}
+}
+
+func pick[T any](rt *rapid.T, what string, of ...T) T { return rapid.SampledFrom(of).Draw(rt, what) }
+
+// action draws one of the actions; mostly, where there are such, one of which
+// likely holds.
+func (m *match) action(rt *rapid.T, likely func(*action) bool) *action {
+	of := m.model.actions
+	if rapid.IntRange(0, 3).Draw(rt, "likely") < 3 {
+		if some := slices.DeleteFunc(slices.Clone(of), func(a *action) bool { return !likely(a) }); len(some) > 0 {
+			of = some
+		}
+	}
+	if len(of) == 0 {
+		rt.Skip()
+	}
+	return of[rapid.IntRange(0, len(of)-1).Draw(rt, "action")]
+}
+
+func is(s ...gatehouse.Status) func(*action) bool {
+	return func(a *action) bool { return slices.Contains(s, a.status) }
+}
+
+func (m *match) draw(rt *rapid.T) proposal {
+	p := proposal{
+		kind: pick(rt, "kind", price, price, pair, pair, note, spend, spend, item, purge, forbidden), connector: pick(rt, "connector", "mute", "tell", "look"),
+		operation: pick(rt, "operation", "a", "b", "c"), entity: pick(rt, "entity", "x", "y"),
+		by: pick(rt, "by", "bot", "bot", "bot", "eve", "eve", "vic"), behalf: pick(rt, "behalf", "", "", "", "ana", "ana-too", "ben"),
+		amount: rapid.IntRange(1, 6).Draw(rt, "amount"), key: pick(rt, "key", "", "", "", "k1", "k2"),
+	}
+	if pick(rt, "soon", false, false, true) {
+		p.expiresIn = pick(rt, "for", time.Minute, time.Minute, 5*time.Hour)
+	}
+	return p
+}
+
+const maxActions = 10
+
+func (m *match) steps() map[string]func(*rapid.T) {
+	s := map[string]func(*rapid.T){
+		"propose": func(rt *rapid.T) {
+			if len(m.model.actions) >= maxActions {
+				rt.Skip()
+			}
+			p := m.draw(rt)
+			m.play("propose", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
+		},
+		"cancel": func(rt *rapid.T) {
+			a, by, up := m.action(rt, is(pending, approved)), pick(rt, "by", "bot", "bot", "ana", "eve", "admin", "vic"), pick(rt, "step-up", true, true, false)
+			m.play("cancel", func() string { return m.model.cancel(a, by, up) }, func(s *side) string { return s.cancel(a.n, by, up) })
+		},
+		"revise": func(rt *rapid.T) {
+			if len(m.model.actions) >= maxActions {
+				rt.Skip()
+			}
+			a, p := m.action(rt, is(pending)), m.draw(rt)
+			p.key = ""
+			m.play("revise", func() string { return m.model.revise(a, p) }, func(s *side) string { return s.revise(a.n, p) })
+		},
+		"reverse": func(rt *rapid.T) {
+			if len(m.model.actions) >= maxActions {
+				rt.Skip()
+			}
+			a, by := m.action(rt, is(applied)), pick(rt, "by", "bot", "eve", "ana", "vic")
+			m.play("reverse", func() string { return m.model.reverse(a, by) }, func(s *side) string { return s.reverse(a.n, by) })
+		},
+		"trespass": func(rt *rapid.T) {
+			a := m.action(rt, is(pending))
+			m.play("trespass", func() string { return "[not_found] 0" }, func(s *side) string { return s.trespass(a.n) })
+		},
+		"": m.compare,
+	}
+	maps.Copy(s, m.decisions())
+	maps.Copy(s, m.work())
+	maps.Copy(s, m.world())
+	return s
+}
+
+// decisions has several names for one step: rapid draws them all alike.
+func (m *match) decisions() map[string]func(*rapid.T) {
+	step := func(rt *rapid.T) {
+		a := m.action(rt, is(pending))
+		b := ballot{
+			by: pick(rt, "by", "ana", "ben", "eve", "admin", "ana-too", "cy", "bot", "vic"), approve: pick(rt, "approve", true, true, true, false),
+			digest: pick(rt, "digest", "right", "right", "right", "right", "wrong", "none"), confirm: pick(rt, "confirm", true, true, false),
+			stepUp: rapid.IntRange(0, 9).Draw(rt, "step-up") < 9, ack: rapid.Bool().Draw(rt, "acknowledge"), short: rapid.Bool().Draw(rt, "short"),
+			key: pick(rt, "key", "", "", "", "k1", "k2"), approval: rapid.Bool().Draw(rt, "by approval id"),
+		}
+		m.play("decide", func() string { return m.model.decide(a, b) }, func(s *side) string { return s.decide(a.n, b) })
+	}
+	approve := func(rt *rapid.T) {
+		a := m.action(rt, is(pending))
+		b := ballot{
+			by: pick(rt, "by", "ana", "ben", "eve", "admin", "ana-too"), approve: true, digest: "right", confirm: pick(rt, "confirm", true, true, true, false), stepUp: true, ack: true,
+			short: rapid.Bool().Draw(rt, "short"),
+		}
+		m.play("decide", func() string { return m.model.decide(a, b) }, func(s *side) string { return s.decide(a.n, b) })
+	}
+	return map[string]func(*rapid.T){"decide": step, "decide again": step, "approve": approve, "approve again": approve}
+}
+
+// work is what workers and operators do.
+func (m *match) work() map[string]func(*rapid.T) {
+	dispatch := func(rt *rapid.T) {
+		f := pick(rt, "fault", fine, fine, fine, notSent, transient, terminal, answerLost, requestLost)
+		crash := pick(rt, "crash", "", "", "", "", engine.PointClaimed, engine.PointSent, engine.PointCalled)
+		if rapid.IntRange(0, 3).Draw(rt, "wait until due") < 3 {
+			m.model.now = m.clock.advance(m.model.untilDue())
+		}
+		m.play("dispatch", func() string { return m.model.dispatch(f, crash) }, func(s *side) string { return s.dispatch(f, crash) })
+	}
+	return map[string]func(*rapid.T){
+		"dispatch": dispatch, "dispatch again": dispatch, "dispatch once more": dispatch,
+		"rescue": func(*rapid.T) { m.play("rescue", m.model.rescue, (*side).rescue) },
+		"resolve": func(rt *rapid.T) {
+			a := m.action(rt, is(unknown))
+			ok := m.model.effects[a] > 0 // operators tell the truth
+			m.play("resolve", func() string { return m.model.resolve(a, ok) }, func(s *side) string { return s.resolve(a.n, ok) })
+		},
+		"replay": func(rt *rapid.T) {
+			a := m.action(rt, is(failed))
+			m.play("replay", func() string { return m.model.replay(a) }, func(s *side) string { return s.replay(a.n) })
+		},
+		"sweep": func(*rapid.T) { m.play("sweep", m.model.sweep, (*side).sweep) },
+	}
+}
+
+// world is what changes around the gate.
+func (m *match) world() map[string]func(*rapid.T) {
+	change := func(name string, c gatehouse.PrincipalChange) func(*side) string {
+		return func(s *side) string {
+			_, err := s.gate.UpdatePrincipal(s.admin, name, c)
+			s.must(err)
+			return "changed"
+		}
+	}
+	turns := map[string]func(*rapid.T){
+		"policy": func(rt *rapid.T) {
+			frozen := pick(rt, "frozen", false, false, true)
+			m.play("policy", func() string {
+				m.model.policy, m.model.frozen = m.model.policy+1, frozen
+				return fmt.Sprint("version ", m.model.policy)
+			}, func(s *side) string {
+				v, err := s.gate.ApplyPolicy(s.admin, source(frozen))
+				s.must(err)
+				return fmt.Sprint("version ", v.Version)
+			})
+		},
+		"roles": func(rt *rapid.T) {
+			name := pick(rt, "who", "ana", "ben")
+			roles := []gatehouse.Role{pick(rt, "role", gatehouse.RoleApprover, gatehouse.RoleApprover, gatehouse.RoleProposer)}
+			m.play("roles", func() string { m.model.people[name].roles = roles; return "changed" }, change(name, gatehouse.PrincipalChange{Roles: &roles}))
+		},
+		"disable": func(rt *rapid.T) {
+			name, off := pick(rt, "who", "ana", "ben", "bot"), pick(rt, "disabled", false, false, true)
+			m.play("disable", func() string { m.model.people[name].disabled = off; return "changed" }, change(name, gatehouse.PrincipalChange{Disabled: &off}))
+		},
+		"sponsor": func(rt *rapid.T) {
+			sponsor := pick(rt, "sponsor", "cy", "cy", "ben")
+			m.play("sponsor", func() string { m.model.people["bot"].sponsor = sponsor; return "changed" }, change("bot", gatehouse.PrincipalChange{Sponsor: &sponsor}))
+		},
+		"drift": func(rt *rapid.T) {
+			entity, drifted := pick(rt, "entity", "x", "y"), pick(rt, "drifted", false, false, true)
+			m.model.drifted[entity] = drifted
+			for _, s := range m.sides {
+				s.target.mu.Lock()
+				s.target.drifted[entity] = drifted
+				s.target.mu.Unlock()
+			}
+		},
+	}
+	names := slices.Sorted(maps.Keys(turns))
+	return map[string]func(*rapid.T){
+		"wait": func(rt *rapid.T) {
+			m.model.now = m.clock.advance(pick(rt, "for", 10*time.Second, time.Minute, time.Minute, 10*time.Minute, time.Hour, 25*time.Hour))
+		},
+		"turn": func(rt *rapid.T) { turns[pick(rt, "what", names...)](rt) },
+	}
+}

@@ -1,0 +1,126 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+)
+
+// observe is the snapshot of every action as the store tells it.
+func (s *side) observe() []string {
+	out := make([]string, 0, len(s.ids))
+	s.must(s.store.View(context.Background(), func(tx gatehouse.ReadTx) error {
+		out = out[:0]
+		for _, id := range s.ids {
+			a, err := tx.FindAction(s.tenant, id)
+			if err != nil {
+				return err
+			}
+			receipts, err := tx.ListReceipts(a.Tenant, a.ID)
+			if err != nil {
+				return err
+			}
+			var p *gatehouse.Push
+			if a.Push != nil {
+				if p, err = tx.FindPush(a.Tenant, a.Push.ID); err != nil {
+					return err
+				}
+			}
+			out = append(out, s.snapshot(a, p, receipts))
+		}
+		return nil
+	}))
+	return out
+}
+
+func (s *side) snapshot(a *gatehouse.Action, p *gatehouse.Push, receipts []*gatehouse.Receipt) string {
+	o := observation{
+		kind: a.ActionType, revision: a.Revision, status: string(a.Status), decidedBy: a.DecidedBy,
+		supersedes: s.place(a.Supersedes), superseded: s.place(a.Superseded), reverses: s.place(a.Reverses), reversedBy: s.place(a.ReversedBy),
+	}
+	if a.Failure != nil {
+		o.failure = a.Failure.Code
+	}
+	if ap := a.Approval; ap != nil {
+		o.approval, o.required = string(ap.Status), ap.Required
+		for _, v := range ap.Votes {
+			o.votes = append(o.votes, fmt.Sprintf("%s/%s:%s", s.person(v.Person), v.Name, v.Decision))
+		}
+	}
+	for _, r := range receipts {
+		o.receipts = append(o.receipts, fmt.Sprintf("%s/%s", r.Outcome, r.Source))
+	}
+	if p != nil {
+		o.push = fmt.Sprintf("%s attempts %d generation %d replays %d code %q", p.Status, p.Attempts, p.Generation, p.Replays, p.ErrorCode)
+		if p.Status == gatehouse.PushQueued {
+			due := p.NotBefore
+			if p.NextAttempt != nil && p.NextAttempt.After(due) {
+				due = *p.NextAttempt
+			}
+			o.push += " due " + since(due)
+		}
+		if p.LeaseUntil != nil {
+			o.push += " leased until " + since(*p.LeaseUntil)
+		}
+	}
+	return o.String()
+}
+
+// person is the name of a human's first principal.
+func (s *side) person(id string) string {
+	p, err := s.gate.FindPrincipal(s.admin, id)
+	s.must(err)
+	return p.Name
+}
+
+// used reads what is taken from both ceilings.
+func (s *side) used() string {
+	var out string
+	s.must(s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+		since := tx.Now().Add(-window)
+		notes, err := tx.CeilingUsed(s.tenant, "notes", "tenant", since)
+		if err != nil {
+			return err
+		}
+		money, err := tx.CeilingUsed(s.tenant, "money", "tenant", since)
+		out = fmt.Sprintf("%s of %d notes, %s of %d", notes, noteLimit, money, spendLimit)
+		return err
+	}))
+	return out
+}
+
+func (m *model) usedWords() string {
+	return fmt.Sprintf("%d of %d notes, %d of %d", m.used(note), noteLimit, m.used(spend), spendLimit)
+}
+
+// log numbers what waits, checks the log, and returns the leaves per action.
+func (s *side) log() map[string][]gatehouse.Leaf {
+	sequencer := &audit.Sequencer{Store: s.store}
+	for {
+		n, err := sequencer.Once(context.Background())
+		s.must(err)
+		if n == 0 {
+			break
+		}
+	}
+	report, err := audit.Check(context.Background(), s.store, s.tenant)
+	s.must(err)
+	if report.Fault != nil || report.Found != report.Expected || report.Unnumbered != 0 {
+		s.t.Fatalf("%s: the log does not hold: %+v", s.name, report)
+	}
+	leaves := map[string][]gatehouse.Leaf{}
+	for from := int64(0); ; {
+		entries, err := s.gate.ListEntries(s.admin, from, gatehouse.MaxLimit)
+		s.must(err)
+		if len(entries) == 0 {
+			return leaves
+		}
+		for _, e := range entries {
+			l := decodeLeaf(s.t, e.Body)
+			leaves[l.ActionID] = append(leaves[l.ActionID], l)
+			from = e.Index + 1
+		}
+	}
+}

@@ -1,0 +1,68 @@
+// Command planted plants bugs in a copy of the tree, one at a time, and sees
+// whether the test that is named beside each turns red.
+//
+//	go run ./internal/model/planted [-run REGEXP] [-report FILE]
+//
+// It fails when a bug is missed, when a planted tree does not build, when a
+// patch no longer applies, or when a test is red without any bug.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// bug is one mutation of the tree, and the test that must notice.
+type bug struct {
+	// name says what is wrong with the planted tree.
+	name string
+	// breaks has the numbers of the invariants in docs/reliability.md, or the
+	// promise that is broken.
+	breaks string
+	edits  []edit
+	// pkg and run name the test, as arguments of go test; run is matched as a
+	// whole, level by level.
+	pkg, run string
+}
+
+// edit replaces the one occurrence of old in a file.
+type edit struct{ file, old, new string }
+
+// plant is a bug of one edit.
+func plant(name, breaks, file, old, instead, pkg, run string) bug {
+	return bug{name, breaks, []edit{{file, old, instead}}, pkg, run}
+}
+
+// bugs lists them all.
+func bugs() []bug {
+	var all []bug
+	all = append(all, decisionBugs()...)
+	all = append(all, identityBugs()...)
+	all = append(all, ceilingBugs()...)
+	all = append(all, dispatchBugs()...)
+	all = append(all, storeBugs()...)
+	all = append(all, replicaBugs()...)
+	return append(all, edgeBugs()...)
+}
+
+// apply returns what the bug makes of each file that it touches, by name.
+func (b bug) apply(root string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, e := range b.edits {
+		text, ok := out[e.file]
+		if !ok {
+			raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.file)))
+			if err != nil {
+				return nil, err
+			}
+			text = string(raw)
+		}
+		if n := strings.Count(text, e.old); n != 1 {
+			return nil, fmt.Errorf("%s: %q stands in %s %d times, not once", b.name, e.old, e.file, n)
+		}
+		out[e.file] = strings.Replace(text, e.old, e.new, 1)
+	}
+	return out, nil
+}

@@ -1,0 +1,29 @@
+package main
+
+// ceilingBugs: nothing passes a ceiling, and nothing is given back too early.
+func ceilingBugs() []bug {
+	return []bug{
+		plant("a ceiling is not looked at when approving", "10", "internal/app/enqueue.go",
+			"if err := checkCeilings(tx, a); err != nil {\n\t\treturn err\n\t}", "", model, "TestModel"),
+		plant("a ceiling lets one more through", "10", "internal/app/enqueue.go",
+			"used.Add(c.Amount).Cmp(c.Limit) > 0", "used.Cmp(c.Limit) > 0", model, "TestModel"),
+		plant("an approval reserves nothing", "10", "internal/app/enqueue.go",
+			"if err := tx.ReserveCeiling(a.Tenant, a.ID, c); err != nil {\n\t\t\treturn err\n\t\t}", "_ = c", model, "TestModel"),
+		plant("a ceiling is given back while the outcome is unknown", "10", "internal/engine/step.go",
+			`s.leaf("push.unknown", more...)`, `s.do(func() error { return s.tx.ReleaseCeilings(s.action.Tenant, s.action.ID) })`+"\n\t\t"+`s.leaf("push.unknown", more...)`, model, "TestModel"),
+		plant("a ceiling is given back once applied", "10", "internal/engine/step.go",
+			"s.moveAction(gatehouse.StatusApplied, nil)", "s.moveAction(gatehouse.StatusApplied, nil)\n\ts.do(func() error { return s.tx.ReleaseCeilings(s.action.Tenant, s.action.ID) })", model, "TestModel"),
+		plant("a failed action keeps its place under the ceiling", "10", "internal/engine/step.go",
+			"s.do(func() error { return s.tx.ReleaseCeilings(s.action.Tenant, s.action.ID) })", "", model, "TestModel"),
+		plant("a replay reserves nothing", "10", "internal/app/deadletters.go",
+			`return "", "", reserve(tx, a)`, `return "", "", nil`, model, "TestModel"),
+		plant("the window of a ceiling is not looked at", "10", sqlite+"/ceilings.go",
+			"AND reserved_at > ? AND released_at IS NULL`", "AND reserved_at > ? - 31536000000000 AND released_at IS NULL`", model, "TestModel"),
+		plant("what was given back still counts", "10", sqlite+"/ceilings.go",
+			"AND reserved_at > ? AND released_at IS NULL`", "AND reserved_at > ?`", sqlite, conform+"Ceilings"),
+		plant("a replay is made without asking again who approved", "promise 2", "internal/app/deadletters.go",
+			"if err := g.Recheck(tx, a); err != nil {\n\t\treturn \"\", \"\", err\n\t}", "", model, "TestModel"),
+		plant("a replay is made though the target has forgotten the key", "5", "internal/app/deadletters.go",
+			"if retention > 0 && age(tx.Now(), p) > retention {", "if false {", model, "TestModel"),
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+const (
+	decide  = "internal/app/decide.go"
+	engine  = "internal/engine"
+	model   = "internal/model"
+	app     = "internal/app"
+	sqlite  = "internal/store/sqlite"
+	root    = "."
+	conform = "TestConformance/"
+)
+
+// decisionBugs: one decision, of exactly those bytes, in time, with its push.
+func decisionBugs() []bug {
+	return []bug{
+		plant("a decision that stands is decided again", "1, 11", decide,
+			"if a.Status != gatehouse.StatusPending {\n\t\tr.standing = true", "if false {\n\t\tr.standing = true", model, "TestModel"),
+		plant("everybody is told to have decided", "1, 2", decide,
+			"if a.Status != gatehouse.StatusPending {\n\t\tr.standing = true",
+			"if a.Status == gatehouse.StatusRejected {\n\t\tr.code = gatehouse.Decided\n\t\treturn nil\n\t}\n\tif a.Status != gatehouse.StatusPending {\n\t\tr.standing = true", model, "TestLinearizable"),
+		plant("an answer for decide is not checked for whose vote stands", "1", decide,
+			"by != nil && by.Person == r.caller.Principal.Person", "by != nil", model, "TestModel"),
+		plant("a person's second vote replaces the first, either way", "1", decide,
+			"if done, err := r.ownVote(ap, person); done || err != nil {\n\t\treturn err\n\t}", "", model, "TestLinearizable"),
+		plant("an approved action without its push", "3", decide,
+			"if err := r.gate.enqueue(tx, a); err != nil {\n\t\treturn err\n\t}", "a.Push = &gatehouse.PushSummary{}", model, "TestModel"),
+		{
+			"the push is written in a transaction of its own", "3",
+			[]edit{
+				{decide, "if err := r.gate.enqueue(tx, a); err != nil {\n\t\treturn err\n\t}", "a.Push = &gatehouse.PushSummary{}"},
+				{decide, "r.tell()\n\treturn out, nil", "if r.action.Status == gatehouse.StatusApproved && r.code == gatehouse.Decided {\n\t\tif err := g.store.Update(ctx, func(tx gatehouse.Tx) error { return g.enqueue(tx, r.action) }); err != nil {\n\t\t\treturn none, err\n\t\t}\n\t}\n\tr.tell()\n\treturn out, nil"},
+			},
+			model, "TestOneTransaction",
+		},
+		plant("an allowed action without its push", "3", "internal/app/propose.go",
+			"return g.enqueue(tx, a)\n", "return nil\n", model, "TestModel"),
+		plant("a push before the decision", "4, 7", "internal/app/propose.go",
+			`data["approval"], data["required"] = a.Approval.ID, required`,
+			`data["approval"], data["required"] = a.Approval.ID, required`+"\n\tif err := g.enqueue(tx, a); err != nil {\n\t\treturn err\n\t}", model, "TestModel"),
+		plant("the store takes a push of what nobody approved", "4", sqlite+"/pushes.go",
+			"WHERE tenant = ? AND id = ? AND status = 'approved'`", "WHERE tenant = ? AND id = ? AND status <> ''`", sqlite, conform+"PushNeedsApproval"),
+		plant("the digest is not compared at the decision", "6", decide,
+			"if r.decision.Digest != \"\" && r.decision.Digest != a.Digest {", "if false {", model, "TestModel"),
+		plant("an approval without a digest", "6", decide,
+			"if d.Digest == \"\" {", "if false {", model, "TestModel"),
+		plant("the digest leaves the change out", "6", "digest.go",
+			`Member{"proposed_change", `, `Member{"proposed_change", "null"}, Member{"proposed_change_", `, root, "TestDigestVectors"),
+		plant("an expired approval can be given", "9", decide,
+			"if !tx.Now().Before(ap.ExpiresAt) {", "if false {", app, "TestExpiryHoldsWithoutTheSweeper"),
+		plant("an approval stands for one moment too long", "9", decide,
+			"if !tx.Now().Before(ap.ExpiresAt) {", "if tx.Now().After(ap.ExpiresAt) {", app, "TestExpiryHoldsWithoutTheSweeper"),
+		plant("the proposer can make the approval stand longer", "9", "internal/app/propose.go",
+			"expiry = min(expiry, in)", "expiry = in", model, "TestModel"),
+		plant("one approval too few is enough", "8", decide,
+			"if ap.Approvals() < ap.Required {", "if ap.Approvals() < ap.Required-1 {", model, "TestModel"),
+		plant("one approval is enough for L5", "8", "internal/app/propose.go",
+			"required := max(v.Required, 1)", "required := 1\n\tv.Required = 1", model, "TestModel"),
+		plant("the value is not retyped at L4 and L5", "contract", decide,
+			"c != nil && r.decision.Confirm != c.Value", "c != nil && false", model, "TestModel"),
+		plant("a target that has changed is approved unseen", "contract", decide,
+			"if r.drift != nil {", "if false {", app, "TestTargetChangedNeedsAcknowledgement"),
+		plant("the active policy has no veto at the decision", "promise 2", decide,
+			"if r.veto != \"\" {", "if false {", model, "TestModel"),
+		plant("a policy applied meanwhile is not seen", "promise 2", decide,
+			"if version != r.policyVersion {", "if version < 0 {", app, "TestPolicyAppliedMeanwhileVetoes"),
+		plant("a revised action keeps its approval open", "1, 11", "internal/app/revise.go",
+			"if err := tx.MoveApproval(old.Tenant, old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {\n\t\treturn err\n\t}", "", model, "TestModel"),
+		plant("another body is answered under the same key", "contract", "internal/app/idempotency.go",
+			"case rec.BodyHash != r.BodyHash:", "case false:", model, "TestModel"),
+		plant("the answer is not stored with the effect", "contract", decide,
+			"return remember(tx, c, out)", "return nil", model, "TestModel"),
+		plant("a known idempotency_key hides other content", "contract", "internal/app/propose.go",
+			"case a.ContentHash != content, ", "case false, ", model, "TestModel"),
+		plant("two reversals of one action", "5, 11", "internal/app/reverse.go",
+			"if open != \"\" {", "if false {", model, "TestModel"),
+	}
+}

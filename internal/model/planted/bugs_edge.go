@@ -1,0 +1,25 @@
+package main
+
+// edgeBugs: the policy, the connectors and the HTTP interface.
+func edgeBugs() []bug {
+	return []bug{
+		plant("what cannot be evaluated is allowed", "promise 8", "internal/policy/evaluate.go",
+			"if f.err != nil && f.then == gatehouse.OutcomeAllow {", "if false {", "internal/policy", "TestBrokenNeverAllows"),
+		plant("an allow beats a deny", "promise 8", "internal/policy/evaluate.go",
+			"rank(o) > rank(v.Outcome)", "rank(o) == 1 && rank(v.Outcome) == 0", "internal/policy", "TestOutcome"),
+		plant("a ceiling that cannot be computed is not claimed", "10, promise 8", "internal/policy/ceiling.go",
+			`refuse(verdict, fmt.Sprintf("ceiling %s: ceiling amount not computable: %v", c.name, err))`, "_ = err", "internal/policy", "TestCeilingNotComputable"),
+		plant("the agent's claim lowers the amount", "10", "internal/policy/ceiling.go",
+			"claimed.Cmp(amount) > 0", "claimed.Cmp(amount) != 0", "internal/policy", "TestCeiling"),
+		plant("redirects are followed with the credentials", "4", "connector/http/transport.go",
+			"CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },", "", "connector/http", "TestRedirectsAreNotFollowed"),
+		plant("a connector may be aimed at inside addresses", "security", "connector/http/transport.go",
+			"if !allowPrivate {", "if false {", "connector/http", "TestInsideAddresses"),
+		plant("a request that may have arrived counts as not sent", "5, 15", "connector/http/transport.go",
+			"connected: connected.Load(), refused", "connected: false, refused", "connector/http", "TestFaults"),
+		plant("the HTTP interface's key forgets the path", "contract", "internal/api/idempotency.go",
+			"\tb = append(b, path...)\n", "\t_ = path\n", "internal/api", "TestIdempotencyKnowsThePath"),
+		plant("two requests under one key run at once", "contract", "internal/api/idempotency.go",
+			"\tr.keys[id] = struct{}{}\n", "", "internal/api", "TestSameKeyAtOnce"),
+	}
+}

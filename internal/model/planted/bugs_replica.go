@@ -1,0 +1,19 @@
+package main
+
+// replicaBugs: what only more than one writer at a time can do wrong.
+func replicaBugs() []bug {
+	const postgres = "internal/store/postgres"
+	return []bug{
+		plant("two votes at once do not see each other", "1, 8", postgres+"/actions.go",
+			"t.stored([]query{ask(lockApproval, nil, tenant, id), ask(lockUnasked, nil, tenant, id)}, seqByID", "t.stored(nil, seqByID",
+			model, "TestLinearizable/postgres"),
+		plant("a ceiling is not locked while it is looked at", "10", postgres+"/ceilings.go",
+			"[]query{lockFor(\"ceiling\", tenant, ceiling, scope)},", "nil,", postgres, conform+"CeilingRace"),
+		plant("two workers claim the same push", "5, 12", postgres+"/pushes.go",
+			"WHERE status = 'queued' AND due_at <= $3 `", "WHERE status IN ('queued', 'picking') AND due_at <= $3 `", postgres, conform+"Claims"),
+		plant("a move on PostgreSQL ignores the state that it moves from", "1, 11", postgres+"/actions.go",
+			"WHERE tenant = $8 AND id = $9 AND status = $10`", "WHERE tenant = $8 AND id = $9 AND $10 <> ''`", postgres, conform+"ActionMoves"),
+		plant("a stale generation writes on PostgreSQL", "12", postgres+"/pushes.go",
+			"WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4`", "WHERE tenant = $1 AND id = $2 AND status = $3 AND $4 >= 0`", postgres, conform+"PushFence"),
+	}
+}

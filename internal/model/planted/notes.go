@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// notes remembers, over an interruption, which bugs were caught. One whose
+// patch or test has changed since is another bug.
+type notes struct {
+	file string
+	took map[string]time.Duration
+}
+
+// openNotes reads the notes of a file; without a name nothing is noted.
+func openNotes(file string) (*notes, error) {
+	n := &notes{file: file, took: map[string]time.Duration{}}
+	if file == "" {
+		return n, nil
+	}
+	f, err := os.Open(file)
+	if os.IsNotExist(err) {
+		return n, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		id, took, _ := strings.Cut(lines.Text(), " ")
+		if n.took[id], err = time.ParseDuration(took); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return n, lines.Err()
+}
+
+func (b bug) id() string {
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", []any{b.name, b.edits, b.pkg, b.run})))
+}
+
+func (n *notes) caught(b bug) bool {
+	_, ok := n.took[b.id()]
+	return ok
+}
+
+func (n *notes) add(r result) error {
+	if n.file == "" || !r.caught {
+		return nil
+	}
+	f, err := os.OpenFile(n.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(f, r.id(), r.took); err != nil {
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const top = "../../.."
+
+// TestPatchesApply: each bug can still be planted, in the place it was meant
+// for, and its test is still there.
+func TestPatchesApply(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, b := range bugs() {
+		if names[b.name] {
+			t.Errorf("%s: listed twice", b.name)
+		}
+		names[b.name] = true
+		planted, err := b.apply(top)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for file, text := range planted {
+			if clean, err := os.ReadFile(filepath.Join(top, file)); err != nil || string(clean) == text {
+				t.Errorf("%s: changes nothing in %s (%v)", b.name, file, err)
+			}
+		}
+		test, _, _ := strings.Cut(b.run, "/")
+		if !hasTest(t, b.pkg, test) {
+			t.Errorf("%s: %s has no %s", b.name, b.pkg, test)
+		}
+	}
+}
+
+func hasTest(t *testing.T, pkg, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(top, pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(raw), "\nfunc "+name+"(") {
+			return true
+		}
+	}
+	return false
+}
+
+// unbroken are the invariants of what is not built yet: notifications and
+// workflows.
+var unbroken = []int{17, 18, 19}
+
+// TestEveryInvariantIsBrokenTwice keeps the promise of the list.
+func TestEveryInvariantIsBrokenTwice(t *testing.T) {
+	t.Parallel()
+	broken := map[string]int{}
+	for _, b := range bugs() {
+		for _, n := range regexp.MustCompile(`\d+`).FindAllString(b.breaks, -1) {
+			broken[n]++
+		}
+	}
+	for n := 1; n <= 19; n++ {
+		if broken[fmt.Sprint(n)] < 2 && !slices.Contains(unbroken, n) {
+			t.Errorf("invariant %d is broken by %d of the bugs, want two or more", n, broken[fmt.Sprint(n)])
+		}
+	}
+	if n := len(bugs()); n < 40 {
+		t.Errorf("%d bugs, want 40 or more", n)
+	}
+}
+
+// TestTryTellsCaughtFromMissed runs the command on a module of three lines.
+func TestTryTellsCaughtFromMissed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":      "module example.test/m\n\ngo 1.26\n",
+		"m/m.go":      "package m\n\nfunc Two() int { return 2 }\n",
+		"m/m_test.go": "package m\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 {\n\t\tt.Error(Two())\n\t}\n}\n\nfunc TestBlind(t *testing.T) {}\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	three := plant("two is three", "1", "m/m.go", "return 2", "return 3", "m", "TestTwo")
+	if err := sound(t.Context(), dir, []bug{three}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := try(t.Context(), dir, three); err != nil || !r.caught {
+		t.Errorf("a bug that the test sees: %+v, %v", r, err)
+	}
+	blind := three
+	blind.run = "TestBlind"
+	if r, err := try(t.Context(), dir, blind); err != nil || r.caught {
+		t.Errorf("a bug that the test does not see: %+v, %v", r, err)
+	}
+	broken := three
+	broken.edits = []edit{{"m/m.go", "return 2", "return two"}}
+	if _, err := try(t.Context(), dir, broken); err == nil {
+		t.Error("a tree that does not build counts as caught")
+	}
+	gone := three
+	gone.edits = []edit{{"m/m.go", "return 7", "return 8"}}
+	if _, err := try(t.Context(), dir, gone); err == nil {
+		t.Error("a patch that does not apply is passed over")
+	}
+	missing := three
+	missing.run = "TestNone"
+	if err := sound(t.Context(), dir, []bug{missing}); err == nil {
+		t.Error("a test that is not there is taken for green")
+	}
+	if clean, err := os.ReadFile(filepath.Join(dir, "m/m.go")); err != nil || !strings.Contains(string(clean), "return 2") {
+		t.Errorf("the tree was left with a bug in it: %s, %v", clean, err)
+	}
+}
+
+// TestNotes: what was caught is not planted again, unless patch or test differ.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "notes")
+	b, other := bugs()[0], bugs()[1]
+	n, err := openNotes(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []result{{bug: b, caught: true, took: 2 * time.Second}, {bug: other}} {
+		if err := n.add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err = openNotes(file); err != nil {
+		t.Fatal(err)
+	}
+	if !n.caught(b) || n.took[b.id()] != 2*time.Second || n.caught(other) {
+		t.Errorf("noted: %v", n.took)
+	}
+	b.edits = append(slices.Clone(b.edits), edit{"x", "y", "z"})
+	if n.caught(b) {
+		t.Error("another patch counts as caught")
+	}
+}

@@ -1,0 +1,309 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// model is what the gate promises, as one plain data structure: no ids, no
+// transactions, no concurrency. Its methods are the use cases; each returns the
+// words of the answer.
+type model struct {
+	now     time.Time
+	people  map[string]*who
+	actions []*action
+	keys    map[string]*action // by idempotency_key
+	answers map[string]answered
+	policy  int  // the active version
+	frozen  bool // what it says
+	calls   map[*action]int
+	effects map[*action]int
+	drifted map[string]bool
+}
+
+// who is a principal. person is the name of a human's first principal.
+type who struct {
+	name, person string
+	kind         gatehouse.Kind
+	roles        []gatehouse.Role
+	sponsor      string
+	disabled     bool
+}
+
+func (w *who) has(r gatehouse.Role) bool {
+	return slices.Contains(w.roles, r) || slices.Contains(w.roles, gatehouse.RoleAdmin) && r != gatehouse.RoleProposer
+}
+
+// answered is an answer that is kept under a client's key, for a day.
+type answered struct {
+	body, answer string
+	at           time.Time
+}
+
+// action is an action with its approval and push.
+type action struct {
+	proposal
+	n          int // its place in model.actions
+	status     gatehouse.Status
+	approval   gatehouse.ApprovalStatus // "" where nobody is asked
+	version    int                      // of the policy that judged it
+	risk       int
+	revision   int
+	required   int
+	roles      []gatehouse.Role
+	excluded   []string
+	expires    time.Time
+	hold       time.Duration
+	votes      []vote
+	decidedBy  string
+	superseded *action
+	supersedes *action
+	reverses   *action
+	reversedBy *action
+	failure    string
+	reversible bool
+	claim      *claim
+	push       *push
+	receipts   []string
+	leaves     []string
+}
+
+type vote struct {
+	person, by string
+	decision   gatehouse.DecisionKind
+}
+
+// claim is what an action takes from the one ceiling that applies to it.
+type claim struct {
+	amount int
+	at     time.Time
+	held   bool
+}
+
+type push struct {
+	status                              gatehouse.PushStatus
+	attempts, base, replays, generation int
+	notBefore, next, sent, created      time.Time
+	lease                               time.Time
+	code                                string
+	// doubt: an attempt may have had its effect.
+	doubt bool
+}
+
+// proposal is what a step proposes.
+type proposal struct {
+	kind, connector, operation, entity string
+	by, behalf                         string
+	amount                             int
+	expiresIn                          time.Duration
+	key                                string
+	claimedRisk                        int
+}
+
+// content is what a repeated idempotency_key is compared by.
+func (p proposal) content() string {
+	return fmt.Sprint(p.kind, p.connector, p.operation, p.entity, p.behalf, p.amount, p.expiresIn, p.key, p.claimedRisk)
+}
+
+// The kinds of action, with their levels; see source.
+const (
+	note      = "note"
+	price     = "price_change"
+	pair      = "pair"
+	spend     = "spend"
+	item      = "create_item"
+	purge     = "purge"
+	forbidden = "forbidden"
+)
+
+var riskOf = map[string]int{note: 1, price: 3, pair: 3, spend: 3, item: 4, purge: 5, forbidden: 3}
+
+const (
+	window       = time.Hour
+	noteLimit    = 2
+	spendLimit   = 10
+	keyRetention = 30 * time.Minute
+	lease        = time.Minute
+	retries      = 3
+	maxClaims    = 10
+)
+
+var backoffs = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
+
+// source is the policy, in its two versions.
+func source(frozen bool) string {
+	s := `version: 1
+risk: {note: 1, price_change: 3, pair: 3, spend: 3, create_item: 4, purge: 5, forbidden: 3}
+approvals:
+  1: {required: 1, roles: [approver], expiry: 1h}
+  3: {required: 1, roles: [approver], expiry: 1h}
+  4: {required: 1, roles: [admin], expiry: 1h}
+  5: {required: 2, roles: [approver], expiry: 30m}
+rules:
+  - {id: notes, when: 'action.type == "note"', then: allow}
+  - {id: pairs, when: 'action.type == "pair"', then: needs_approval, required: 2}
+  - {id: never, when: 'action.type == "forbidden"', then: deny, reason: never}
+`
+	if frozen {
+		s += "  - {id: freeze, when: 'action.type in [\"price_change\", \"spend\"]', then: deny, reason: frozen}\n"
+	}
+	return s + `ceilings:
+  - {name: notes, when: 'action.type == "note"', per: tenant, window: 1h, count: 2}
+  - {name: money, when: 'action.type == "spend"', per: tenant, window: 1h, limit: 10, amount: change.amount}
+`
+}
+
+// denies reports what the active policy would say of a kind.
+func (m *model) denies(kind string) bool {
+	return kind == forbidden || m.frozen && (kind == price || kind == spend)
+}
+
+// vetoed: a later version can forbid what another let through.
+func (m *model) vetoed(a *action) bool { return a.version != m.policy && m.denies(a.kind) }
+
+// shown is the action's status as reads tell it: past its expiry it is
+// expired, swept or not.
+func (m *model) shown(a *action) (gatehouse.Status, gatehouse.ApprovalStatus) {
+	if a.status == gatehouse.StatusPending && !m.now.Before(a.expires) {
+		return gatehouse.StatusExpired, gatehouse.ApprovalExpired
+	}
+	return a.status, a.approval
+}
+
+// used sums what is taken from the ceiling of a kind.
+func (m *model) used(kind string) (sum int) {
+	for _, a := range m.actions {
+		if c := a.claim; a.kind == kind && c != nil && c.held && c.at.After(m.now.Add(-window)) {
+			sum += c.amount
+		}
+	}
+	return sum
+}
+
+// fits reports whether the action still fits under its ceiling.
+func (m *model) fits(a *action) bool {
+	switch a.kind {
+	case note:
+		return m.used(note)+1 <= noteLimit
+	case spend:
+		return m.used(spend)+a.amount <= spendLimit
+	}
+	return true
+}
+
+func (m *model) reserve(a *action) {
+	switch a.kind {
+	case note:
+		a.claim = &claim{1, m.now, true}
+	case spend:
+		a.claim = &claim{a.amount, m.now, true}
+	}
+}
+
+func (a *action) release() {
+	if a.claim != nil {
+		a.claim.held = false
+	}
+}
+
+func (a *action) voteOf(person string) *vote {
+	for i := range a.votes {
+		if a.votes[i].person == person {
+			return &a.votes[i]
+		}
+	}
+	return nil
+}
+
+func (a *action) approvals() (n int) {
+	for _, v := range a.votes {
+		if v.decision == gatehouse.Approve {
+			n++
+		}
+	}
+	return n
+}
+
+// entitled is the code of why a principal cannot answer; "" when it can.
+func (a *action) entitled(w *who) string {
+	switch {
+	case slices.Contains(a.excluded, w.name) || slices.Contains(a.excluded, w.person):
+		return "self_approval"
+	case w.disabled || w.kind != gatehouse.KindPerson || !w.has(gatehouse.RoleApprover):
+		return "role_required"
+	case !slices.ContainsFunc(a.roles, w.has):
+		return "role_required"
+	}
+	return ""
+}
+
+// votersStand: everyone whose approval counts still has the right to give it.
+func (m *model) votersStand(a *action) bool {
+	sponsor := m.people[a.by].sponsor
+	for _, v := range a.votes {
+		w := m.people[v.by]
+		if v.decision == gatehouse.Approve && (a.entitled(w) != "" || sponsor != "" && (sponsor == w.name || sponsor == w.person)) {
+			return false
+		}
+	}
+	return true
+}
+
+// snapshot is all that can be observed of an action, in words.
+func (m *model) snapshot(a *action) string {
+	status, approval := m.shown(a)
+	o := observation{
+		kind: a.kind, revision: a.revision, status: string(status), approval: string(approval), required: a.required,
+		decidedBy: a.decidedBy, failure: a.failure, receipts: a.receipts,
+		supersedes: place(a.supersedes), superseded: place(a.superseded), reverses: place(a.reverses), reversedBy: place(a.reversedBy),
+	}
+	for _, v := range a.votes {
+		o.votes = append(o.votes, fmt.Sprintf("%s/%s:%s", v.person, v.by, v.decision))
+	}
+	if p := a.push; p != nil {
+		o.push = fmt.Sprintf("%s attempts %d generation %d replays %d code %q", p.status, p.attempts, p.generation, p.replays, p.code)
+		if p.status == gatehouse.PushQueued {
+			o.push += " due " + since(p.due())
+		}
+		if p.status == gatehouse.PushPicking || p.status == gatehouse.PushSent {
+			o.push += " leased until " + since(p.lease)
+		}
+	}
+	return o.String()
+}
+
+// observation is the common form of what model and store say of an action.
+type observation struct {
+	kind, status, approval, decidedBy, failure, push string
+	revision, required                               int
+	votes, receipts                                  []string
+	supersedes, superseded, reverses, reversedBy     string
+}
+
+func (o observation) String() string {
+	votes := slices.Clone(o.votes)
+	slices.Sort(votes)
+	return fmt.Sprintf("%s r%d %s, approval %q of %d [%s], by %q, failure %q, push %s, receipts [%s], supersedes %s by %s, reverses %s by %s",
+		o.kind, o.revision, o.status, o.approval, o.required, strings.Join(votes, " "), o.decidedBy, o.failure, o.push,
+		strings.Join(o.receipts, " "), o.supersedes, o.superseded, o.reverses, o.reversedBy)
+}
+
+func place(a *action) string {
+	if a == nil {
+		return "-"
+	}
+	return fmt.Sprint("#", a.n)
+}
+
+func since(t time.Time) string { return t.Sub(epoch).String() }
+
+func (p *push) due() time.Time {
+	if p.next.After(p.notBefore) {
+		return p.next
+	}
+	return p.notBefore
+}
