@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
