@@ -173,6 +173,10 @@ func (c *Callback) validate() error {
 	return Violations{{"/callback/type", "must be webhook, nats or step_functions"}}.Err()
 }
 
+// CheckText adds a violation when a text is longer than limit bytes, not UTF-8,
+// or has a NUL character, which not every store can keep.
+func (v *Violations) CheckText(pointer, s string, limit int) { checkText(v, pointer, s, limit) }
+
 func checkText(v *Violations, pointer, s string, limit int) {
 	switch {
 	case len(s) > limit:

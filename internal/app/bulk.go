@@ -113,9 +113,7 @@ func validateBulk(b *gatehouse.BulkDecision) error {
 		v.Add("/items", "must have 1 to %d items", gatehouse.MaxBulk)
 		return v.Err()
 	}
-	if len(b.Notes) > gatehouse.MaxNotesBytes {
-		v.Add("/notes", "is longer than %d bytes", gatehouse.MaxNotesBytes)
-	}
+	v.CheckText("/notes", b.Notes, gatehouse.MaxNotesBytes)
 	seen := make(map[string]bool, len(b.Items))
 	for i, item := range b.Items {
 		if item.ActionID == "" {

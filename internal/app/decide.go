@@ -66,9 +66,7 @@ func validateDecision(d *gatehouse.Decision) error {
 	default:
 		v.Add("/decision", "must be approved or rejected")
 	}
-	if len(d.Notes) > gatehouse.MaxNotesBytes {
-		v.Add("/notes", "is longer than %d bytes", gatehouse.MaxNotesBytes)
-	}
+	v.CheckText("/notes", d.Notes, gatehouse.MaxNotesBytes)
 	return v.Err()
 }
 

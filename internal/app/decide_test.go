@@ -220,6 +220,20 @@ func TestReviewerWhoRevisesCannotApprove(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeAlreadyDecided)
 }
 
+// A NUL is refused before any store sees it; not every one can keep it.
+func TestNotesAreChecked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	bot, ana := w.agent(), w.person("ana")
+	a := w.propose(bot, nil)
+	for _, notes := range []string{"a\x00b", "\xff", strings.Repeat("x", gatehouse.MaxNotesBytes+1)} {
+		d := approve(a)
+		d.Notes = notes
+		_, err := w.gate.Decide(ana, a.ID, d)
+		wantCode(t, err, gatehouse.CodeInvalid)
+	}
+}
+
 func TestConfirmationAsksForWhatMatters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -99,9 +99,10 @@ func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolutio
 	if r.Outcome != "applied" && r.Outcome != "failed" {
 		v.Add("/outcome", "must be applied or failed")
 	}
-	if r.Reason == "" || len(r.Reason) > gatehouse.MaxNotesBytes {
-		v.Add("/reason", "is required, at most %d bytes", gatehouse.MaxNotesBytes)
+	if r.Reason == "" {
+		v.Add("/reason", "is required")
 	}
+	v.CheckText("/reason", r.Reason, gatehouse.MaxNotesBytes)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
