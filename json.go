@@ -245,3 +245,24 @@ func skipValue(s string, i int) int {
 	}
 	return i
 }
+
+// Equal compares two values, numbers by value and exactly: 1.0 equals 1.00.
+func (j JSON) Equal(k JSON) bool {
+	if j == k {
+		return true
+	}
+	if x, ok := j.Number(); ok {
+		y, ok := k.Number()
+		return ok && x.Cmp(y) == 0
+	}
+	if x, err := j.Elements(); err == nil {
+		y, err := k.Elements()
+		return err == nil && slices.EqualFunc(x, y, JSON.Equal)
+	}
+	x, errX := j.Fields()
+	y, errY := k.Fields()
+	// Both are in canonical order.
+	return errX == nil && errY == nil && slices.EqualFunc(x, y, func(a, b Member) bool {
+		return a.Name == b.Name && a.Value.Equal(b.Value)
+	})
+}

@@ -121,3 +121,26 @@ func TestJSONMarshal(t *testing.T) {
 		t.Error("IsObject")
 	}
 }
+
+func TestJSONEqual(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b gatehouse.JSON
+		want bool
+	}{
+		{`1.0`, `1.00`, true},
+		{`9007199254740993`, `9007199254740992`, false},
+		{`"1"`, `1`, false},
+		{`{"a":[1,2.50]}`, `{"a":[1.0,2.5]}`, true},
+		{`{"a":1}`, `{"b":1}`, false},
+		{`{"a":1}`, `{"a":1,"b":2}`, false},
+		{`[1,2]`, `[2,1]`, false},
+		{`[]`, `{}`, false},
+		{`null`, `false`, false},
+		{``, `null`, false},
+	} {
+		if got := c.a.Equal(c.b); got != c.want || c.b.Equal(c.a) != c.want {
+			t.Errorf("%q equal to %q: %t", c.a, c.b, got)
+		}
+	}
+}

@@ -115,41 +115,7 @@ func (m *match) matches(call connector.Call, doc document) bool {
 		return ok
 	}
 	want, err := m.equals.render(values{call: call})
-	return err == nil && (equal(want, got) || plain(want) == plain(got))
-}
-
-// equal compares JSON values, numbers by value and exactly.
-func equal(a, b gatehouse.JSON) bool {
-	if a == b {
-		return true
-	}
-	if x, ok := a.Number(); ok {
-		y, ok := b.Number()
-		return ok && x.Cmp(y) == 0
-	}
-	if x, err := a.Elements(); err == nil {
-		y, err := b.Elements()
-		if err != nil || len(x) != len(y) {
-			return false
-		}
-		for i := range x {
-			if !equal(x[i], y[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	x, errX := a.Fields()
-	y, errY := b.Fields()
-	if errX != nil || errY != nil || len(x) != len(y) {
-		return false
-	}
-	for i := range x { // both in canonical order
-		if x[i].Name != y[i].Name || !equal(x[i].Value, y[i].Value) {
-			return false
-		}
-	}
-	return true
+	return err == nil && (want.Equal(got) || plain(want) == plain(got))
 }
 
 // version finds the version in an answer.

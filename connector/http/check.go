@@ -61,7 +61,7 @@ func (k *check) compare(doc document, pre []gatehouse.Member) connector.State {
 	var expected, actual []gatehouse.Member
 	for _, f := range pre {
 		got, ok := state.Get(f.Name)
-		if ok && equal(f.Value, got) || !ok && f.Value == "null" {
+		if ok && f.Value.Equal(got) || !ok && f.Value == "null" {
 			continue
 		}
 		expected = append(expected, f)
@@ -108,7 +108,7 @@ func stands(change gatehouse.JSON, doc document, p Pointer) bool {
 	}
 	for _, f := range fields {
 		got, ok := object.Get(f.Name)
-		if !ok || !equal(f.Value, got) {
+		if !ok || !f.Value.Equal(got) {
 			return false
 		}
 	}

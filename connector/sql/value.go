@@ -79,7 +79,7 @@ func (c column) equal(want, got gatehouse.JSON) bool {
 		return true
 	}
 	if c.kind == kindJSON {
-		return equalJSON(want, got)
+		return want.Equal(got)
 	}
 	wantText, wantIsText := want.Text()
 	gotText, gotIsText := got.Text()
@@ -120,40 +120,6 @@ func truth(j gatehouse.JSON) string {
 		return "false"
 	}
 	return ""
-}
-
-// equalJSON compares two JSON values, numbers by value.
-func equalJSON(a, b gatehouse.JSON) bool {
-	if a == b {
-		return true
-	}
-	if x, ok := a.Number(); ok {
-		y, ok := b.Number()
-		return ok && x.Cmp(y) == 0
-	}
-	if x, err := a.Elements(); err == nil {
-		y, err := b.Elements()
-		if err != nil || len(x) != len(y) {
-			return false
-		}
-		for i := range x {
-			if !equalJSON(x[i], y[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	x, errX := a.Fields()
-	y, errY := b.Fields()
-	if errX != nil || errY != nil || len(x) != len(y) {
-		return false
-	}
-	for i := range x { // both in canonical order
-		if x[i].Name != y[i].Name || !equalJSON(x[i].Value, y[i].Value) {
-			return false
-		}
-	}
-	return true
 }
 
 // parseTime reads RFC 3339 and the forms in which PostgreSQL writes and people
