@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +57,8 @@ type node struct {
 	gate     *app.Gate
 	config   *config.Config
 	log      *slog.Logger
+	// tracing is nil unless the environment asks for it.
+	tracing *telemetry.Tracing
 	*backplane
 	closers []io.Closer
 }
@@ -78,6 +82,11 @@ func openFolder(ctx context.Context, data string, log *slog.Logger) (gatehouse.S
 func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Logger, open func() (gatehouse.Store, error)) (*node, error) {
 	n := &node{hub: wake.Spread(&wake.Hub{}, b.carriers...), backplane: b, config: cfg, log: log}
 	n.closers = append(n.closers, b)
+	var err error
+	if n.tracing, err = telemetry.NewTracing(ctx, version); err != nil {
+		return nil, errors.Join(fmt.Errorf("tracing: %w", err), n.Close())
+	}
+	n.closers = append(n.closers, n.tracing)
 	targets, err := n.connectors(ctx)
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -185,14 +194,15 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	dispatcher, err := engine.New(engine.Dependencies{
 		Store: n.store, Targets: n.registry, Authority: n.gate, Owner: ownerName(), Wake: pushes,
 		Committed: func(id string) { n.hub.Notify(id); n.hub.Notify(app.TopicAudit) },
-		Log:       n.log, Metrics: telemetry.NewPushes(metrics),
+		Log:       n.log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...),
+		Trace: n.tracing.Push,
 	}, engineConfig(n.config.Dispatch))
 	if err != nil {
 		return fail(err)
 	}
 	n.gate.SetDrainer(dispatcher)
 	handler, err := api.New(api.Config{
-		Actions: n.gate, Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Auth: n.gate, Lookup: n.gate,
+		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Auth: n.gate, Lookup: n.gate,
 		Logger: n.log, Version: version, Registerer: metrics, Gatherer: metrics, Ready: n.store.Ping,
 		RequestsPerSecond: n.config.RateLimit.PerSecond, RequestBurst: n.config.RateLimit.Burst,
 	})
@@ -204,7 +214,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		return fail(err)
 	}
 	s.URL = "http://" + listener.Addr().String()
-	var surface http.Handler = handler
+	surface := n.tracing.Requests(handler)
 	if !has(roles, roleAPI) {
 		surface = healthOnly(handler)
 	}

@@ -106,6 +106,9 @@ type Dependencies struct {
 	Committed func(actionID string)
 	Log       *slog.Logger
 	Metrics   Metrics
+	// Trace begins the span of a piece of a push's way, "dispatch" or "call",
+	// which the function that it returns ends. Nil for none.
+	Trace func(ctx context.Context, name string, p *gatehouse.Push) (context.Context, func(outcome string, err error))
 	// Random returns numbers in [0, 1) for the jitter; nil for the usual ones.
 	Random func() float64
 	// Failpoint is called between the steps that a crash must not confuse; nil
@@ -148,6 +151,7 @@ type Dispatcher struct {
 	committed func(string)
 	log       *slog.Logger
 	metrics   Metrics
+	trace     func(context.Context, string, *gatehouse.Push) (context.Context, func(string, error))
 	random    func() float64
 	failpoint func(Point)
 	// now is this process's monotonic clock, by which leases run out here.
@@ -177,6 +181,11 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 	if d.Metrics == nil {
 		d.Metrics = noMetrics{}
 	}
+	if d.Trace == nil {
+		d.Trace = func(ctx context.Context, _ string, _ *gatehouse.Push) (context.Context, func(string, error)) {
+			return ctx, func(string, error) {}
+		}
+	}
 	if d.Random == nil {
 		d.Random = rand.Float64
 	}
@@ -185,7 +194,7 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 	}
 	return &Dispatcher{
 		store: d.Store, targets: d.Targets, authority: d.Authority, owner: d.Owner, wake: d.Wake,
-		committed: d.Committed, log: d.Log.With("worker", d.Owner), metrics: d.Metrics, random: d.Random,
+		committed: d.Committed, log: d.Log.With("worker", d.Owner), metrics: d.Metrics, trace: d.Trace, random: d.Random,
 		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(chan struct{}, c.Workers),
 		nudge: make(chan struct{}, 1),
 	}, nil

@@ -49,7 +49,9 @@ func (j *job) carry(ctx context.Context) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), j.giveUp)
 	defer cancel()
 	j.failpoint(PointClaimed)
+	ctx, traced := j.trace(ctx, "dispatch", j.push)
 	outcome, took, err := j.run(ctx)
+	traced(outcome, err)
 	switch {
 	case errors.Is(err, errLost):
 		j.log.WarnContext(ctx, "lease lost; nothing was changed")

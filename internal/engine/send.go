@@ -112,8 +112,10 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 	start := j.now()
 	if start.Before(j.until) {
 		callCtx, cancel := context.WithDeadline(ctx, j.until)
+		callCtx, traced := j.trace(callCtx, "call", j.push)
 		res, failure = execute(callCtx, j.conn, *c)
 		cancel()
+		traced(callOutcome(failure), nil)
 	} else {
 		// This process was stopped meanwhile: somebody else may be at it.
 		failure = &connector.Error{Kind: connector.NotSent, Code: "lease_short", Detail: "the lease was over before the call"}
@@ -148,6 +150,14 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 		return conclude(s, v, wait, r)
 	})
 	return outcome, took, err
+}
+
+// callOutcome is the word for what a call came to.
+func callOutcome(failure *connector.Error) string {
+	if failure == nil {
+		return string(gatehouse.ReceiptApplied)
+	}
+	return string(receiptOutcome(failure.Kind))
 }
 
 // lastLook reads back before a push becomes unknown: perhaps the target can

@@ -19,8 +19,10 @@ type Pushes struct {
 }
 
 // NewPushes makes and registers the metrics of the dispatcher. Labels are
-// bounded: connectors are configured, outcomes are a fixed set.
-func NewPushes(r prometheus.Registerer) *Pushes {
+// bounded: connectors are configured, outcomes are a fixed set. Those of the
+// connectors named are there from the beginning, at 0, so that a rate sees the
+// first one.
+func NewPushes(r prometheus.Registerer, connectors ...string) *Pushes {
 	buckets := prometheus.ExponentialBuckets(0.0005, 2.5, 14)
 	p := &Pushes{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -37,6 +39,13 @@ func NewPushes(r prometheus.Registerer) *Pushes {
 		}, []string{"connector"}),
 	}
 	r.MustRegister(p.calls, p.settled, p.waited, p.took)
+	for _, c := range connectors {
+		p.calls.WithLabelValues(c)
+		p.took.WithLabelValues(c)
+		for _, outcome := range []gatehouse.PushStatus{gatehouse.PushApplied, gatehouse.PushFailed, gatehouse.PushUnknown} {
+			p.settled.WithLabelValues(c, string(outcome))
+		}
+	}
 	return p
 }
 

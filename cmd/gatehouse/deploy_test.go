@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+)
+
+const deployDir = "../../deploy"
+
+func readDeploy(t *testing.T, path ...string) string {
+	t.Helper()
+	src, err := os.ReadFile(filepath.Join(append([]string{deployDir}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(src)
+}
+
+// runTool runs a program that scripts/tools installs.
+func runTool(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// The metrics that alert rules and dashboard ask for are those that a server
+// has, or that Prometheus makes of them.
+func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("gatehouse.yaml", []byte(
+		`connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true, operations: {update: {method: POST, path: "/x"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := servedMetrics(t, t.TempDir(), cfg)
+	files := map[string]string{
+		"alerts":    readDeploy(t, "prometheus", "alerts.yaml"),
+		"dashboard": readDeploy(t, "grafana", "gatehouse.json"),
+	}
+	if !json.Valid([]byte(files["dashboard"])) {
+		t.Error("the dashboard is not JSON")
+	}
+	names := regexp.MustCompile(`\b(?:gatehouse|process|go)_[a-z_]+`)
+	for file, src := range files {
+		seen := 0
+		for _, name := range names.FindAllString(src, -1) {
+			seen++
+			family := regexp.MustCompile(`_(bucket|count)$`).ReplaceAllString(name, "")
+			if !strings.Contains(served, "# TYPE "+name+" ") && !strings.Contains(served, "# TYPE "+family+" histogram") {
+				t.Errorf("%s: a server has no metric %s", file, name)
+			}
+		}
+		if seen < 10 {
+			t.Errorf("%s: only %d metrics", file, seen)
+		}
+	}
+}
+
+func TestAlertRules(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(deployDir, "prometheus")
+	runTool(t, dir, "promtool", "check", "rules", "alerts.yaml")
+	runTool(t, dir, "promtool", "test", "rules", "alerts_test.yaml")
+}
+
+// The unit is read by systemd itself, with the program where it is here.
+func TestSystemdUnit(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := readDeploy(t, "systemd", "gatehouse.service")
+	start := regexp.MustCompile(`ExecStart=(\S+) (.*)`).FindStringSubmatch(unit)
+	if start == nil {
+		t.Fatal("no ExecStart")
+	}
+	if _, err := testParser(t).Parse(strings.Fields(start[2])); err != nil {
+		t.Errorf("%s: %v", start[2], err)
+	}
+	dir := t.TempDir()
+	copied := filepath.Join(dir, "gatehouse.service")
+	if err := os.WriteFile(copied, []byte(strings.ReplaceAll(unit, start[1], self)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runTool(t, dir, "systemd-analyze", "verify", "--man=no", copied)
+}
+
+// What the image copies is there, its program's arguments are known, and it
+// runs as nobody. Building it needs a container engine, which tests do not.
+func TestDockerfile(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := string(src)
+	for _, m := range regexp.MustCompile(`(?m)^COPY ([^-].*) \S+$`).FindAllStringSubmatch(file, -1) {
+		for _, from := range strings.Fields(m[1]) {
+			if _, err := os.Stat(filepath.Join("../..", from)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)
+	for _, want := range []string{
+		"FROM golang:" + string(version[1]) + "-", "CGO_ENABLED=0", "gcr.io/distroless/static-", ":nonroot\n", "\nUSER 65532", `CMD ["serve"]`,
+	} {
+		if !strings.Contains(file, want) {
+			t.Errorf("no %q in the Dockerfile", want)
+		}
+	}
+}
+
+// The arguments of the manifests are known to the program.
+func TestKubernetesArguments(t *testing.T) {
+	t.Parallel()
+	args := regexp.MustCompile(`args: \[(.*)\]`).FindStringSubmatch(readDeploy(t, "kubernetes", "deployment.yaml"))
+	if args == nil {
+		t.Fatal("no args")
+	}
+	var words []string
+	for _, w := range strings.Split(args[1], ",") {
+		words = append(words, strings.Trim(strings.TrimSpace(w), `"`))
+	}
+	if _, err := testParser(t).Parse(words); err != nil {
+		t.Errorf("%q: %v", words, err)
+	}
+	src := regexp.MustCompile(`(?s)gatehouse.yaml: \|\n(.*)`).FindStringSubmatch(readDeploy(t, "kubernetes", "configmap.yaml"))
+	if _, err := config.Parse("gatehouse.yaml", []byte(strings.ReplaceAll(src[1], "\n    ", "\n"))); err != nil {
+		t.Error(err)
+	}
+}

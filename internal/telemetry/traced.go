@@ -1,0 +1,157 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func randomID[T ~[16]byte | ~[8]byte]() T {
+	var id T
+	switch p := any(&id).(type) {
+	case *trace.TraceID:
+		_, _ = rand.Read(p[:]) // never fails
+	case *trace.SpanID:
+		_, _ = rand.Read(p[:])
+	}
+	return id
+}
+
+// Actions gives what happens to an action its spans.
+func (t *Tracing) Actions(s gatehouse.ActionService) gatehouse.ActionService {
+	if t == nil {
+		return s
+	}
+	return &tracedActions{ActionService: s, tracing: t}
+}
+
+// tracedActions traces what changes an action; reading is not traced.
+type tracedActions struct {
+	gatehouse.ActionService
+	tracing *Tracing
+}
+
+// proposed records the root of an action's trace. Its ids follow from the
+// action's, which nobody knew when it began.
+func (t *Tracing) proposed(ctx context.Context, began time.Time, name string, a *gatehouse.Action) {
+	_, span := t.start(ctx, name, actionRef{a.Tenant, a.ID}, true, trace.WithTimestamp(began))
+	attrs := []attribute.KeyValue{
+		attribute.String("gatehouse.status", string(a.Status)), attribute.Int("gatehouse.risk_level", int(a.RiskLevel)),
+		attribute.String("gatehouse.connector", a.Connector), attribute.String("gatehouse.action_type", a.ActionType),
+	}
+	end(span, nil, attrs...)
+}
+
+func (s *tracedActions) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Action, bool, error) {
+	began := time.Now()
+	a, replayed, err := s.ActionService.Propose(ctx, p)
+	if err == nil && !replayed {
+		s.tracing.proposed(ctx, began, "propose", a)
+	}
+	return a, replayed, err
+}
+
+func (s *tracedActions) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error) {
+	began := time.Now()
+	a, err := s.ActionService.Revise(ctx, id, p)
+	if err == nil {
+		s.tracing.proposed(ctx, began, "revise", a)
+	}
+	return a, err
+}
+
+func (s *tracedActions) Reverse(ctx context.Context, id string, r gatehouse.ReverseRequest) (*gatehouse.Action, error) {
+	began := time.Now()
+	a, err := s.ActionService.Reverse(ctx, id, r)
+	if err == nil {
+		s.tracing.proposed(ctx, began, "reverse", a)
+	}
+	return a, err
+}
+
+// asked records what was asked of an action. id is what the caller named; of
+// an approval's id, or one that nobody knows, nothing can be said when it failed.
+func (t *Tracing) asked(ctx context.Context, began time.Time, name, id string, err error, attrs ...attribute.KeyValue) {
+	if !strings.HasPrefix(id, "act_") || gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
+		return
+	}
+	ref := actionRef{id: id}
+	if c, err := gatehouse.CallerFrom(ctx); err == nil {
+		ref.tenant = c.Principal.Tenant
+	}
+	_, span := t.start(ctx, name, ref, false, trace.WithTimestamp(began))
+	end(span, err, attrs...)
+}
+
+func decisionAttr(d gatehouse.DecisionKind) attribute.KeyValue {
+	return attribute.String("gatehouse.decision", string(d))
+}
+
+func resultAttr(result string) attribute.KeyValue {
+	return attribute.String("gatehouse.result", result)
+}
+
+func (s *tracedActions) Decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
+	began := time.Now()
+	answer, err := s.ActionService.Decide(ctx, id, d)
+	if err != nil {
+		s.tracing.asked(ctx, began, "decide", id, err, decisionAttr(d.Decision))
+		return nil, err
+	}
+	s.tracing.asked(ctx, began, "decide", answer.Action.ID, nil, decisionAttr(d.Decision), resultAttr(answer.Result))
+	return answer, nil
+}
+
+func (s *tracedActions) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
+	began := time.Now()
+	answer, err := s.ActionService.Answer(ctx, id, d)
+	if err != nil {
+		s.tracing.asked(ctx, began, "decide", id, err, decisionAttr(d.Decision))
+		return nil, err
+	}
+	s.tracing.asked(ctx, began, "decide", answer.ActionID, nil, decisionAttr(d.Decision), resultAttr(answer.Status))
+	return answer, nil
+}
+
+func (s *tracedActions) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
+	began := time.Now()
+	answer, err := s.ActionService.BulkDecide(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range answer.Results {
+		if r.Result != "" {
+			s.tracing.asked(ctx, began, "decide", r.ActionID, nil, decisionAttr(b.Decision), resultAttr(r.Result))
+		}
+	}
+	return answer, nil
+}
+
+func (s *tracedActions) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error) {
+	began := time.Now()
+	answer, err := s.ActionService.Cancel(ctx, id)
+	s.tracing.asked(ctx, began, "cancel", id, err)
+	return answer, err
+}
+
+// Push begins the span of one piece of a push's way, such as "dispatch" or
+// "call"; the function that it returns ends it with what it came to.
+func (t *Tracing) Push(ctx context.Context, name string, p *gatehouse.Push) (context.Context, func(outcome string, err error)) {
+	if t == nil {
+		return ctx, func(string, error) {}
+	}
+	kind := trace.SpanKindInternal
+	if name == "call" {
+		kind = trace.SpanKindClient
+	}
+	ctx, span := t.start(ctx, name, actionRef{p.Tenant, p.ActionID}, false, trace.WithSpanKind(kind), trace.WithAttributes(
+		attribute.String("gatehouse.push", p.ID), attribute.String("gatehouse.connector", p.Connector),
+		attribute.Int("gatehouse.attempt", p.Attempts), attribute.Int("gatehouse.generation", p.Generation)))
+	return ctx, func(outcome string, err error) { end(span, err, attribute.String("gatehouse.outcome", outcome)) }
+}
