@@ -7,7 +7,7 @@
 // was approved is what is sent.
 //
 // Abilities beyond Execute are the small interfaces [Checker], [ReadBacker],
-// [Validator] and [Floorer]; a connector has those that it implements.
+// [Validator], [Floorer] and [Prober]; a connector has those that it implements.
 package connector
 
 import (
@@ -132,6 +132,12 @@ type Validator interface {
 // the Floor of [Operation]. It makes no call.
 type Floorer interface {
 	Floor(c Call) gatehouse.RiskLevel
+}
+
+// Prober looks whether the target answers and is as the configuration says. It
+// changes nothing. The error is for an operator, without secrets.
+type Prober interface {
+	Probe(ctx context.Context) error
 }
 
 // Kind classifies a failed call.

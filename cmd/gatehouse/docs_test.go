@@ -148,7 +148,8 @@ func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Fatal(err)
 	}
-	// The check of the log, which has a metric of its own, comes after the start.
+	// The looks at the log and at the targets, which have metrics of their own,
+	// come after the start.
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		res, err := http.Get(s.URL + "/metrics")
 		if err != nil {
@@ -159,7 +160,8 @@ func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 		if err != nil || res.StatusCode != http.StatusOK {
 			t.Fatalf("%d, %v", res.StatusCode, err)
 		}
-		if bytes.Contains(body, []byte("gatehouse_audit_damaged")) || time.Now().After(deadline) {
+		looked := bytes.Contains(body, []byte("gatehouse_audit_damaged")) && bytes.Contains(body, []byte("gatehouse_target_up"))
+		if looked || time.Now().After(deadline) {
 			return string(body)
 		}
 	}

@@ -52,6 +52,7 @@ const (
 // node is a gate with its store and its connectors, not yet serving.
 type node struct {
 	store    gatehouse.Store
+	targets  []engine.Target
 	registry *engine.Registry
 	hub      *wake.Hints
 	gate     *app.Gate
@@ -87,11 +88,10 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 		return nil, errors.Join(fmt.Errorf("tracing: %w", err), n.Close())
 	}
 	n.closers = append(n.closers, n.tracing)
-	targets, err := n.connectors(ctx)
-	if err != nil {
+	if n.targets, err = n.connectors(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	if n.registry, err = engine.NewRegistry(targets...); err != nil {
+	if n.registry, err = engine.NewRegistry(n.targets...); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	source := policy.DefaultSource()
@@ -173,6 +173,7 @@ type server struct {
 	// failed receives what ended the HTTP surface, if not Close.
 	failed  chan error
 	audited *telemetry.Audit
+	prober  *prober
 }
 
 // startServer does everything that a server does, on the address, until Close.
@@ -190,6 +191,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	requests, hangUp := context.WithCancel(context.Background())
 	s := &server{node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), audited: telemetry.NewAudit(metrics)}
+	s.prober = newProber(n.targets, telemetry.NewTargets(metrics), n.log)
 	pushes, _ := n.hub.Subscribe(app.TopicPush)
 	dispatcher, err := engine.New(engine.Dependencies{
 		Store: n.store, Targets: n.registry, Authority: n.gate, Owner: ownerName(), Wake: pushes,
@@ -238,6 +240,12 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []role) {
 	if has(roles, roleDispatcher) {
 		s.work.Go(func() { d.Run(ctx) })
+		s.work.Go(func() {
+			engine.Loop(ctx, s.log, "target probe", probeInterval, func(ctx context.Context) (bool, error) {
+				s.prober.probe(ctx)
+				return false, nil
+			})
+		})
 	}
 	if has(roles, roleSequencer) {
 		leaves, _ := s.hub.Subscribe(app.TopicAudit)

@@ -37,6 +37,7 @@ var (
 	_ connector.ReadBacker = (*Connector)(nil)
 	_ connector.Validator  = (*Connector)(nil)
 	_ connector.Floorer    = (*Connector)(nil)
+	_ connector.Prober     = (*Connector)(nil)
 )
 
 // New makes a connector of a configuration. It opens no connection: a target
@@ -108,9 +109,9 @@ func (c *Connector) Close() error {
 	return err
 }
 
-// Ping reports whether the target can be reached and every configured table
-// is there with its columns. For diagnosis; nothing else needs it.
-func (c *Connector) Ping(ctx context.Context) error {
+// Probe implements [connector.Prober]: the target can be reached, and every
+// configured table is there with its columns.
+func (c *Connector) Probe(ctx context.Context) error {
 	for entity := range c.cfg.Entities {
 		if _, err := c.table(ctx, entity, true); err != nil {
 			return fmt.Errorf("entity %s: %w", entity, err)

@@ -80,14 +80,19 @@ func (c *Connector) prepare(ctx context.Context, call connector.Call) (*plan, *c
 	return p, nil
 }
 
-// unreachable is the error of a target to which nothing was sent yet.
+// unreachable is the error of a target to which no change was sent yet.
 func (c *Connector) unreachable(err error) *connector.Error {
 	v := c.dialect.classify(err)
 	switch {
 	case v.answered && v.code == "busy":
 		return fail(connector.Transient, v.code, v.detail, err)
 	case v.answered:
-		return fail(connector.NotSent, "unreachable", v.detail, err)
+		// Perhaps the tables are no longer as they were: look again next time.
+		c.forget()
+		if v.missing {
+			return fail(connector.NotSent, "schema_changed", "the target's tables are no longer as they were: "+v.detail, err)
+		}
+		return fail(connector.NotSent, v.code, v.detail, err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fail(connector.NotSent, "timeout", "the time was over before the change was sent", err)
 	}

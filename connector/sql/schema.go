@@ -90,6 +90,13 @@ func isSchemaError(err error) bool {
 	return errors.As(err, &s)
 }
 
+// forget has the catalogue read again.
+func (c *Connector) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.tables)
+}
+
 func newTable(e Entity, columns []column) (*table, error) {
 	if len(columns) == 0 {
 		return nil, &schemaError{fmt.Sprintf("the target has no table %s", e.Table)}

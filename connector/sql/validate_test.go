@@ -81,8 +81,13 @@ func TestSchemaChanges(t *testing.T) {
 		mustExecute(t, c, update)
 
 		tg.exec(t, `ALTER TABLE items DROP COLUMN color`)
+		update = call("update", "SKU-1042", "8", `{"color":"red"}`, `{"color":"blue"}`)
+		_, err := c.Check(t.Context(), update)
+		wantFailure(t, err, connector.NotSent, "schema_changed")
+		_, err = c.Check(t.Context(), update)
+		wantFailure(t, err, connector.Terminal, string(gatehouse.CodeInvalid))
 		update = call("update", "SKU-1042", "8", "", `{"color":"blue"}`)
-		_, err := c.Execute(t.Context(), update)
+		_, err = c.Execute(t.Context(), update)
 		if e := failure(t, err); e == nil || e.Kind == connector.Ambiguous {
 			t.Errorf("a column that went away: %v", e)
 		}
@@ -209,8 +214,8 @@ func TestMissingFile(t *testing.T) {
 	}
 	_, err := c.Execute(t.Context(), update)
 	wantFailure(t, err, connector.NotSent, "unreachable")
-	if err := c.Ping(t.Context()); err == nil {
-		t.Error("Ping finds nothing wrong")
+	if err := c.Probe(t.Context()); err == nil {
+		t.Error("Probe finds nothing wrong")
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is there: %v", err)

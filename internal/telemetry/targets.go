@@ -1,0 +1,24 @@
+package telemetry
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Targets tells which targets answered when they were last looked at.
+type Targets struct{ up *prometheus.GaugeVec }
+
+// NewTargets makes and registers the metric.
+func NewTargets(r prometheus.Registerer) *Targets {
+	t := &Targets{up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "gatehouse_target_up", Help: "1 where a connector's target answered and was as configured when last looked at.",
+	}, []string{"connector"})}
+	r.MustRegister(t.up)
+	return t
+}
+
+// Probed records a look at a target.
+func (t *Targets) Probed(connector string, up bool) {
+	value := 0.0
+	if up {
+		value = 1
+	}
+	t.up.WithLabelValues(connector).Set(value)
+}
