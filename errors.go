@@ -19,6 +19,7 @@ const (
 	CodeUnauthenticated     Code = "unauthenticated"
 	CodeRoleRequired        Code = "role_required"
 	CodeEditTokenRequired   Code = "edit_token_required"
+	CodeStepUpRequired      Code = "step_up_required"
 	CodeConfirmation        Code = "confirmation_required"
 	CodeSelfApproval        Code = "self_approval"
 	CodeNotFound            Code = "not_found"
@@ -48,6 +49,7 @@ var statusOf = map[Code]int{
 	CodeUnauthenticated:     401,
 	CodeRoleRequired:        403,
 	CodeEditTokenRequired:   403,
+	CodeStepUpRequired:      403,
 	CodeConfirmation:        403,
 	CodeSelfApproval:        403,
 	CodeNotFound:            404,

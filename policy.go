@@ -59,3 +59,44 @@ type PolicyVersion struct {
 	AppliedBy string    `json:"applied_by"`
 	AppliedAt time.Time `json:"applied_at"`
 }
+
+// PolicyCheck is what a linter and the policy's own tests say of a text that
+// is not stored.
+type PolicyCheck struct {
+	// Findings are in the order of the text.
+	Findings []PolicyFinding `json:"findings"`
+	// Tests are empty when the text does not parse.
+	Tests []PolicyTest `json:"tests"`
+}
+
+// PolicyFinding is one thing to say of a line.
+type PolicyFinding struct {
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Detail string `json:"detail"`
+	// Remark marks what is for a person to look at, and hinders nothing.
+	Remark bool `json:"remark,omitempty"`
+}
+
+// PolicyTest is how one test of the text came out; it passed when nothing
+// differs.
+type PolicyTest struct {
+	Name        string   `json:"name"`
+	Line        int      `json:"line"`
+	Differences []string `json:"differences,omitempty"`
+}
+
+// OK reports whether nothing stands against applying the text.
+func (c *PolicyCheck) OK() bool {
+	for _, f := range c.Findings {
+		if !f.Remark {
+			return false
+		}
+	}
+	for _, t := range c.Tests {
+		if len(t.Differences) > 0 {
+			return false
+		}
+	}
+	return true
+}

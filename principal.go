@@ -139,7 +139,10 @@ type Caller struct {
 	Principal *Principal
 	// StepUp is true when the request carried the person's second secret: the
 	// edit token, or what stands in for it on the channel.
-	StepUp    bool
+	StepUp bool
+	// Session is that of a browser, nil for a caller with a key. In a session
+	// L4 and L5 need a [StepUp] for the action as it was shown besides.
+	Session   *Session
 	Via       Channel
 	RequestID string
 	// Idempotency is the client's Idempotency-Key, nil when it sent none.

@@ -299,3 +299,16 @@ type LogHead struct {
 	Size   int64  `json:"size"`
 	Root   Hash   `json:"root"`
 }
+
+// LogCheck is what comparing a whole log with itself came to. It proves that
+// the store agrees with its own head, not that the head is the one of
+// yesterday: for that, compare it with a head that was kept elsewhere.
+type LogCheck struct {
+	LogHead
+	// Found counts the entries that were read: Size, unless some are missing.
+	Found int64 `json:"found"`
+	// Unnumbered counts leaves that are not in the log yet, 1000 at most.
+	Unnumbered int `json:"unnumbered"`
+	// Fault tells the first thing that is wrong; "" when everything holds.
+	Fault string `json:"fault,omitempty"`
+}

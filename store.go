@@ -49,6 +49,8 @@ type ReadTx interface {
 	ActionReader
 	PushReader
 	IdentityReader
+	SessionReader
+	ConsoleReader
 	PolicyReader
 	LogReader
 }
@@ -60,6 +62,8 @@ type Tx interface {
 	ActionWriter
 	PushWriter
 	IdentityWriter
+	SessionWriter
+	ConsoleWriter
 	PolicyWriter
 	LogWriter
 }
@@ -95,6 +99,10 @@ type ActionWriter interface {
 	// The status is the stored one: an approval past its expiry that was not
 	// swept is still requested, as the guards of MoveAction see it.
 	LockAction(tenant, id string) (*Action, error)
+	// RelockAction is LockAction of an action that was read a moment ago,
+	// before the transaction: what can change is read again, what never does
+	// may be taken from known, which itself is left as it is.
+	RelockAction(known *Action) (*Action, error)
 	// InsertAction stores an action, in one of the states that the table has
 	// for a new one, and its approval, if it has one. A known idempotency key
 	// or id is ErrConflict; one that refers to a row that is not there is
@@ -109,8 +117,7 @@ type ActionWriter interface {
 	PutVote(tenant, approvalID string, v Vote) error
 	// LinkSuperseded sets superseded_by of old.
 	LinkSuperseded(tenant, oldID, newID string) error
-	// InsertCorpus and InsertMirror store what a decision and an application teach.
-	InsertCorpus(c *CorpusEntry) error
+	// InsertMirror stores what an application did.
 	InsertMirror(m *AppliedMirror) error
 	// ReserveCeiling stores one claim of an action; the same ceiling and
 	// scope of an action is stored once (a second one replaces the first).
@@ -146,16 +153,39 @@ type PushReader interface {
 	// ListReceipts returns all receipts of an action, oldest first.
 	ListReceipts(tenant, actionID string) ([]*Receipt, error)
 	// NextPushAt returns when the next queued push or expired lease is due,
-	// over all tenants; zero for none.
-	NextPushAt() (time.Time, error)
+	// over all tenants; zero for none. Queued pushes of the tenants in except
+	// do not count, their leases do.
+	NextPushAt(except ...string) (time.Time, error)
+	// DueTenants returns up to limit tenants that have a push to claim, each
+	// with as many as are due, counted up to each, and what it has in flight.
+	// They come in the order of their names, first those after the given one,
+	// then, around, the others up to and with it; so walking on from the last
+	// one of an answer passes over nobody.
+	DueTenants(after string, limit, each int) ([]DueTenant, error)
 	// ExpiredLeases returns, over all tenants, up to limit pushes in picking or
 	// sent whose lease ended at or before Now.
 	ExpiredLeases(limit int) ([]*Push, error)
-	// ListMirror and ListCorpus return pages, newest first.
+	// ListMirror and ListCorpus return pages, newest first. The corpus follows
+	// from what people decided, in the order of their approvals; nothing of it
+	// is stored by itself.
 	ListMirror(tenant, cursor string, limit int) (Page[*AppliedMirror], error)
 	ListCorpus(tenant, cursor string, limit int) (Page[*CorpusEntry], error)
 	// PushCounts counts the pushes of all tenants by status.
 	PushCounts() (map[PushStatus]int, error)
+}
+
+// DueTenant is a tenant with due pushes. InFlight counts those in picking and
+// sent, whoever holds them.
+type DueTenant struct {
+	Tenant        string
+	Due, InFlight int
+}
+
+// PushShare is what one claim may take of a tenant: at most Limit pushes, and
+// only while fewer than Most of it are in flight; no Most is no bound.
+type PushShare struct {
+	Tenant      string
+	Limit, Most int
 }
 
 // PushWriter writes pushes and receipts.
@@ -163,11 +193,12 @@ type PushWriter interface {
 	InsertPush(p *Push) error
 	// LockPush is FindPush that locks the row.
 	LockPush(tenant, id string) (*Push, error)
-	// ClaimPushes moves up to limit queued pushes that are due (not_before
-	// and next attempt at or before Now) to picking, oldest due first, of one
-	// tenant, or of all when tenant is "": sets owner, lease end and picked_at,
-	// and raises the generation by one. Nobody else claims the same row.
-	ClaimPushes(owner, tenant string, lease time.Duration, limit int) ([]*Push, error)
+	// ClaimPushes moves queued pushes that are due (not_before and next attempt
+	// at or before Now) to picking, of each share's tenant the oldest due first:
+	// sets owner, lease end and picked_at, and raises the generation by one.
+	// Nobody else claims the same row. However many claim at a time, no claim
+	// brings a tenant above its share's Most. Shares name distinct tenants.
+	ClaimPushes(owner string, lease time.Duration, shares ...PushShare) ([]*Push, error)
 	// UpdatePush writes every mutable column of p, guarded by status and
 	// generation as they were read; p.Generation may be raised by the write.
 	UpdatePush(p *Push, from PushStatus, generation int) error
@@ -209,6 +240,61 @@ type IdentityWriter interface {
 	InsertIdempotency(r *IdempotencyRecord) error
 	// PurgeIdempotency deletes up to limit records older than the window.
 	PurgeIdempotency(olderThan time.Time, limit int) (int, error)
+}
+
+// SessionReader finds sessions and what they begin with.
+type SessionReader interface {
+	// FindSession returns a session and its principal by the token's hash,
+	// over all tenants, ended ones too.
+	FindSession(hash [32]byte) (*Session, *Principal, error)
+	FindSessionByID(tenant, id string) (*Session, error)
+	// ListSessions returns a page, newest first: of one principal, or of all
+	// when principalID is ""; those that have ended only when ended is true.
+	ListSessions(tenant, principalID string, ended bool, cursor string, limit int) (Page[*Session], error)
+	// FindSetupLink finds by hash over all tenants, used and expired ones too.
+	FindSetupLink(hash [32]byte) (*SetupLink, error)
+	FindIdentity(tenant, issuer, subject string) (*ExternalIdentity, error)
+	ListIdentities(tenant, principalID string) ([]*ExternalIdentity, error)
+	FindPasskey(tenant, id string) (*Passkey, error)
+	// FindPasskeyByCredential finds by the authenticator's id over all tenants.
+	FindPasskeyByCredential(credentialID []byte) (*Passkey, error)
+	ListPasskeys(tenant, principalID string) ([]*Passkey, error)
+	// FindStepUp returns the newest step-up of a session for an action and
+	// digest that is not used and was given after since.
+	FindStepUp(tenant, sessionID, actionID string, digest Digest, since time.Time) (*StepUp, error)
+}
+
+// SessionWriter writes them.
+type SessionWriter interface {
+	// InsertSession stores a session of a person; of anybody else it is
+	// ErrConflict.
+	InsertSession(s *Session, hash [32]byte) error
+	// TouchSession moves last_seen_at forward, and expires_at with it. Of a
+	// session that was revoked, or seen later, it changes nothing.
+	TouchSession(tenant, id string, seen, expires time.Time) error
+	// RevokeSession sets revoked_at to Now, once.
+	RevokeSession(tenant, id string) error
+	// RevokeSessions does so to a principal's live sessions, or to those that
+	// began with a credential when it is not "", and returns their ids.
+	RevokeSessions(tenant, principalID, credential string) ([]string, error)
+	// InsertSetupLink stores a link; the person's unused ones expire.
+	InsertSetupLink(l *SetupLink) error
+	// UseSetupLink sets used_at to Now, guarded by its being unused.
+	UseSetupLink(tenant, id string) error
+	InsertIdentity(i *ExternalIdentity) error
+	DeleteIdentity(tenant, issuer, subject string) error
+	InsertPasskey(p *Passkey) error
+	// UsePasskey stores what a use changed: the credential, its counter,
+	// guarded by the counter as it was read, and last_used_at, set to Now.
+	UsePasskey(tenant, id string, credential []byte, signCount, from uint32) error
+	DeletePasskey(tenant, id string) error
+	// InsertCeremony stores one, and deletes some that have expired.
+	InsertCeremony(c *Ceremony) error
+	// TakeCeremony deletes and returns one; ErrNotFound for an expired one.
+	TakeCeremony(hash [32]byte) (*Ceremony, error)
+	InsertStepUp(u *StepUp) error
+	// UseStepUp sets used_at to Now, guarded by its being unused.
+	UseStepUp(tenant, id string) error
 }
 
 // PolicyReader finds policy versions.
@@ -272,4 +358,21 @@ type NumberedLeaf struct {
 	Row      int64
 	Index    int64
 	LeafHash Hash
+}
+
+// ConsoleReader finds what only the console asks for.
+type ConsoleReader interface {
+	// ActionFacts calls fn with facts of the newest proposals, newest first,
+	// until it returns false. It ends after [MaxFacts].
+	ActionFacts(tenant string, fn func(ActionFact) bool) error
+	// ListViews returns a person's saved views by name.
+	ListViews(tenant, principalID string) ([]*SavedView, error)
+}
+
+// ConsoleWriter writes it.
+type ConsoleWriter interface {
+	// PutView stores a view, in the place of one of the same name.
+	PutView(v *SavedView) error
+	// DeleteView removes a view, if it is there.
+	DeleteView(tenant, principalID, name string) error
 }

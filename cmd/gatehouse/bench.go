@@ -16,6 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/engine"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -26,10 +27,13 @@ type benchCmd struct {
 	Rounds   int           `help:"How often gate and baseline take turns." default:"5" placeholder:"N"`
 	Clients  []int         `help:"Numbers of clients that decide." default:"1,16,64" placeholder:"N,…"`
 	Only     []string      `help:"The figures to measure; see the list below." placeholder:"NAME,…"`
-	Data     string        `help:"Where to make the stores, to choose the disk; the system's temporary folder if absent." placeholder:"DIR"`
+	// Not from the environment: a bench must not find the way to a database by itself.
+	DatabaseURL string `help:"Measure on this PostgreSQL server, in databases of its own that are made and dropped." placeholder:"URL"`
+	Data        string `help:"Where to make the stores, to choose the disk; the system's temporary folder if absent." placeholder:"DIR"`
 	// The baseline of the figure process is this program, too.
 	BareChild  string `hidden:"" placeholder:"DIR"`
 	BareListen string `hidden:"" placeholder:"HOST:PORT"`
+	BareURL    string `hidden:"" env:"GATEHOUSE_BENCH_BARE_URL" placeholder:"URL"`
 	Profiles   string `help:"Where to write CPU profiles of the rounds." placeholder:"DIR"`
 }
 
@@ -37,7 +41,8 @@ type benchCmd struct {
 func (*benchCmd) Help() string {
 	return `Measures this machine with a gate and with a baseline of the same shape, in
 turns, and prints both sides and their ratio: the median, and the least and the
-greatest in brackets. Works in a folder of its own, which it removes.
+greatest in brackets. Works in a folder of its own, which it removes; on PostgreSQL, in
+databases of its own.
 
 Figures: ` + strings.Join(bench.Names(), ", ") + `.
 
@@ -66,8 +71,11 @@ func (c *benchCmd) Run(g *globals) error {
 			return usagef("no figure is named %s; there are %s", gatehouse.Quote(name), strings.Join(bench.Names(), ", "))
 		}
 	}
+	if slices.Contains(c.Only, "flat") && c.DatabaseURL == "" {
+		return usagef("the figure flat needs --database-url")
+	}
 	if c.BareChild != "" {
-		return bench.ServeBareChild(g.ctx, c.BareChild, c.BareListen)
+		return bench.ServeBareChild(g.ctx, c.BareChild, c.BareURL, c.BareListen)
 	}
 	executable, err := os.Executable()
 	if err != nil {
@@ -75,8 +83,9 @@ func (c *benchCmd) Run(g *globals) error {
 	}
 	p := bench.NewPrinter(g.stdout, g.stderr, g.JSON, g.tty)
 	err = bench.Run(g.ctx, bench.Options{
-		Scale: c.Scale, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Dir: c.Data, Profiles: c.Profiles,
-		Executable: executable, Name: os.Args[0], Start: startBench, Report: p.Line, Progress: p.Progress,
+		Scale: c.Scale, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Profiles: c.Profiles,
+		Dir: c.Data, DatabaseURL: c.DatabaseURL, Executable: executable, Name: os.Args[0],
+		Start: startBench, About: p.About, Report: p.Line, Progress: p.Progress,
 	})
 	return errors.Join(err, p.Close())
 }
@@ -84,13 +93,25 @@ func (c *benchCmd) Run(g *globals) error {
 // startBench serves a gate in this process, wired as serve wires it.
 func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	n := &node{hub: wake.Spread(&wake.Hub{}), backplane: &backplane{}, config: &config.Config{}, log: log}
+	roles, err := parseRoles(s.Roles)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{config: &config.Config{}, log: log}
+	if n.backplane, err = newBackplane(n.config, s.DatabaseURL, "", roles, log); err != nil {
+		return nil, err
+	}
+	n.hub = wake.Spread(&wake.Hub{}, n.carriers...)
 	fail := func(err error) (*bench.Gate, error) { return nil, errors.Join(err, n.Close()) }
-	var err error
 	if n.registry, err = engine.NewRegistry(s.Targets...); err != nil {
 		return fail(err)
 	}
-	if n.store, err = sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(s.Dir, databaseFile), Logger: log}); err != nil {
+	if s.DatabaseURL != "" {
+		n.store, err = postgres.Open(ctx, postgres.Config{URL: s.DatabaseURL, Logger: log})
+	} else {
+		n.store, err = sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(s.Dir, databaseFile), Logger: log})
+	}
+	if err != nil {
 		return fail(err)
 	}
 	var hints app.Hints = n.hub
@@ -101,7 +122,7 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	if s.Idle {
 		return &bench.Gate{Store: n.store, App: n.gate, Close: n.Close}, nil
 	}
-	served, err := startServer(n, "127.0.0.1:0")
+	served, err := startRoles(n, "127.0.0.1:0", roles)
 	if err != nil {
 		return nil, err
 	}

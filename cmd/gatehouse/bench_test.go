@@ -2,38 +2,89 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gatehouse-dev/gatehouse/internal/bench"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
 // The whole bench, small: every figure is printed, with both sides, their
 // ratio and as many rounds as were asked for. It says nothing of how fast.
 func TestBench(t *testing.T) {
 	t.Parallel()
+	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "flat" }) // PostgreSQL's
+	wantFigures(t, names, "--scale", "300", "--duration", "120ms", "--rounds", "2", "--clients", "1,64")
+}
+
+// The same on PostgreSQL: databases of its own, which are gone in the end, and
+// nothing in the one that it was given.
+func TestBenchPostgres(t *testing.T) {
+	t.Parallel()
+	cluster, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	databaseURL := cluster.DSN("postgres")
+	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "verify" || name == "policy" }) // no store's
+	wantFigures(t, names, "--database-url", databaseURL, "--only", strings.Join(names, ","),
+		"--scale", "200", "--duration", "60ms", "--rounds", "1", "--clients", "1,16")
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var left int
+	if err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_database WHERE datname LIKE 'gatehouse%') +
+  (SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace)`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d databases and tables are left, %v", left, err)
+	}
+}
+
+// wantFigures runs the bench and looks at each line that it prints.
+func wantFigures(t *testing.T, names []string, args ...string) {
+	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "gatehouse", "bench", "--json", "--scale", "300", "--duration", "120ms", "--rounds", "2",
-		"--clients", "1,64", "--data", dir)
+	cmd := exec.CommandContext(t.Context(), "gatehouse", slices.Concat([]string{"bench", "--json", "--data", dir}, args)...)
 	var out, words bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &words
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, words.Bytes())
 	}
-	var report struct{ Lines []bench.Line }
+	var report struct {
+		Store string
+		Lines []bench.Line
+	}
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatalf("%v in %s", err, out.Bytes())
+	}
+	if report.Store == "" {
+		t.Error("it is not said what was measured on")
+	}
+	rounds, err := strconv.Atoi(args[slices.Index(args, "--rounds")+1])
+	if err != nil {
+		t.Fatal(err)
 	}
 	seen := map[string]int{}
 	for _, l := range report.Lines {
 		seen[l.Figure]++
-		if l.Rounds != 2 || l.Unit == "" || l.Baseline == "" || l.Bare.Median <= 0 {
+		if l.Rounds != rounds || l.Unit == "" || l.Baseline == "" || l.Bare.Median <= 0 {
 			t.Errorf("%s: %+v", l.Name, l)
 		}
 		// How much memory grows by may be nothing, or less.
@@ -41,7 +92,7 @@ func TestBench(t *testing.T) {
 			t.Errorf("%s: %+v", l.Name, l)
 		}
 	}
-	for _, name := range bench.Names() {
+	for _, name := range names {
 		if seen[name] == 0 {
 			t.Errorf("the figure %s is not printed", name)
 		}
@@ -86,6 +137,7 @@ func TestBenchUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"--scale", "0"}, {"--rounds", "0"}, {"--duration", "1us"}, {"--clients", "0"}, {"--only", "nothing"},
+		{"--only", "flat"},
 	} {
 		g, _, words := testGlobals(t)
 		if code := run(*g, slices.Concat([]string{"bench", "--data", t.TempDir()}, args)); code != exitUsage {

@@ -17,6 +17,7 @@ type service interface {
 	gatehouse.AdminService
 	gatehouse.PolicyService
 	gatehouse.AuditService
+	gatehouse.SessionService
 }
 
 // connect makes the client. It does not yet speak to the server.

@@ -100,7 +100,11 @@ func (c *devServeCmd) Run(g *globals) error {
 		return errors.Join(err, s.Close())
 	}
 	log.Info("serving", "url", s.URL, "data", c.Data, "version", version, "mode", "development")
-	if err := c.banner(g, creds); err != nil {
+	link, err := firstSetupLink(g.ctx, n, &creds.Admin)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	if err := c.banner(g, creds, link); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	select {
@@ -113,10 +117,11 @@ func (c *devServeCmd) Run(g *globals) error {
 }
 
 // banner prints where it serves, and nothing more.
-func (c *devServeCmd) banner(g *globals, creds *devCredentials) error {
+func (c *devServeCmd) banner(g *globals, creds *devCredentials, link *gatehouse.NewSetupLink) error {
 	if g.JSON {
 		return g.printJSON(map[string]string{
 			"version": version, "url": creds.URL, "api": creds.URL + "/api/v1", "key": creds.Agent.Key, "data": c.Data,
+			"setup_url": creds.URL + link.Path,
 		})
 	}
 	title := "Gatehouse " + version
@@ -124,10 +129,11 @@ func (c *devServeCmd) banner(g *globals, creds *devCredentials) error {
 		title = paint(true, bold, title)
 	}
 	_, err := fmt.Fprintf(g.stdout, `%s — development mode, not for production
+├─ Console  %s   (one time, 30 minutes)
 ├─ API      %s/api/v1   key %s
 ├─ Data     %s
 └─ Try      gatehouse demo
-`, title, creds.URL, creds.Agent.Key, safe(shownPath(c.Data)))
+`, title, creds.URL+link.Path, creds.URL, creds.Agent.Key, safe(shownPath(c.Data)))
 	return err
 }
 

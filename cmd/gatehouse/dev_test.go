@@ -31,6 +31,7 @@ type devServer struct {
 }
 
 var bannerForm = regexp.MustCompile(`^Gatehouse 0\.1\.0 — development mode, not for production
+├─ Console  http://127\.0\.0\.1:\d+/setup\?token=gtu_\S+   \(one time, 30 minutes\)
 ├─ API      (http://127\.0\.0\.1:\d+/api/v1)   key (gth_\S+)
 ├─ Data     (\S+)
 └─ Try      gatehouse demo
@@ -66,7 +67,7 @@ func startDev(t *testing.T, dir string, more ...string) *devServer {
 			_ = s.cmd.Wait()
 		}
 	})
-	for range 4 {
+	for range 5 {
 		line, err := s.stdout.ReadString('\n')
 		if err != nil {
 			t.Fatalf("dev ended: %v, %s", err, &s.stderr)

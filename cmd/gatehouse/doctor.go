@@ -12,7 +12,12 @@ import (
 )
 
 // doctorCmd checks that everything is in order.
-type doctorCmd struct{}
+type doctorCmd struct {
+	Deep        bool     `help:"Check the store itself, row by row, against every invariant."`
+	Data        string   `help:"With --deep: the data folder, which a server may be using." env:"GATEHOUSE_DATA" placeholder:"DIR"`
+	DatabaseURL string   `help:"With --deep: the PostgreSQL database, which servers may be using." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+	Held        []string `help:"With --deep: heads of audit logs that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable." placeholder:"FILE"`
+}
 
 func (*doctorCmd) Help() string {
 	return `
@@ -22,9 +27,18 @@ whether there are dead letters or pushes whose outcome is unknown. Changes
 nothing. Exits 1 when a check fails. Piped, the columns are: check, result (ok,
 note or fail), detail.
 
+With --deep it reads the store itself instead, beside the servers that use it,
+and holds every action, with its approval, votes, push, receipts, claims and
+audit entries, against the invariants of docs/reliability.md. Nothing is
+changed or locked. Each invariant is printed with what was examined and what
+violates it; piped, the columns are: number, invariant, result, examined,
+violations. The violations, with their ids, stand on stderr and in --json.
+
 Examples:
 
     gatehouse doctor
+    gatehouse doctor --deep --data ./gatehouse-data
+    gatehouse doctor --deep --database-url postgres://gatehouse@db/gatehouse --held heads.json --json
 `
 }
 
@@ -46,6 +60,12 @@ const (
 
 // Run checks all there is.
 func (c *doctorCmd) Run(g *globals) error {
+	if c.Deep {
+		return c.deep(g)
+	}
+	if len(c.Held) > 0 {
+		return usagef("--held goes with --deep; a served log is compared by: gatehouse audit verify --held FILE")
+	}
 	var checks []check
 	add := func(name, result, format string, args ...any) {
 		checks = append(checks, check{name, result, fmt.Sprintf(format, args...)})

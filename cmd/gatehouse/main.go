@@ -29,6 +29,7 @@ type cli struct {
 	Show    showCmd    `cmd:"" group:"act" help:"Show an action in full."`
 	Approve approveCmd `cmd:"" group:"act" help:"Approve an action."`
 	Reject  rejectCmd  `cmd:"" group:"act" help:"Reject an action."`
+	Review  reviewCmd  `cmd:"" group:"act" help:"Go through what waits for you, one card a screen."`
 	Wait    waitCmd    `cmd:"" group:"act" help:"Wait until an action is decided or finished."`
 	Cancel  cancelCmd  `cmd:"" group:"act" help:"Withdraw an action."`
 	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
@@ -40,11 +41,15 @@ type cli struct {
 	Corpus   corpusCmd   `cmd:"" group:"operate" help:"List what decisions teach."`
 	Evidence evidenceCmd `cmd:"" group:"operate" help:"Print all that is known of an action."`
 	Audit    auditCmd    `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
-	Doctor   doctorCmd   `cmd:"" group:"operate" help:"Check server, key, edit token and queues."`
+	Doctor   doctorCmd   `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
+	Backup   backupCmd   `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
+
+	MigrateStore migrateStoreCmd `cmd:"" group:"operate" help:"Copy a data folder into a PostgreSQL database."`
 
 	Policy    policyCmd    `cmd:"" group:"administer" help:"Policies: lint, test, explain, apply, show, list, activate."`
 	Principal principalCmd `cmd:"" group:"administer" help:"People, agents and services."`
 	Key       keyCmd       `cmd:"" group:"administer" help:"API keys: create, list, revoke."`
+	Session   sessionCmd   `cmd:"" group:"administer" help:"Signed-in browsers: list, revoke."`
 	Tenant    tenantCmd    `cmd:"" group:"administer" help:"Tenants: create, list."`
 
 	Bench      benchCmd      `cmd:"" group:"other" help:"Measure a gate on this machine, beside bare baselines."`

@@ -14,6 +14,7 @@ type principalCmd struct {
 	Show            principalShowCmd   `cmd:"" help:"Show one: yourself, if none is named."`
 	Update          principalUpdateCmd `cmd:"" help:"Change roles or sponsor, disable or enable."`
 	RotateEditToken rotateTokenCmd     `cmd:"" name:"rotate-edit-token" help:"Make a person's new edit token; the old one ends."`
+	SetupLink       setupLinkCmd       `cmd:"" help:"Make a one-time link that signs a person in to the console."`
 }
 
 // principalCreateCmd creates a principal.

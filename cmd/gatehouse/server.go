@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
@@ -197,6 +199,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		Store: n.store, Targets: n.registry, Authority: n.gate, Owner: ownerName(), Wake: pushes,
 		Committed: func(id string) { n.hub.Notify(id); n.hub.Notify(app.TopicAudit) },
 		Log:       n.log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...),
+		Failpoint: func(p engine.Point) { failpoint.Here(string(p)) },
 		Trace: n.tracing.Push,
 	}, engineConfig(n.config.Dispatch))
 	if err != nil {
@@ -204,10 +207,14 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	}
 	n.gate.SetDrainer(dispatcher)
 	handler, err := api.New(api.Config{
-		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Auth: n.gate, Lookup: n.gate,
+		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
 		Logger: n.log, Version: version, Registerer: metrics, Gatherer: metrics, Ready: n.store.Ping,
 		RequestsPerSecond: n.config.RateLimit.PerSecond, RequestBurst: n.config.RateLimit.Burst,
 	})
+	if err != nil {
+		return fail(err)
+	}
+	pages, err := newConsole(n, signInConfig(n.config.SignIn))
 	if err != nil {
 		return fail(err)
 	}
@@ -216,7 +223,10 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		return fail(err)
 	}
 	s.URL = "http://" + listener.Addr().String()
-	surface := n.tracing.Requests(handler)
+	mux := http.NewServeMux()
+	handler.Mount(mux)
+	mux.Handle("/", pages)
+	surface := n.tracing.Requests(mux)
 	if !has(roles, roleAPI) {
 		surface = healthOnly(handler)
 	}
@@ -336,6 +346,11 @@ func engineConfig(d config.Dispatch) engine.Config {
 	}
 	if d.Workers != 0 {
 		c.Workers, c.Batch = d.Workers, d.Workers
+	}
+	c.Default.MaxConcurrency = d.MaxConcurrency
+	c.Tenants = make(map[string]engine.Tenant, len(d.Tenants))
+	for name, t := range d.Tenants {
+		c.Tenants[name] = engine.Tenant{Weight: t.Weight, MaxConcurrency: cmp.Or(t.MaxConcurrency, d.MaxConcurrency)}
 	}
 	return c
 }

@@ -33,6 +33,7 @@ const (
 	ThingPrincipal = "principal" // by id or name
 	ThingKey       = "key"
 	ThingPolicy    = "policy" // by version
+	ThingSession   = "session"
 )
 
 // Lookup tells whether the caller's tenant has a thing, whatever the caller's
@@ -51,6 +52,7 @@ type Config struct {
 	Admin    gatehouse.AdminService
 	Policies gatehouse.PolicyService
 	Audit    gatehouse.AuditService
+	Sessions gatehouse.SessionService
 
 	Auth Authenticator
 	// Lookup, when nil, asks the services: then pushes and keys cannot be
@@ -94,7 +96,7 @@ type Server struct {
 // when the registerer already holds a server's metrics.
 func New(cfg Config) (*Server, error) {
 	switch {
-	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil:
+	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil, cfg.Sessions == nil:
 		return nil, errors.New("api: a service is missing")
 	case cfg.Auth == nil:
 		return nil, errors.New("api: the authenticator is missing")

@@ -43,9 +43,12 @@ type encoded struct {
 }
 
 func (c *call) encode(value any) ([]byte, error) {
-	b, err := json.Marshal(value, wire)
-	if err != nil {
-		return nil, err
+	b, done := appendValue(nil, value)
+	if !done {
+		var err error
+		if b, err = json.Marshal(value, wire); err != nil {
+			return nil, err
+		}
 	}
 	c.answer = encoded{value, b}
 	return b, nil
@@ -60,6 +63,11 @@ func (s *Server) write(w http.ResponseWriter, status int, c *call, value any) er
 	buf := buffers.Get().(*bytes.Buffer)
 	buf.Reset()
 	defer release(buf)
+	if b, done := appendValue(buf.AvailableBuffer(), value); done {
+		writeBytes(w, status, headerJSON, b)
+		_, _ = buf.Write(b) // in place, unless it has outgrown the buffer, which then grows
+		return nil
+	}
 	if err := json.MarshalWrite(buf, value, wire); err != nil {
 		return err
 	}

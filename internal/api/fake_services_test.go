@@ -15,6 +15,7 @@ type (
 	pushPage      = gatehouse.Page[*gatehouse.Push]
 	letterPage    = gatehouse.Page[*gatehouse.DeadLetter]
 	principalPage = gatehouse.Page[*gatehouse.Principal]
+	sessionPage   = gatehouse.Page[*gatehouse.Session]
 )
 
 func (f *fake) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Action, bool, error) {
@@ -124,6 +125,18 @@ func (f *fake) RevokeKey(ctx context.Context, id string) error {
 
 func (f *fake) RotateEditToken(ctx context.Context, id string) (*gatehouse.Credentials, error) {
 	return use[*gatehouse.Credentials](ctx, f, "RotateEditToken", id, id)
+}
+
+func (f *fake) ListSessions(ctx context.Context, filter gatehouse.SessionFilter) (sessionPage, error) {
+	return use[sessionPage](ctx, f, "ListSessions", "", filter)
+}
+
+func (f *fake) RevokeSession(ctx context.Context, id string) (*gatehouse.Session, error) {
+	return use[*gatehouse.Session](ctx, f, "RevokeSession", id, id)
+}
+
+func (f *fake) CreateSetupLink(ctx context.Context, id string) (*gatehouse.NewSetupLink, error) {
+	return use[*gatehouse.NewSetupLink](ctx, f, "CreateSetupLink", id, id)
 }
 
 func (f *fake) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, error) {

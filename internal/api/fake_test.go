@@ -37,7 +37,7 @@ var testTime = time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 
 // exists are the ids that the fake's tenant has.
 var exists = map[string]bool{
-	"act_1": true, "apr_1": true, "psh_1": true, "prn_1": true, "key_1": true, "1": true,
+	"act_1": true, "apr_1": true, "psh_1": true, "prn_1": true, "key_1": true, "ses_1": true, "1": true,
 }
 
 func testAction() *gatehouse.Action {
@@ -76,6 +76,10 @@ func newFake() *fake {
 	version := &gatehouse.PolicyVersion{Tenant: "default", Version: 1, Source: "rules: []\n", SHA256: "ab", Active: true, AppliedBy: "admin", AppliedAt: testTime}
 	credentials := &gatehouse.Credentials{ID: "prn_1", Key: "gth_new", KeyID: "key_2", EditToken: "gte_new"}
 	tenant := &gatehouse.Tenant{ID: "acme", CreatedAt: testTime}
+	session := &gatehouse.Session{
+		ID: "ses_1", Tenant: "default", PrincipalID: "prn_1", Method: gatehouse.SignInPasskey, Credential: "pky_1", UserAgent: "Firefox",
+		CreatedAt: testTime, LastSeenAt: testTime, ExpiresAt: testTime.Add(time.Hour),
+	}
 	return &fake{
 		stored: make(map[string]*gatehouse.IdempotencyRecord),
 		values: map[string]any{
@@ -97,7 +101,11 @@ func newFake() *fake {
 			"FindPrincipal": principal, "UpdatePrincipal": principal, "WhoAmI": principal,
 			"ListPrincipals": gatehouse.Page[*gatehouse.Principal]{Items: []*gatehouse.Principal{principal}},
 			"ListKeys":       []*gatehouse.Key{{ID: "key_1", Tenant: "default", PrincipalID: "prn_1", CreatedAt: testTime}},
-			"CreateTenant":   tenant, "ListTenants": []*gatehouse.Tenant{tenant},
+			"ListSessions":   gatehouse.Page[*gatehouse.Session]{Items: []*gatehouse.Session{session}}, "RevokeSession": session,
+			"CreateSetupLink": &gatehouse.NewSetupLink{
+				ID: "sul_1", PrincipalID: "prn_1", Token: "gtu_new", Path: "/setup?token=gtu_new", ExpiresAt: testTime.Add(time.Hour),
+			},
+			"CreateTenant": tenant, "ListTenants": []*gatehouse.Tenant{tenant},
 			"ApplyPolicy": version, "ActivePolicy": version, "FindPolicy": version, "ActivatePolicy": version,
 			"ListPolicies": []*gatehouse.PolicyVersion{version},
 			"ExplainPolicy": &gatehouse.Explanation{
@@ -213,7 +221,7 @@ func (f *fake) Exists(ctx context.Context, kind, id string) error {
 func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{
-		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Auth: f, Lookup: f,
+		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Version: "test",
 	}
 	for _, c := range change {

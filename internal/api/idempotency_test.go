@@ -66,7 +66,7 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
 	bodies := roundBodies()
-	without := map[string]bool{"drain": true, "revokeKey": true, "activatePolicy": true, "explainPolicy": true}
+	without := map[string]bool{"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true}
 	for i := range s.routes {
 		rt := &s.routes[i]
 		if rt.method != "POST" {

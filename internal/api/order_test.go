@@ -38,6 +38,7 @@ func wantCode(t *testing.T, w *httptest.ResponseRecorder, code gatehouse.Code) m
 func (rt *route) example() string {
 	id := map[string]string{
 		ThingAction: "act_1", ThingPush: "psh_1", ThingPrincipal: "prn_1", ThingKey: "key_1", ThingPolicy: "1",
+		ThingSession: "ses_1",
 	}[rt.thing]
 	return Prefix + strings.Replace(rt.path, "{id}", id, 1)
 }
@@ -131,6 +132,8 @@ func TestRoles(t *testing.T) {
 		"createKey": "root", "listKeys": "root", "revokeKey": "root", "rotateEditToken": "root",
 		"createTenant": "root", "listTenants": "root", "applyPolicy": "root", "activatePolicy": "root",
 		"listEntries": "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
+		// Their own; whose they are is the use case's to check.
+		"listSessions": "root ana bot op aud view work", "revokeSession": "root ana bot op aud view work", "createSetupLink": "root",
 	}
 	deciding := map[string]bool{"decide": true, "bulkDecide": true, "approve": true, "reject": true}
 	for i := range s.routes {

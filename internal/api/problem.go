@@ -44,6 +44,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeUnauthenticated:     "No valid API key",
 	gatehouse.CodeRoleRequired:        "A role is missing",
 	gatehouse.CodeEditTokenRequired:   "The edit token is missing or wrong",
+	gatehouse.CodeStepUpRequired:      "A fresh proof of who you are is missing",
 	gatehouse.CodeConfirmation:        "The value to retype is missing or wrong",
 	gatehouse.CodeSelfApproval:        "Nobody decides their own proposal",
 	gatehouse.CodeNotFound:            "Not found",

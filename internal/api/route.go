@@ -123,6 +123,7 @@ func (s *Server) table() []route {
 	t = append(t, s.decisionRoutes()...)
 	t = append(t, s.dispatchRoutes()...)
 	t = append(t, s.adminRoutes()...)
+	t = append(t, s.sessionRoutes()...)
 	t = append(t, s.policyRoutes()...)
 	return append(t, s.auditRoutes()...)
 }

@@ -150,6 +150,11 @@ func (g *Gate) UpdatePrincipal(ctx context.Context, idOrName string, r gatehouse
 		if err := tx.UpdatePrincipal(p); err != nil {
 			return err
 		}
+		if p.Disabled {
+			if err := endSessions(tx, p, "", c.Principal.ID, "disabled"); err != nil {
+				return err
+			}
+		}
 		out = p
 		return tx.AppendLeaf(&gatehouse.Leaf{
 			Tenant: p.Tenant, Type: "principal.changed", Subject: p.ID, Actor: c.Principal.ID,

@@ -23,6 +23,7 @@ type world struct {
 	clock   *clock
 	targets *targets
 	admin   context.Context
+	path    string
 }
 
 type clock struct {
@@ -65,8 +66,9 @@ func (f *targets) Check(_ context.Context, a *gatehouse.Action) (matches bool, e
 func newWorld(t *testing.T, source string) *world {
 	t.Helper()
 	c := &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	path := filepath.Join(t.TempDir(), "gatehouse.db")
 	store, err := sqlite.Open(t.Context(), sqlite.Config{
-		Path: filepath.Join(t.TempDir(), "gatehouse.db"), Clock: c.Now, Logger: slog.New(slog.DiscardHandler),
+		Path: path, Clock: c.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +77,7 @@ func newWorld(t *testing.T, source string) *world {
 	if source == "" {
 		source = string(policy.DefaultSource())
 	}
-	w := &world{t: t, store: store, clock: c, targets: &targets{fingerprint: "f1"}}
+	w := &world{t: t, path: path, store: store, clock: c, targets: &targets{fingerprint: "f1"}}
 	hold := time.Duration(0)
 	w.gate = app.New(store, w.targets, &wake.Hub{}, app.Config{PolicySource: []byte(source), Hold: &hold}, slog.New(slog.DiscardHandler))
 	creds, err := w.gate.Bootstrap(t.Context())

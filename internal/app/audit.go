@@ -16,3 +16,27 @@ func (g *Gate) Head(ctx context.Context) (*gatehouse.LogHead, error) {
 	})
 	return &head, err
 }
+
+// CheckLog compares every entry and every tree hash of the tenant's log with
+// each other, as the server does each day.
+func (g *Gate) CheckLog(ctx context.Context) (*gatehouse.LogCheck, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := require(c, gatehouse.RoleAuditor); err != nil {
+		return nil, err
+	}
+	r, err := audit.Check(ctx, g.store, c.Principal.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	out := &gatehouse.LogCheck{
+		LogHead: gatehouse.LogHead{Tenant: c.Principal.Tenant, Size: r.Expected, Root: r.Root},
+		Found:   r.Found, Unnumbered: r.Unnumbered,
+	}
+	if err := r.Err(); err != nil {
+		out.Fault = err.Error()
+	}
+	return out, nil
+}

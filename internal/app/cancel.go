@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
 // Cancel withdraws an action: its proposer while it is pending, an approver
@@ -51,11 +52,13 @@ func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 			return err
 		}
 		out = &gatehouse.CancelAnswer{Code: code, Result: code, Action: a}
+		failpoint.Here("cancel/recorded")
 		return remember(tx, c, out)
 	})
 	if err != nil {
 		return nil, err
 	}
+	failpoint.Here("cancel/committed")
 	g.hints.Notify(out.Action.ID)
 	g.hints.Notify(TopicAudit)
 	return out, nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
 // Decide stores one person's answer and, when it settles the question, the
@@ -22,7 +23,8 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 	if err != nil {
 		return none, err
 	}
-	a, err := g.FindAction(ctx, id)
+	r := &ruling{gate: g, caller: c, decision: d}
+	a, err := r.find(ctx, id)
 	if err != nil {
 		return none, err
 	}
@@ -32,25 +34,26 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 	if err := validateDecision(&d); err != nil {
 		return none, err
 	}
-	r := &ruling{gate: g, caller: c, decision: d, features: features(a)}
 	prepare := func() error { return r.look(ctx, a) }
 	err = g.update(ctx, prepare, func(tx gatehouse.Tx) error {
 		out = none
 		if err := answered(tx, c); err != nil {
 			return err
 		}
-		err := r.rule(tx, a.ID)
+		err := r.rule(tx, a)
 		if err != nil {
 			return err
 		}
 		if out, err = shape(r); err != nil {
 			return err
 		}
+		failpoint.Here("decide/recorded")
 		return remember(tx, c, out)
 	})
 	if err != nil {
 		return none, err
 	}
+	failpoint.Here("decide/committed")
 	r.tell()
 	return out, nil
 }
@@ -77,14 +80,14 @@ type ruling struct {
 	decision gatehouse.Decision
 
 	// Looked up before the transaction.
+	looked        bool
 	policyVersion int
 	veto          string
 	drift         *drift
-	// features are those of the action, which never change.
-	features gatehouse.JSON
 
 	// Set by rule.
 	action   *gatehouse.Action
+	proof    *gatehouse.StepUp // the one that was used up, nil for none
 	code     string
 	replayed bool
 	// standing is true when a decision stood before this call.
@@ -93,23 +96,51 @@ type ruling struct {
 
 type drift struct{ expected, actual gatehouse.JSON }
 
+// find reads the action and, for the first look, the policy beside it.
+func (r *ruling) find(ctx context.Context, id string) (a *gatehouse.Action, err error) {
+	var trouble error
+	err = r.gate.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		if a, err = tx.FindAction(c.Principal.Tenant, id); err == nil && r.asked(a) {
+			trouble = r.lookAtPolicy(tx, a)
+		}
+		return err
+	})
+	if err == nil {
+		err = trouble // not found here is not the action
+	}
+	return a, err
+}
+
+// asked reports whether it is an approval of what is still open.
+func (r *ruling) asked(a *gatehouse.Action) bool {
+	return r.decision.Decision == gatehouse.Approve && a.Status == gatehouse.StatusPending
+}
+
+func (r *ruling) lookAtPolicy(tx gatehouse.ReadTx, a *gatehouse.Action) (err error) {
+	if r.policyVersion, err = tx.ActivePolicyVersion(a.Tenant); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return err
+	}
+	r.veto, err = r.gate.vetoed(tx, a)
+	return err
+}
+
 // look does what takes time, outside the transaction: the veto of the active
 // policy, and the state of the target. A target that does not answer is not a
 // reason to refuse: dispatch looks again before it sends.
 func (r *ruling) look(ctx context.Context, a *gatehouse.Action) error {
-	r.veto, r.drift = "", nil
-	if r.decision.Decision != gatehouse.Approve || a.Status != gatehouse.StatusPending {
+	again := r.looked
+	r.looked, r.drift = true, nil
+	if !r.asked(a) {
 		return nil
 	}
-	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		if r.policyVersion, err = tx.ActivePolicyVersion(a.Tenant); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+	if again {
+		err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error { return r.lookAtPolicy(tx, a) })
+		if err != nil {
 			return err
 		}
-		r.veto, err = r.gate.vetoed(tx, a)
-		return err
-	})
-	if err != nil || r.decision.AcknowledgeStale {
-		return err
+	}
+	if r.decision.AcknowledgeStale {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.gate.config.CheckTimeout)
 	defer cancel()
@@ -125,10 +156,10 @@ func (r *ruling) look(ctx context.Context, a *gatehouse.Action) error {
 
 // rule is the one path of a decision: the checks in their order, then the
 // vote, then, when it settles the question, the decision.
-func (r *ruling) rule(tx gatehouse.Tx, id string) error {
-	r.code, r.replayed, r.standing = "", false, false
+func (r *ruling) rule(tx gatehouse.Tx, known *gatehouse.Action) error {
+	r.code, r.replayed, r.standing, r.proof = "", false, false, nil
 	person := r.caller.Principal
-	a, err := tx.LockAction(person.Tenant, id)
+	a, err := tx.RelockAction(known)
 	if err != nil {
 		return err
 	}
@@ -188,6 +219,9 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	if c := ap.Confirm; c != nil && r.decision.Confirm != c.Value {
 		return gatehouse.E(gatehouse.CodeConfirmation, "%s to confirm", c.Prompt).With("prompt", c.Prompt)
 	}
+	if err := r.stepUp(tx); err != nil {
+		return err
+	}
 	if r.drift != nil {
 		return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal").
 			With("expected", r.drift.expected).With("actual", r.drift.actual)
@@ -215,12 +249,15 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	if err := reserve(tx, a); err != nil {
 		return err
 	}
+	failpoint.Here("decide/reserved")
 	if err := r.settle(tx, gatehouse.StatusApproved, gatehouse.ApprovalApproved); err != nil {
 		return err
 	}
+	failpoint.Here("decide/settled")
 	if err := r.gate.enqueue(tx, a); err != nil {
 		return err
 	}
+	failpoint.Here("decide/pushed")
 	data := r.voteData()
 	data["push"], data["not_before"] = a.Push.ID, a.Push.NextAttempt
 	return record(tx, a, "hitl.approved", r.caller.Principal.ID, gatehouse.StatusPending, gatehouse.StatusApproved, data)
@@ -230,6 +267,7 @@ func (r *ruling) reject(tx gatehouse.Tx) error {
 	if err := r.settle(tx, gatehouse.StatusRejected, gatehouse.ApprovalRejected); err != nil {
 		return err
 	}
+	failpoint.Here("reject/settled")
 	r.action.FinishedAt = r.action.DecidedAt
 	return record(tx, r.action, "hitl.rejected", r.caller.Principal.ID, gatehouse.StatusPending, gatehouse.StatusRejected, r.voteData())
 }
@@ -244,6 +282,7 @@ func (r *ruling) vote(tx gatehouse.Tx) error {
 	if err := tx.PutVote(p.Tenant, r.action.Approval.ID, v); err != nil {
 		return err
 	}
+	failpoint.Here("decide/voted")
 	ap := r.action.Approval
 	if own := ap.VoteOf(p.Person); own != nil {
 		*own = v
@@ -269,10 +308,7 @@ func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse
 	a.Status, a.Approval.Status = to, approval
 	a.DecidedBy, a.DecidedVia, a.DecidedAt = p.Name, r.caller.Via, timePtr(tx.Now())
 	r.code = gatehouse.Decided
-	return tx.InsertCorpus(&gatehouse.CorpusEntry{
-		ID: NewID("cor"), Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Features: r.features,
-		Outcome: r.decision.Decision, DecidedBy: p.Name, Notes: r.decision.Notes, At: tx.Now(),
-	})
+	return nil
 }
 
 func (r *ruling) voteData() map[string]any {
@@ -285,6 +321,9 @@ func (r *ruling) voteData() map[string]any {
 	}
 	if r.decision.AcknowledgeStale {
 		d["acknowledge_stale"] = true
+	}
+	if r.proof != nil {
+		d["step_up"] = r.proof.ID
 	}
 	return d
 }
@@ -384,23 +423,4 @@ func expiredError(a *gatehouse.Action) error {
 
 func revoked(format string, args ...any) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeAuthorityRevoked, format, args...)
-}
-
-// features are what later decisions can be compared by: never the payload.
-func features(a *gatehouse.Action) gatehouse.JSON {
-	fields := []string{}
-	if members, err := a.ProposedChange.Fields(); err == nil {
-		for _, m := range members {
-			fields = append(fields, m.Name)
-		}
-	}
-	f := map[string]any{
-		"connector": a.Connector, "operation": a.Operation, "entity_type": a.Target.EntityType,
-		"entity_ref": a.Target.EntityRef, "risk_level": int(a.RiskLevel), "rules": a.Policy.Rules,
-		"fields": fields, "proposed_by": a.ProposedBy,
-	}
-	if a.Magnitude != nil {
-		f["magnitude"] = a.Magnitude
-	}
-	return object(f)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
 // sweepBatch bounds one transaction of the sweeper, so that a hundred thousand
@@ -30,6 +31,7 @@ func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
 				return err
 			}
 			swept = append(swept, ref)
+			failpoint.Here("sweep/moved")
 		}
 		return nil
 	})
@@ -37,6 +39,7 @@ func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	for _, ref := range swept {
+		failpoint.Here("sweep/committed")
 		g.hints.Notify(ref.ID)
 	}
 	if len(swept) > 0 {

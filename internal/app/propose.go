@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
@@ -79,12 +80,14 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		if err := g.insert(tx, c, &a, d.verdict, from); err != nil {
 			return err
 		}
+		failpoint.Here("propose/recorded")
 		out = &a
 		return remember(tx, c, out)
 	})
 	if err != nil {
 		return nil, false, err
 	}
+	failpoint.Here("propose/committed")
 	g.hints.Notify(TopicAudit)
 	if out.Status == gatehouse.StatusApproved && !replayed {
 		g.hintPush(out.Push.ID)
@@ -253,6 +256,7 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	if err := tx.InsertAction(a); err != nil {
 		return err
 	}
+	failpoint.Here("propose/inserted")
 	data := proposedData(a)
 	data["approval"], data["required"] = a.Approval.ID, required
 	data["expires_at"] = a.Approval.ExpiresAt

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
 // DefaultBatch is how many leaves are numbered in one transaction.
@@ -71,17 +72,20 @@ func (s *Sequencer) Once(ctx context.Context) (int, error) {
 	if n == 0 {
 		return 0, nil
 	}
+	failpoint.Here("sequence/read")
 	err = s.Store.Update(ctx, func(tx gatehouse.Tx) error {
 		for _, b := range batches {
 			if err := tx.NumberLeaves(b.tenant, b.size, b.leaves, b.hashes); err != nil {
 				return err
 			}
+			failpoint.Here("sequence/numbered")
 		}
 		return nil
 	})
 	if err != nil {
 		return 0, fmt.Errorf("audit: number %d leaves: %w", n, err)
 	}
+	failpoint.Here("sequence/committed")
 	return n, nil
 }
 

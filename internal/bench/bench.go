@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,21 +33,35 @@ type Options struct {
 	// Dir is where the stores are made, in a folder of their own that is
 	// removed in the end; "" for the system's temporary folder.
 	Dir string
+	// DatabaseURL measures on PostgreSQL instead, in databases of their own on
+	// this server, which are made and dropped; the one that is named here is
+	// only connected to. The role must be allowed to create databases.
+	DatabaseURL string
+	// Workers is how many pushes are carried out at a time; 0 for 16.
+	Workers int
+	// Queue, when set, stands in the place of the baseline of dispatch. It is
+	// told where the gate's store is.
+	Queue func(context.Context, Setup) (Queue, error)
 	// Profiles, when set, takes CPU profiles of the rounds, but of the barest sides.
 	Profiles string
 	// Executable and Name start the program under test as a child process.
 	Executable, Name string
 	// Start serves a gate in this process.
 	Start func(context.Context, Setup) (*Gate, error)
-	// Report takes each line as soon as it is measured, Progress what is
-	// being done.
+	// About is told what is measured on, Report takes each line as soon as it
+	// is measured, Progress what is being done.
+	About    func(string)
 	Report   func(Line)
 	Progress func(string)
 }
 
 // Setup is what a gate in this process is made of.
 type Setup struct {
-	Dir     string
+	Dir string
+	// DatabaseURL, when set, is where the store is, instead of Dir.
+	DatabaseURL string
+	// Roles are those of the process; all when empty.
+	Roles   []string
 	Targets []engine.Target
 	// Hold rests each approval before it is dispatched.
 	Hold time.Duration
@@ -105,7 +120,7 @@ func (v *values) add(ours, bare float64) {
 // runner is one run.
 type runner struct {
 	Options
-	dir string
+	base base
 }
 
 type figure struct {
@@ -125,6 +140,8 @@ var figures = []figure{
 	{"sequence", "numbering of audit leaves", (*runner).sequence},
 	{"verify", "verification of audit entries", (*runner).verify},
 	{"policy", "policy evaluations", (*runner).policy},
+	{"expiry", "decisions while many other actions expire", (*runner).expiry},
+	{"flat", "a filled store beside one with a tenth, on PostgreSQL", (*runner).flat},
 }
 
 // Names lists the figures, for help texts.
@@ -138,16 +155,17 @@ func Names() []string {
 
 // Run measures. It removes what it stored, also when ctx ends.
 func Run(ctx context.Context, o Options) (err error) {
-	dir, err := os.MkdirTemp(o.Dir, "gatehouse-bench-")
+	r := &runner{Options: o}
+	if o.DatabaseURL != "" {
+		r.base, err = openPG(ctx, o.DatabaseURL, o.Dir)
+	} else {
+		r.base, err = openLite(o.Dir)
+	}
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if e := os.RemoveAll(dir); err == nil {
-			err = e
-		}
-	}()
-	r := &runner{Options: o, dir: dir}
+	defer func() { err = errors.Join(err, r.base.close()) }()
+	r.About(r.base.about())
 	for _, f := range figures {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, f.name) {
 			continue
@@ -165,15 +183,6 @@ func Run(ctx context.Context, o Options) (err error) {
 // slice is how long one side is measured in one round, of sides in all.
 func (r *runner) slice(sides int) time.Duration {
 	return r.Duration / time.Duration(sides*r.Rounds)
-}
-
-// folder makes a folder for one figure and returns its path and its removal.
-func (r *runner) folder(name string) (string, func(), error) {
-	path := filepath.Join(r.dir, name)
-	if err := os.Mkdir(path, 0o700); err != nil {
-		return "", nil, err
-	}
-	return path, func() { _ = os.RemoveAll(path) }, nil
 }
 
 func (r *runner) say(format string, args ...any) { r.Progress(fmt.Sprintf(format, args...)) }

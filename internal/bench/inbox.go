@@ -3,13 +3,11 @@ package bench
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -19,19 +17,14 @@ import (
 // pageRows is how many rows an inbox page has.
 const pageRows = 50
 
-// keyset is the plain query for a page: the rows of three tables, in the order
-// of one index, from a place on.
-const keyset = `SELECT a.*, p.*, o.* FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq
-WHERE a.tenant = 'default' AND a.status = 'pending' AND a.risk = 3 AND a.id > ? ORDER BY a.risk DESC, a.id LIMIT 50`
-
 // inbox measures the walk through the inbox, page after page.
 func (r *runner) inbox(ctx context.Context) (err error) {
-	dir, remove, err := r.folder("inbox")
+	room, err := r.base.room(ctx, "inbox")
 	if err != nil {
 		return err
 	}
-	defer remove()
-	w, err := r.open(ctx, Setup{Dir: dir, Targets: noopTargets(), Hold: time.Hour}, 1)
+	defer func() { err = errors.Join(err, room.remove()) }()
+	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Hold: time.Hour}), 1)
 	if err != nil {
 		return err
 	}
@@ -39,16 +32,14 @@ func (r *runner) inbox(ctx context.Context) (err error) {
 	if err := r.fillScale(ctx, w); err != nil {
 		return err
 	}
-	// The walk follows the same file through a connection of its own.
-	db, err := openBare(ctx, filepath.Join(dir, "gatehouse.db"), `PRAGMA query_only = ON; PRAGMA cache_size = -4000`)
+	if err := room.known(ctx); err != nil {
+		return err
+	}
+	walk, err := room.walk(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	walk, err := newBareWalk(ctx, db)
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, walk.close()) }()
 	client, err := dial(ctx, w.Addr)
 	if err != nil {
 		return err
@@ -160,53 +151,4 @@ func (p *storeWalk) next(ctx context.Context) error {
 		p.cursor = page.NextCursor
 		return err
 	})
-}
-
-// bareWalk reads the same rows by the plain query.
-type bareWalk struct {
-	query  *sql.Stmt
-	after  string
-	values []any
-	cells  []sql.RawBytes
-}
-
-// idColumn is where a.id stands in the query's result.
-const idColumn = 2
-
-func newBareWalk(ctx context.Context, db *bareDB) (*bareWalk, error) {
-	st, err := db.prepare(ctx, keyset)
-	if err != nil {
-		return nil, err
-	}
-	return &bareWalk{query: st[0]}, nil
-}
-
-func (p *bareWalk) next(ctx context.Context) (err error) {
-	rows, err := p.query.QueryContext(context.WithoutCancel(ctx), p.after)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	if p.values == nil {
-		names, err := rows.Columns()
-		if err != nil {
-			return err
-		}
-		p.cells, p.values = make([]sql.RawBytes, len(names)), make([]any, len(names))
-		for i := range p.cells {
-			p.values[i] = &p.cells[i]
-		}
-	}
-	n := 0
-	for rows.Next() {
-		if err := rows.Scan(p.values...); err != nil {
-			return err
-		}
-		p.after = string(p.cells[idColumn])
-		n++
-	}
-	if n < pageRows {
-		p.after = ""
-	}
-	return rows.Err()
 }

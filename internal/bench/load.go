@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -35,6 +36,9 @@ func (o *outcome) cpuEach() float64 {
 
 func (o *outcome) p50() float64 { return quantile(o.latencies, 0.50) }
 func (o *outcome) p99() float64 { return quantile(o.latencies, 0.99) }
+
+// errEnough ends a drive before its time, without a failure.
+var errEnough = errors.New("enough")
 
 // drive runs on n goroutines until the time is over or there are no more
 // items. work returns the work of one goroutine, which is called with distinct
@@ -76,6 +80,9 @@ func drive(ctx context.Context, n int, d time.Duration, total int, work func(wor
 				}
 				if w.err = w.do(item); w.err != nil {
 					failed.Store(true)
+					if errors.Is(w.err, errEnough) {
+						w.err = nil
+					}
 					return
 				}
 				now := time.Now()
@@ -102,7 +109,8 @@ func drive(ctx context.Context, n int, d time.Duration, total int, work func(wor
 }
 
 // driveHTTP is drive over n raw connections. request appends the request of
-// one item to a buffer; any status but want fails.
+// one item to a buffer, or returns nil when it is enough; any status but want
+// fails.
 func driveHTTP(ctx context.Context, addr string, n int, d time.Duration, total, want int, request func(b []byte, worker, item int) []byte) (*outcome, error) {
 	return drive(ctx, n, d, total, func(worker int) (func(int) error, func(), error) {
 		c, err := dial(ctx, addr)
@@ -111,7 +119,9 @@ func driveHTTP(ctx context.Context, addr string, n int, d time.Duration, total, 
 		}
 		var b []byte
 		return func(item int) error {
-			b = request(b[:0], worker, item)
+			if b = request(b[:0], worker, item); b == nil {
+				return errEnough
+			}
 			status, body, err := c.do(b)
 			if err == nil && status != want {
 				err = fmt.Errorf("status %d: %s", status, body)

@@ -14,6 +14,7 @@ import (
 type Printer struct {
 	out, progress io.Writer
 	json, tty     bool
+	about         string
 	lines         []Line
 	figure        string
 }
@@ -21,6 +22,13 @@ type Printer struct {
 // NewPrinter makes a printer to out, with progress on words.
 func NewPrinter(out, words io.Writer, asJSON, tty bool) *Printer {
 	return &Printer{out: out, progress: words, json: asJSON, tty: tty, lines: []Line{}}
+}
+
+// About says what is measured on.
+func (p *Printer) About(store string) {
+	if p.about = store; !p.json {
+		fmt.Fprintln(p.out, store)
+	}
 }
 
 const clearLine = "\r\x1b[K"
@@ -64,8 +72,9 @@ func (p *Printer) Close() error {
 		OS    string `json:"os"`
 		Arch  string `json:"arch"`
 		Go    string `json:"go"`
+		Store string `json:"store"`
 		Lines []Line `json:"lines"`
-	}{runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), p.lines})
+	}{runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), p.about, p.lines})
 }
 
 // show is the median with the least and the greatest.

@@ -2,34 +2,30 @@ package bench
 
 import (
 	"context"
-	"crypto/sha256"
-	"database/sql"
 	"errors"
-	"path/filepath"
 	"runtime"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
 // sequence measures the numbering of leaves.
 func (r *runner) sequence(ctx context.Context) (err error) {
-	dir, remove, err := r.folder("sequence")
+	room, err := r.base.room(ctx, "sequence")
 	if err != nil {
 		return err
 	}
-	defer remove()
-	w, err := r.open(ctx, Setup{Dir: dir, Targets: noopTargets(), Idle: true}, 0)
+	defer func() { err = errors.Join(err, room.remove()) }()
+	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Idle: true}), 0)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	b, err := openNumbers(ctx, dir)
+	b, err := room.numbers(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.db.Close()) }()
+	defer func() { err = errors.Join(err, b.close()) }()
 	d := r.slice(2)
 	var rate values
 	var ours, bare *outcome
@@ -45,6 +41,11 @@ func (r *runner) sequence(ctx context.Context) (err error) {
 		m := leavesFor(bare, d)
 		if err := b.fill(m); err != nil {
 			return err
+		}
+		if round == 0 {
+			if err := room.known(ctx); err != nil {
+				return err
+			}
 		}
 		ours, err = r.profiled("sequence", round, func() (*outcome, error) {
 			start := time.Now()
@@ -100,71 +101,6 @@ func (w *world) leaves(ctx context.Context, n int) error {
 			return err
 		}
 		done += batch
-	}
-	return nil
-}
-
-// numbers is the baseline of the sequencer.
-type numbers struct {
-	db                 *bareDB
-	leaf, update, hash *sql.Stmt
-	first, next        int
-}
-
-const numbersSchema = `
-CREATE TABLE leaf (seq INTEGER PRIMARY KEY, body TEXT NOT NULL, number INTEGER, hash BLOB) STRICT;
-CREATE UNIQUE INDEX leaf_number ON leaf (number) WHERE number IS NOT NULL;
-CREATE TABLE hash (position INTEGER PRIMARY KEY, hash BLOB NOT NULL) STRICT;`
-
-func openNumbers(ctx context.Context, dir string) (*numbers, error) {
-	db, err := openBare(ctx, filepath.Join(dir, "bare.db"), numbersSchema)
-	if err != nil {
-		return nil, err
-	}
-	st, err := db.prepare(ctx, `INSERT INTO leaf (body) VALUES (?)`, `UPDATE leaf SET number = ?, hash = ? WHERE seq = ? AND number IS NULL`,
-		`INSERT INTO hash (hash) VALUES (?)`)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return &numbers{db: db, leaf: st[0], update: st[1], hash: st[2]}, nil
-}
-
-func (b *numbers) fill(n int) error {
-	list, _ := entries(1)
-	return b.db.whole(func() error {
-		for range n {
-			if err := execStmt(b.leaf, string(list[0].Body)); err != nil {
-				return err
-			}
-			b.next++
-		}
-		return nil
-	})
-}
-
-func (b *numbers) number(n int) error {
-	for n > 0 {
-		batch := min(n, audit.DefaultBatch)
-		err := b.db.whole(func() error {
-			for i := range batch {
-				seq := b.first + i
-				sum := sha256.Sum256([]byte{byte(seq), byte(seq >> 8), byte(seq >> 16)})
-				if err := execStmt(b.update, seq, sum[:], seq+1); err != nil {
-					return err
-				}
-				for range 2 {
-					if err := execStmt(b.hash, sum[:]); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		b.first += batch
-		n -= batch
 	}
 	return nil
 }

@@ -46,8 +46,10 @@ type world struct {
 	made     int
 	template *gatehouse.Action
 	leaf     gatehouse.Leaf
-	// expiry, when set, spreads the ends of approvals up to that far.
+	// expiry, when set, spreads the ends of approvals up to that far; end, when
+	// set, is the end of each.
 	expiry time.Duration
+	end    time.Time
 }
 
 // open serves a gate with an agent and as many approvers as there are clients,
@@ -209,6 +211,9 @@ func (w *world) insert(tx gatehouse.Tx, a *gatehouse.Action) error {
 		lasts = w.expiry - time.Duration(w.made*37%1380)*time.Minute
 	}
 	a.Approval.ExpiresAt = now.Add(lasts)
+	if !w.end.IsZero() {
+		a.Approval.ExpiresAt = w.end
+	}
 	if err := tx.InsertAction(a); err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -30,8 +29,10 @@ type Config struct {
 	Secrets map[string]string
 	// RateLimit bounds the requests of one key; absent for none.
 	RateLimit RateLimit
-	nats      *yaml.Node
-	file      string
+	// SignIn says how people sign in to the console.
+	SignIn SignIn
+	nats   *yaml.Node
+	file   string
 }
 
 // Connector is one entry of connectors, to be decoded by its type.
@@ -50,21 +51,6 @@ type Policy struct {
 	File string `yaml:"file"`
 }
 
-// Dispatch sets how approved changes are carried out.
-type Dispatch struct {
-	// Hold rests every approval before dispatch where no rule says otherwise.
-	// Absent: 10s for L1 to L3 decided by people, none for the rest.
-	Hold *gatehouse.Duration `yaml:"hold"`
-	// Retries is how many calls follow a first one that failed; 3 by default.
-	Retries *int `yaml:"retries"`
-	// Backoff is the wait before each retry; the last one is used again.
-	Backoff []gatehouse.Duration `yaml:"backoff"`
-	// Lease is how long a worker may hold a push; 60s by default, 1s at least.
-	Lease gatehouse.Duration `yaml:"lease"`
-	// Workers is how many calls are under way at once; 16 by default.
-	Workers int `yaml:"workers"`
-}
-
 // RateLimit bounds the requests of one key.
 type RateLimit struct {
 	// PerSecond is the sustained rate, Burst what may come at once.
@@ -79,6 +65,7 @@ type file struct {
 	Dispatch   Dispatch             `yaml:"dispatch"`
 	Secrets    map[string]string    `yaml:"secrets"`
 	RateLimit  RateLimit            `yaml:"rate_limit"`
+	SignIn     SignIn               `yaml:"sign_in"`
 	NATS       yaml.Node            `yaml:"nats"`
 }
 
@@ -110,7 +97,7 @@ func Parse(path string, src []byte) (*Config, error) {
 	}
 	c := &Config{
 		Connectors: make(map[string]Connector, len(raw.Connectors)),
-		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit,
+		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, SignIn: raw.SignIn,
 		nats: &raw.NATS, file: path,
 	}
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
@@ -129,6 +116,9 @@ func Parse(path string, src []byte) (*Config, error) {
 		}
 		c.Connectors[name] = Connector{Type: head.Type, Tenants: head.Tenants, node: &node, file: path}
 	}
+	if err := c.SignIn.validate(path); err != nil {
+		return nil, err
+	}
 	return c, c.Dispatch.validate(path)
 }
 
@@ -140,20 +130,6 @@ func empty(src []byte) bool {
 		}
 	}
 	return true
-}
-
-func (d *Dispatch) validate(path string) error {
-	switch {
-	case d.Retries != nil && (*d.Retries < 0 || *d.Retries > 100):
-		return fmt.Errorf("%s: dispatch.retries: must be 0 to 100", path)
-	case d.Lease != 0 && d.Lease.D() < time.Second:
-		return fmt.Errorf("%s: dispatch.lease: must be at least 1s", path)
-	case d.Workers < 0 || d.Workers > 1024:
-		return fmt.Errorf("%s: dispatch.workers: must be 1 to 1024", path)
-	case d.Hold != nil && d.Hold.D() > gatehouse.MaxExpiry:
-		return fmt.Errorf("%s: dispatch.hold: must be at most 365d", path)
-	}
-	return nil
 }
 
 // Decode reads the entry into the configuration of its type, strictly.

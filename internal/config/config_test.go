@@ -21,7 +21,8 @@ func TestParse(t *testing.T) {
 connectors:
   shop: {type: sql, dsn: "sqlite:${SHOP_DB}", entities: {item: {table: items, key: sku, version: version}}}
 policy: {file: policy.yaml}
-dispatch: {hold: 0s, retries: "${RETRIES}", backoff: [5s, 30s], lease: 60s}
+dispatch:
+  {hold: 0s, retries: "${RETRIES}", backoff: [5s, 30s], lease: 60s, max_concurrency: 4, tenants: {acme: {weight: 3, max_concurrency: 8}}}
 secrets: {crm: "file:token"}
 `
 	c, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), []byte(src))
@@ -48,6 +49,9 @@ secrets: {crm: "file:token"}
 	if c.Dispatch.Hold == nil || c.Dispatch.Hold.D() != 0 || *c.Dispatch.Retries != 5 || c.Dispatch.Backoff[1].D() != 30*time.Second {
 		t.Errorf("dispatch = %+v", c.Dispatch)
 	}
+	if d := c.Dispatch; d.MaxConcurrency != 4 || len(d.Tenants) != 1 || d.Tenants["acme"] != (config.DispatchTenant{Weight: 3, MaxConcurrency: 8}) {
+		t.Errorf("dispatch = %+v", d)
+	}
 	if c.Policy.File != filepath.Join(dir, "policy.yaml") {
 		t.Errorf("policy file = %q", c.Policy.File)
 	}
@@ -65,6 +69,11 @@ func TestParseRefuses(t *testing.T) {
 		"bad duration":       {"dispatch: {hold: -3s}\n", "duration"},
 		"bad lease":          {"dispatch: {lease: 1ms}\n", "dispatch.lease"},
 		"bad retries":        {"dispatch: {retries: -1}\n", "dispatch.retries"},
+		"bad weight":         {"dispatch: {tenants: {acme: {weight: 1001}}}\n", "dispatch.tenants.acme.weight"},
+		"bad bound":          {"dispatch: {tenants: {acme: {max_concurrency: -1}}}\n", "dispatch.tenants.acme.max_concurrency"},
+		"bad common bound":   {"dispatch: {max_concurrency: -1}\n", "dispatch.max_concurrency"},
+		"bad tenant":         {"dispatch: {tenants: {\"a b\": {weight: 1}}}\n", "cannot name a tenant"},
+		"unknown tenant key": {"dispatch:\n  tenants:\n    acme: {wait: 1}\n", ":3:12: "},
 		"bad name":           {"connectors: {\"a b\": {type: sql}}\n", "cannot name a connector"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -23,6 +25,10 @@ type Config struct {
 	Lease time.Duration
 	// Workers bounds the pushes that are carried out at a time; 16 by default.
 	Workers int
+	// Tenants has the weight and the bound of single tenants, Default those of
+	// all others.
+	Tenants map[string]Tenant
+	Default Tenant
 	// Batch bounds the pushes claimed at a time; by default as Workers. No
 	// more are claimed than workers are free, so that no lease runs in vain.
 	Batch int
@@ -52,6 +58,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// of returns what a tenant may have.
+func (c *Config) of(tenant string) Tenant {
+	if t, ok := c.Tenants[tenant]; ok {
+		return t
+	}
+	return c.Default
+}
+
 func setDefault[T comparable](v *T, d T) {
 	var zero T
 	if *v == zero {
@@ -67,6 +81,14 @@ func (c Config) validate() error {
 	}
 	if c.Retries < 0 || c.Workers < 0 || c.Batch < 0 || c.MaxClaims < 0 {
 		return errors.New("dispatch: retries, workers and batch cannot be negative")
+	}
+	for name, t := range c.Tenants {
+		if t.Weight < 0 || t.Weight > MaxWeight || t.MaxConcurrency < 0 {
+			return fmt.Errorf("dispatch: tenant %s: weight must be at most %d, max_concurrency not negative", name, MaxWeight)
+		}
+	}
+	if c.Default.Weight < 0 || c.Default.Weight > MaxWeight || c.Default.MaxConcurrency < 0 {
+		return fmt.Errorf("dispatch: weight must be at most %d, max_concurrency not negative", MaxWeight)
 	}
 	return nil
 }
@@ -112,34 +134,39 @@ type Dependencies struct {
 	// Random returns numbers in [0, 1) for the jitter; nil for the usual ones.
 	Random func() float64
 	// Failpoint is called between the steps that a crash must not confuse; nil
-	// but in crash tests.
+	// but in crash tests. The binary has package failpoint's.
 	Failpoint func(Point)
 }
 
 // Point is a place between two steps where a crash test strikes.
 type Point string
 
-// The places, in the order of the path. The two before a commit lie within a
-// transaction: they may be passed more than once, and only the death of the
+// The places, in the order of the path, and of a rescue. Those before a commit
+// lie within a transaction: they may be passed more than once, and only the death of the
 // whole process can be tried there.
 const (
-	PointClaimed       Point = "after-claim"
-	PointIntent        Point = "before-intent"
-	PointIntentCommit  Point = "before-intent-commit"
-	PointSent          Point = "after-intent"
-	PointCalled        Point = "after-call"
-	PointOutcome       Point = "before-outcome"
-	PointOutcomeCommit Point = "before-outcome-commit"
-	PointSettled       Point = "after-outcome"
+	PointClaimed       Point = "dispatch/after-claim"
+	PointIntent        Point = "dispatch/before-intent"
+	PointIntentCommit  Point = "dispatch/before-intent-commit"
+	PointSent          Point = "dispatch/after-intent"
+	PointCalled        Point = "dispatch/after-call"
+	PointOutcome       Point = "dispatch/before-outcome"
+	PointOutcomeCommit Point = "dispatch/before-outcome-commit"
+	PointSettled       Point = "dispatch/after-outcome"
+	PointRescue        Point = "rescue/before-commit"
+	PointRescued       Point = "rescue/committed"
 )
 
-// Points lists them.
+// Points lists those of the path.
 func Points() []Point {
 	return []Point{
 		PointClaimed, PointIntent, PointIntentCommit, PointSent, PointCalled,
 		PointOutcome, PointOutcomeCommit, PointSettled,
 	}
 }
+
+// RescuePoints lists those of a rescue.
+func RescuePoints() []Point { return []Point{PointRescue, PointRescued} }
 
 // Dispatcher carries out pushes. Several on one store share the work.
 type Dispatcher struct {
@@ -159,8 +186,11 @@ type Dispatcher struct {
 	config Config
 	// slots has an element for each push that is being carried out.
 	slots chan struct{}
-	// nudge wakes Run when this process has put a push back to a later time.
+	// nudge wakes Run when this process has put a push back to a later time, or
+	// has settled one while a tenant waits for that (full).
 	nudge chan struct{}
+	full  atomic.Bool
+	fair  *fair
 }
 
 // New makes a dispatcher.
@@ -192,12 +222,14 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 	if d.Failpoint == nil {
 		d.Failpoint = func(Point) {}
 	}
-	return &Dispatcher{
+	dispatcher := &Dispatcher{
 		store: d.Store, targets: d.Targets, authority: d.Authority, owner: d.Owner, wake: d.Wake,
 		committed: d.Committed, log: d.Log.With("worker", d.Owner), metrics: d.Metrics, trace: d.Trace, random: d.Random,
 		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(chan struct{}, c.Workers),
 		nudge: make(chan struct{}, 1),
-	}, nil
+	}
+	dispatcher.fair = newFair(&dispatcher.config)
+	return dispatcher, nil
 }
 
 type noMetrics struct{}

@@ -14,6 +14,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
 	look := lookout{poll: d.config.Poll, rest: minSleep}
+	least := 1
 	for ctx.Err() == nil {
 		rescued := 0
 		if look.rescueDue() {
@@ -22,20 +23,24 @@ func (d *Dispatcher) Run(ctx context.Context) {
 				d.log.ErrorContext(ctx, "rescue failed", "error", err)
 			}
 		}
-		n, err := d.acquire(ctx, d.config.Batch)
+		n, err := d.acquire(ctx, least, d.config.Batch)
 		if err != nil {
 			return
 		}
+		d.full.Store(d.fair.bounded) // what settles from here on may not be seen
 		got, err := d.start(ctx, "", n, func(j *job) {
-			jobs.Go(func() { defer d.free(1); j.carry(ctx) })
+			jobs.Go(func() { defer d.done(); j.carry(ctx) })
 		})
+		d.full.Store(len(got.full) > 0)
 		if err != nil && ctx.Err() == nil {
 			d.log.ErrorContext(ctx, "claim failed", "error", err)
 		}
-		if err == nil && got == n {
-			continue // there may be more
+		if err == nil && got.claimed == n { // there may be more
+			least = d.config.Workers / 4
+			continue
 		}
-		d.sleep(ctx, &look, got+rescued > 0)
+		least = 1
+		d.sleep(ctx, &look, got.full, got.claimed+rescued > 0)
 	}
 }
 
@@ -62,8 +67,10 @@ func (l *lookout) rescueDue() bool {
 }
 
 // sleep waits for a hint, for the time at which the store knows something to
-// be due, or for the poll interval.
-func (d *Dispatcher) sleep(ctx context.Context, look *lookout, moved bool) {
+// be due, or for the poll interval. Tenants that are full do not count: they
+// wait for one of their pushes to settle, which this process hears of when it
+// is its own, and the other one when it is not.
+func (d *Dispatcher) sleep(ctx context.Context, look *lookout, full []string, moved bool) {
 	switch {
 	case moved:
 		look.rest = minSleep
@@ -72,7 +79,7 @@ func (d *Dispatcher) sleep(ctx context.Context, look *lookout, moved bool) {
 	}
 	wait := look.poll
 	err := d.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		next, err := tx.NextPushAt()
+		next, err := tx.NextPushAt(full...)
 		if err == nil && !next.IsZero() {
 			wait = min(wait, max(next.Sub(tx.Now())+time.Millisecond, look.rest))
 		}
@@ -93,23 +100,42 @@ func (d *Dispatcher) sleep(ctx context.Context, look *lookout, moved bool) {
 	}
 }
 
+// catch is what one claim came to: how many pushes, and the tenants that have
+// all in flight that they may.
+type catch struct {
+	claimed int
+	full    []string
+}
+
 // start claims up to n pushes, for which n slots are held, and hands each to
 // begin. The slots that were not needed are freed.
-func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (int, error) {
+func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (catch, error) {
 	claimed := d.now()
 	var pushes []*gatehouse.Push
+	var due []gatehouse.DueTenant
+	var full []string
 	err := d.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		pushes, err = tx.ClaimPushes(d.owner, tenant, d.config.Lease, n)
+		pushes, due, full = nil, nil, nil
+		shares := []gatehouse.PushShare{{Tenant: tenant, Limit: n, Most: d.fair.of(tenant).MaxConcurrency}}
+		if tenant == "" {
+			if due, err = tx.DueTenants(d.fair.from(), walk, n); err != nil {
+				return err
+			}
+			shares, full = d.fair.share(due, n)
+		}
+		pushes, err = tx.ClaimPushes(d.owner, d.config.Lease, shares...)
 		return err
 	})
 	if err != nil {
 		pushes = nil
+	} else {
+		d.fair.claimed(due, pushes)
 	}
 	d.free(n - len(pushes))
 	for _, p := range pushes {
 		begin(d.newJob(p, claimed))
 	}
-	return len(pushes), err
+	return catch{len(pushes), full}, err
 }
 
 // Drain carries out, now, up to limit due pushes of a tenant ("": of all), and
@@ -118,19 +144,19 @@ func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gat
 	var jobs sync.WaitGroup
 	var mine []*job
 	for len(mine) < limit {
-		n, err := d.acquire(ctx, limit-len(mine))
+		n, err := d.acquire(ctx, 1, limit-len(mine))
 		if err != nil {
 			break
 		}
 		got, err := d.start(ctx, tenant, n, func(j *job) {
 			mine = append(mine, j)
-			jobs.Go(func() { defer d.free(1); j.carry(ctx) })
+			jobs.Go(func() { defer d.done(); j.carry(ctx) })
 		})
 		if err != nil {
 			jobs.Wait()
 			return nil, err
 		}
-		if got == 0 {
+		if got.claimed == 0 {
 			break
 		}
 	}
@@ -169,27 +195,64 @@ func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.Drain
 	return items, err
 }
 
-// acquire waits for a free slot and takes up to n of those that are free.
-func (d *Dispatcher) acquire(ctx context.Context, n int) (int, error) {
+// gather is how long a claim waits for more than one slot to come free, so
+// that quick pushes are claimed by the handful and slow ones do not idle.
+const gather = 5 * time.Millisecond
+
+// acquire waits for a free slot and takes up to n of those that are free. It
+// waits a little for the least that is worth a claim.
+func (d *Dispatcher) acquire(ctx context.Context, least, n int) (int, error) {
 	select {
 	case d.slots <- struct{}{}:
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	for got := 1; ; got++ {
-		if got >= n {
-			return got, nil
-		}
+	got := 1
+	for ; got < n; got++ {
 		select {
 		case d.slots <- struct{}{}:
+			continue
 		default:
+		}
+		break
+	}
+	if got >= min(least, n) {
+		return got, nil
+	}
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	for ; got < min(least, n); got++ {
+		select {
+		case d.slots <- struct{}{}:
+		case <-timer.C:
 			return got, nil
+		case <-ctx.Done():
+			d.free(got)
+			return 0, ctx.Err()
 		}
 	}
+	return got, nil
 }
 
 func (d *Dispatcher) free(n int) {
 	for range n {
 		<-d.slots
+	}
+}
+
+// done frees the slot of a push that was carried, which may be what its tenant
+// waits for.
+func (d *Dispatcher) done() {
+	d.free(1)
+	if d.full.Load() {
+		d.hint()
+	}
+}
+
+// hint wakes Run.
+func (d *Dispatcher) hint() {
+	select {
+	case d.nudge <- struct{}{}:
+	default:
 	}
 }

@@ -16,9 +16,14 @@
 //  3. One transaction checks generation, digest, fingerprint and authority
 //     and writes the intent: status sent, attempts + 1. Then comes the call,
 //     with a deadline before the end of the lease.
+//     Where 1 and 2 have nothing to ask, as before the first call of a target
+//     that cannot be looked at, this is the one transaction that reads.
 //  4. One transaction writes receipt, push, action, ceilings and audit leaf.
 //
 // A push whose check fails is quarantined: failed, with a code, and no call.
+//
+// Claims are fair between tenants, and keep each below its bound on pushes in
+// flight; see fair.
 //
 // # Failure rules
 //

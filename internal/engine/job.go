@@ -60,10 +60,7 @@ func (j *job) carry(ctx context.Context) {
 		j.log.ErrorContext(ctx, "push could not be carried on", "error", err)
 	default:
 		if outcome == outcomeRetry || outcome == outcomeReleased {
-			select {
-			case j.nudge <- struct{}{}:
-			default:
-			}
+			j.hint()
 		}
 		j.metrics.PushSettled(j.push.Connector, outcome, took)
 		j.committed(j.push.ActionID)
@@ -84,6 +81,22 @@ func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err 
 // has come to something else.
 func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string, err error) {
 	end := func(outcome string, err error) (*connector.Call, string, error) { return nil, outcome, err }
+	if j.clean = j.first(); !j.clean {
+		if more, outcome, err := j.look(ctx); !more {
+			return end(outcome, err)
+		}
+	}
+	if j.until.Sub(j.now()) < j.config.Lease/4 {
+		return end(j.release(ctx, "lease_short", "too little of the lease was left for a call", nil))
+	}
+	j.failpoint(PointIntent)
+	return j.intend(ctx)
+}
+
+// look reads what is stored and, where there is reason to, looks at the target.
+// more is false when the push has come to something.
+func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
+	end := func(outcome string, err error) (bool, string, error) { return false, outcome, err }
 	prior, err := j.load(ctx)
 	if err != nil {
 		return end(j.release(ctx, "store_error", "the store did not answer", err))
@@ -91,16 +104,8 @@ func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string
 	if prior != nil {
 		return end(j.settle(ctx, j.learned(prior)))
 	}
-	if claims := j.push.Generation - j.push.Attempts; claims > j.config.MaxClaims*(1+j.push.Replays) {
-		return end(j.quarantine(ctx, reason{code: "poison", detail: "claimed again and again without coming to a call"}))
-	}
-	conn, op, err := j.targets.operation(j.push.Tenant, j.push.Connector, j.action.Operation)
-	if err != nil {
-		return end(j.quarantine(ctx, reason{code: "connector_missing", detail: err.Error()}))
-	}
-	j.conn, j.class = conn, op.Class
 	// Before the target is so much as looked at.
-	if r := j.verify(j.push, j.action); r != nil {
+	if r := j.admit(j.push, j.action); r != nil {
 		return end(j.quarantine(ctx, *r))
 	}
 	if j.push.Attempts > 0 {
@@ -120,11 +125,34 @@ func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string
 			return end(j.quarantine(ctx, *changed))
 		}
 	}
-	if j.until.Sub(j.now()) < j.config.Lease/4 {
-		return end(j.release(ctx, "lease_short", "too little of the lease was left for a call", nil))
+	return true, "", nil
+}
+
+// first reports whether this is a first attempt before which there is nothing
+// to look at: then all is read and checked with the intent, once.
+func (j *job) first() bool {
+	conn, ok := j.targets.Lookup(j.push.Tenant, j.push.Connector)
+	_, checks := conn.(connector.Checker)
+	return j.push.Attempts == 0 && ok && !checks && !j.poison(j.push)
+}
+
+// poison reports whether a push was claimed too often without coming to a call.
+func (j *job) poison(p *gatehouse.Push) bool {
+	claims := p.Generation - p.Attempts
+	return claims > j.config.MaxClaims*(1+p.Replays)
+}
+
+// admit finds the connector, and refuses what cannot or may not be sent.
+func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
+	if j.poison(p) {
+		return &reason{code: "poison", detail: "claimed again and again without coming to a call"}
 	}
-	j.failpoint(PointIntent)
-	return j.intend(ctx)
+	conn, op, err := j.targets.operation(p.Tenant, p.Connector, a.Operation)
+	if err != nil {
+		return &reason{code: "connector_missing", detail: err.Error()}
+	}
+	j.conn, j.class = conn, op.Class
+	return j.verify(p, a)
 }
 
 // load reads the action, and what receipts say of earlier attempts. prior is

@@ -63,9 +63,11 @@ func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
 		}
 		s.retry(next, code, detail)
 		s.leaf("push.rescued", text("code", code))
+		d.failpoint(PointRescue)
 		return s.err
 	})
 	if err == nil {
+		d.failpoint(PointRescued)
 		d.log.WarnContext(ctx, "lease expired", "push", p.ID, "action", p.ActionID, "tenant", p.Tenant,
 			"generation", p.Generation, "from", p.Status, "outcome", outcome)
 		d.metrics.PushSettled(p.Connector, outcome, 0)

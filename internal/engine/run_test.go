@@ -240,7 +240,7 @@ func TestRunDoesNotSpin(t *testing.T) {
 	var total time.Duration
 	for range 8 {
 		start := time.Now()
-		d.sleep(t.Context(), &look, false)
+		d.sleep(t.Context(), &look, nil, false)
 		total += time.Since(start)
 	}
 	if look.rest < 100*time.Millisecond || total < 200*time.Millisecond {
@@ -249,7 +249,7 @@ func TestRunDoesNotSpin(t *testing.T) {
 	look.due = true
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	d.sleep(ctx, &look, true)
+	d.sleep(ctx, &look, nil, true)
 	if look.rest != minSleep {
 		t.Errorf("after something moved, rest is %v", look.rest)
 	}

@@ -29,6 +29,7 @@ func (j *job) intend(ctx context.Context) (call *connector.Call, outcome string,
 
 func (j *job) tryIntend(ctx context.Context) (call *connector.Call, outcome string, err error) {
 	var sent *gatehouse.Push
+	var action *gatehouse.Action
 	var waited time.Duration
 	err = j.update(ctx, gatehouse.PushPicking, func(s *step) {
 		call, outcome, sent = nil, "", nil
@@ -42,7 +43,7 @@ func (j *job) tryIntend(ctx context.Context) (call *connector.Call, outcome stri
 		s.moveAction(gatehouse.StatusPushing, nil)
 		s.leaf("push.sent")
 		c := callOf(s.action, p.Attempts)
-		call, sent, waited = &c, p, now.Sub(dueAt(p, j.push.NextAttempt))
+		call, sent, action, waited = &c, p, s.action, now.Sub(dueAt(p, j.push.NextAttempt))
 		j.failpoint(PointIntentCommit)
 	})
 	if err != nil {
@@ -50,7 +51,7 @@ func (j *job) tryIntend(ctx context.Context) (call *connector.Call, outcome stri
 	}
 	j.proof = nil // stored
 	if sent != nil {
-		j.push = sent
+		j.push, j.action = sent, action
 		j.metrics.PushSent(sent.Connector, waited)
 	}
 	return call, outcome, nil
@@ -68,7 +69,7 @@ func (j *job) lastChecks(s *step) (outcome string) {
 		s.movePush(gatehouse.PushQueued)
 		return outcomeReleased
 	}
-	if p.Attempts > 0 { // a stopped worker may have told meanwhile
+	if p.Attempts > 0 || j.action == nil { // not yet looked for, or a stopped worker may have told meanwhile
 		var prior *gatehouse.Receipt
 		s.do(func() (err error) { prior, err = successReceipt(s.tx, p); return err })
 		if prior != nil {
@@ -81,7 +82,7 @@ func (j *job) lastChecks(s *step) (outcome string) {
 	default:
 		return j.stop(s, reason{code: "not_approved", detail: "the action is " + string(s.action.Status)})
 	}
-	if r := j.verify(p, s.action); r != nil {
+	if r := j.admit(p, s.action); r != nil {
 		return j.stop(s, *r)
 	}
 	s.do(func() error {
@@ -125,6 +126,9 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 
 	if failure == nil {
 		r := j.receipt(sourceCall, gatehouse.ReceiptApplied, res)
+		if j.recordApplied(ctx, r) {
+			return string(gatehouse.PushApplied), took, nil
+		}
 		outcome, err = j.record(ctx, r, func(s *step) string {
 			s.applied(r)
 			return string(gatehouse.PushApplied)
@@ -173,6 +177,23 @@ func (j *job) lastLook(ctx context.Context, kind connector.Kind) (*gatehouse.Rec
 	}
 	j.proof = nil
 	return nil, verdictUnknown
+}
+
+// recordApplied tries to write a success from what is known since the intent.
+// It reports false when nothing was stored: then record looks at what is there.
+func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
+	j.failpoint(PointOutcome)
+	err := j.store.Update(ctx, func(tx gatehouse.Tx) error {
+		s := resume(tx, j.push, j.action, j.owner)
+		s.applied(r)
+		j.failpoint(PointOutcomeCommit)
+		return s.err
+	})
+	if err != nil {
+		return false
+	}
+	j.failpoint(PointSettled)
+	return true
 }
 
 // record writes what came of a call. Nothing but the end of all hope keeps it

@@ -36,9 +36,26 @@ func begin(tx gatehouse.Tx, p *gatehouse.Push, actor string) (*step, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.Push == nil || a.Push.Status != q.Status {
+		// One that resumes locks the push alone: it was between the two locks.
+		if a, err = tx.LockAction(p.Tenant, p.ActionID); err != nil {
+			return nil, err
+		}
+	}
 	s := &step{tx: tx, push: q, action: a, actor: actor}
 	s.from.action, s.from.push = a.Status, q.Status
 	return s, nil
+}
+
+// resume goes on from what this worker itself wrote with the intent, and locks
+// nothing: every write that follows is guarded by the status and, of the push,
+// the generation, so it fails with ErrConflict where anybody else has moved
+// either.
+func resume(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor string) *step {
+	push, action := *p, *a
+	s := &step{tx: tx, push: &push, action: &action, actor: actor}
+	s.from.action, s.from.push = a.Status, p.Status
+	return s
 }
 
 func (s *step) do(fn func() error) {
@@ -111,8 +128,16 @@ func (s *step) retry(next time.Time, code, detail string) {
 // applied settles push and action, with the receipt that proves it.
 func (s *step) applied(r *gatehouse.Receipt) {
 	s.throughSent()
-	s.movePush(gatehouse.PushApplied)
+	// In the order of locks everywhere: where nobody was asked, the action's row
+	// stands for the approval's.
+	asked := s.action.Approval != nil
+	if asked {
+		s.movePush(gatehouse.PushApplied)
+	}
 	s.moveAction(gatehouse.StatusApplied, nil)
+	if !asked {
+		s.movePush(gatehouse.PushApplied)
+	}
 	s.receipt(r)
 	s.leaf("push.applied", text("receipt", r.ID), text("source", r.Source))
 	s.do(func() error { return app.Applied(s.tx, s.action, r, s.actor) })

@@ -94,7 +94,7 @@ func TestIntentIsTriedAgainAtOnce(t *testing.T) {
 // back without an attempt.
 func TestStoreGoneAtTheStart(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, newLedger(connector.ClassC))
+	b := newBench(t, checking{newLedger(connector.ClassC)})
 	a := b.approve()
 	store := &blind{Store: b.store}
 	d := b.dispatcher(testConfig(), withStore(store), failpoint(func(p Point) {

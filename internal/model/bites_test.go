@@ -83,6 +83,10 @@ func (f forgetfulTx) LockAction(tenant, id string) (*gatehouse.Action, error) {
 	return a, nil
 }
 
+func (f forgetfulTx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
+	return f.LockAction(known.Tenant, known.ID)
+}
+
 func unguarded(err error) error {
 	if errors.Is(err, gatehouse.ErrConflict) {
 		return nil

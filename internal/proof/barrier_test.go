@@ -12,12 +12,19 @@ import (
 // TestBarrier releases two hundred calls at once at one action, again and
 // again: by distinct people and by one person, on every way to decide.
 func TestBarrier(t *testing.T) {
+	onEngines(t, func(t *testing.T, e engine) {
+		inLegs(t, e, "barrier", goal{"rounds", e.rounds(6), 50, 10}, func(t *testing.T, l *leg, n int) { barrier(t, e, l, n) })
+	})
+}
+
+func barrier(t *testing.T, e engine, l *leg, rounds int) {
 	const n = 200
-	w := newWorld(t, scale(64, 640), "")
+	l.add("rounds", rounds)
+	l.add("calls at once", 5*n*rounds)
+	w := newWorldOn(t, e, 5*rounds+8, "")
 	people := w.admin.crowd(t, "voter", n)
 	j := newJournal()
-	rng := seeded(t)
-	rounds := scale(6, 50)
+	rng := l.rng
 
 	for round := range rounds {
 		// The target alternates between the ledger of rows and that of calls.
@@ -60,14 +67,22 @@ func TestBarrier(t *testing.T) {
 // TestBarrierMixed lets approvals and rejections race on all routes at once:
 // one outcome, and every answer in agreement with it.
 func TestBarrierMixed(t *testing.T) {
+	onEngines(t, func(t *testing.T, e engine) {
+		inLegs(t, e, "barrier, mixed", goal{"rounds", 20, 200, 40}, func(t *testing.T, l *leg, n int) { barrierMixed(t, e, l, n) })
+	})
+}
+
+func barrierMixed(t *testing.T, e engine, l *leg, rounds int) {
 	const n = 200
-	w := newWorld(t, scale(128, 1280), "")
+	l.add("rounds", rounds)
+	l.add("calls at once", n*rounds)
+	w := newWorldOn(t, e, rounds+8, "")
 	people := w.admin.crowd(t, "mixed", n)
-	rng := seeded(t)
+	rng := l.rng
 	j := newJournal()
 	outcomes := make(map[gatehouse.Status]int)
 	bulks := make([]int, n) // of which a person has thirty a minute
-	for round := range scale(20, 200) {
+	for round := range rounds {
 		a := w.alternate(t, round)
 		want := make([]string, n)
 		route := make([]int, n)
@@ -132,10 +147,18 @@ func TestBarrierMixed(t *testing.T) {
 
 // TestSameKey sends one Idempotency-Key fifty times at once.
 func TestSameKey(t *testing.T) {
+	onEngines(t, func(t *testing.T, e engine) {
+		inLegs(t, e, "same key", goal{"rounds", e.rounds(5), 50, 10}, func(t *testing.T, l *leg, n int) { sameKey(t, e, l, n) })
+	})
+}
+
+func sameKey(t *testing.T, e engine, l *leg, rounds int) {
 	const n = 50
-	w := newWorld(t, scale(16, 160), "")
+	l.add("rounds", rounds)
+	l.add("calls at once", 2*n*rounds)
+	w := newWorldOn(t, e, rounds+8, "")
 	ana := w.admin.create(t, "ana", "person", "approver")
-	for round := range scale(5, 50) {
+	for round := range rounds {
 		key := fmt.Sprintf("propose-%d", round)
 		body := price(w.sku(), "12.50")
 		if round%2 == 1 {

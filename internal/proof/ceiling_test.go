@@ -12,9 +12,14 @@ import (
 // and one by amount. Neither is passed, and neither is left short.
 func TestCeilings(t *testing.T) {
 	t.Parallel()
-	attempts := scale(2000, 100_000)
+	onEngines(t, func(t *testing.T, e engine) {
+		inLegs(t, e, "ceilings", goal{"attempts at a ceiling", 2000, 100_000, 10_000}, func(t *testing.T, l *leg, n int) { ceilings(t, e, l, n) })
+	})
+}
+
+func ceilings(t *testing.T, e engine, l *leg, attempts int) {
 	each := attempts / 4 // two kinds of action, two persons for each action
-	w := newWorld(t, 2*each, "")
+	w := newWorldOn(t, e, 2*each, "")
 	people := []*person{w.admin.create(t, "ana", "person", "approver"), w.admin.create(t, "ben", "person", "approver")}
 	db := openStore(t, w.gate)
 	defer db.Close()
@@ -66,7 +71,8 @@ func TestCeilings(t *testing.T) {
 			t.Fatalf("answered %s", res)
 		}
 	}
-	t.Logf("%d attempts: %v decided, %d refused", attempts, decided, refused)
+	l.add("attempts at a ceiling", len(answers))
+	l.add("refused at the ceiling", refused)
 	// 25 by count; 35 times 7.00 is 245.00, and a 36th would pass 250.00.
 	if decided["counted"] != 25 || decided["weighed"] != 35 {
 		t.Errorf("decided %v", decided)

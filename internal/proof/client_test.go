@@ -89,7 +89,7 @@ func (p *person) call(method, path string, body any, headers ...string) answer {
 	if !strings.HasPrefix(path, "/healthz") && !strings.HasPrefix(path, "/readyz") && !strings.HasPrefix(path, "/metrics") {
 		path = "/api/v1" + path
 	}
-	req, err := http.NewRequest(method, p.gate.url.Load().(string)+path, r)
+	req, err := http.NewRequest(method, p.gate.base()+path, r)
 	if err != nil {
 		return answer{err: err}
 	}

@@ -18,23 +18,36 @@ import (
 	"time"
 )
 
-// gate is a server process on a data folder.
+// gate is one store with the servers on it: one on a data folder, any number
+// on a database.
 type gate struct {
-	t     testing.TB
-	data  string
-	admin *person
+	t       testing.TB
+	data    string
+	dsn     string // "" for the data folder
+	admin   *person
+	servers []*server
+	turn    atomic.Uint64
+	log     tail
+	// address, when set, gives clients another address than a server's own.
+	address func(url string) string
+}
 
+// server is one process of a gate; it can be killed and started again.
+type server struct {
+	gate   *gate
 	cmd    *exec.Cmd
 	exited chan error
 	url    atomic.Value // string
-	log    tail
+	binary string
+	args   []string
+	env    []string
 }
 
 // newGate makes a data folder with the configuration, and an administrator,
-// and starts a server on it. The test's end stops it.
-func newGate(t testing.TB, config, policy string) *gate {
+// and starts the engine's servers on it. The test's end stops them.
+func newGate(t testing.TB, e engine, config, policy string) *gate {
 	t.Helper()
-	g := &gate{t: t, data: filepath.Join(t.TempDir(), "data")}
+	g := &gate{t: t, data: filepath.Join(t.TempDir(), "data"), dsn: e.database(t)}
 	if err := os.MkdirAll(g.data, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +56,9 @@ func newGate(t testing.TB, config, policy string) *gate {
 		write(t, filepath.Join(g.data, "policy.yaml"), policy)
 	}
 	write(t, filepath.Join(g.data, "gatehouse.yaml"), config)
-	out, err := exec.Command(binary, "init", "--data", g.data, "--json").Output()
+	init := exec.Command(binary, "init", "--data", g.data, "--json")
+	init.Env = append(os.Environ(), "GATEHOUSE_DATABASE_URL="+g.dsn)
+	out, err := init.Output()
 	if err != nil {
 		t.Fatalf("init: %v\n%s", err, stderrOf(err))
 	}
@@ -55,15 +70,20 @@ func newGate(t testing.TB, config, policy string) *gate {
 		t.Fatalf("init printed %s (%v)", out, err)
 	}
 	g.admin = &person{gate: g, name: "admin", key: made.AdminKey, edit: made.EditToken}
-	g.start()
+	for range e.replicas {
+		g.servers = append(g.servers, &server{gate: g, binary: binary, env: []string{"GATEHOUSE_DATABASE_URL=" + e.through(g.dsn)}, args: e.flags})
+	}
 	t.Cleanup(func() {
-		if g.cmd != nil {
-			g.kill()
+		for _, s := range g.servers {
+			if s.cmd != nil {
+				s.kill()
+			}
 		}
 		if t.Failed() {
-			t.Logf("the server's last words:\n%s", g.log.String())
+			t.Logf("the servers' last words:\n%s", g.log.String())
 		}
 	})
+	g.start()
 	return g
 }
 
@@ -82,10 +102,50 @@ func stderrOf(err error) string {
 	return ""
 }
 
-// start runs the server on a free port and returns once it serves.
+// start starts all servers, and stop ends them.
 func (g *gate) start() {
 	g.t.Helper()
-	cmd := exec.Command(binary, "serve", "--data", g.data, "--listen", "127.0.0.1:0", "--log-format", "json")
+	for _, s := range g.servers {
+		s.start()
+	}
+}
+
+func (g *gate) stop() {
+	g.t.Helper()
+	for _, s := range g.servers {
+		s.stop()
+	}
+}
+
+// base is the address for the next call: each server in its turn.
+func (g *gate) base() string {
+	s := g.servers[g.turn.Add(1)%uint64(len(g.servers))]
+	url, _ := s.url.Load().(string)
+	if g.address != nil {
+		return g.address(url)
+	}
+	return url
+}
+
+// pid is the process id of a running server.
+func (s *server) pid() int { return s.cmd.Process.Pid }
+
+// start runs the server on a free port and returns once it serves.
+func (s *server) start() {
+	g := s.gate
+	g.t.Helper()
+	if err := s.launch(); err != nil {
+		g.t.Fatalf("the server ended at start: %v\n%s", err, g.log.String())
+	}
+}
+
+// launch is start for a server that may end before it serves; how it has is
+// then the error.
+func (s *server) launch() error {
+	g := s.gate
+	g.t.Helper()
+	cmd := exec.Command(s.binary, append([]string{"serve", "--data", g.data, "--listen", "127.0.0.1:0", "--log-format", "json"}, s.args...)...)
+	cmd.Env = append(os.Environ(), s.env...)
 	cmd.SysProcAttr = withParent()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -100,16 +160,20 @@ func (g *gate) start() {
 		g.read(stderr, serving)
 		exited <- cmd.Wait()
 	}()
-	g.cmd, g.exited = cmd, exited
+	s.cmd, s.exited = cmd, exited
 	select {
 	case url := <-serving:
-		g.url.Store(url)
+		s.url.Store(url)
 	case err := <-exited:
-		g.cmd = nil
-		g.t.Fatalf("the server ended at start: %v\n%s", err, g.log.String())
-	case <-time.After(30 * time.Second):
+		s.cmd = nil
+		if err == nil {
+			err = errors.New("without an error")
+		}
+		return err
+	case <-time.After(60 * time.Second):
 		g.t.Fatalf("the server does not serve\n%s", g.log.String())
 	}
+	return nil
 }
 
 func (g *gate) read(r io.Reader, serving chan<- string) {
@@ -128,23 +192,24 @@ func (g *gate) read(r io.Reader, serving chan<- string) {
 }
 
 // kill ends the process as a power cut would: nothing runs after it.
-func (g *gate) kill() {
-	_ = g.cmd.Process.Signal(syscall.SIGKILL)
-	if err := <-g.exited; err == nil {
-		g.t.Error("the killed server says that it ended well")
+func (s *server) kill() {
+	_ = s.cmd.Process.Signal(syscall.SIGKILL)
+	if err := <-s.exited; err == nil {
+		s.gate.t.Error("the killed server says that it ended well")
 	}
-	g.cmd = nil
+	s.cmd = nil
 }
 
 // stop asks the server to end, and fails the test unless it does so cleanly.
-func (g *gate) stop() {
+func (s *server) stop() {
+	g := s.gate
 	g.t.Helper()
-	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		g.t.Fatal(err)
 	}
 	select {
-	case err := <-g.exited:
-		g.cmd = nil
+	case err := <-s.exited:
+		s.cmd = nil
 		if err != nil {
 			g.t.Fatalf("the server ended with %v after SIGTERM\n%s", err, g.log.String())
 		}
@@ -157,7 +222,7 @@ func (g *gate) stop() {
 func (g *gate) cli(p *person, args ...string) (stdout string, err error) {
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append(os.Environ(),
-		"GATEHOUSE_URL="+g.url.Load().(string), "GATEHOUSE_KEY="+p.key, "GATEHOUSE_EDIT_TOKEN="+p.edit)
+		"GATEHOUSE_URL="+g.base(), "GATEHOUSE_KEY="+p.key, "GATEHOUSE_EDIT_TOKEN="+p.edit)
 	out, err := cmd.Output()
 	if err != nil {
 		err = fmt.Errorf("gatehouse %s: %w: %s", strings.Join(args, " "), err, stderrOf(err))
@@ -165,10 +230,11 @@ func (g *gate) cli(p *person, args ...string) (stdout string, err error) {
 	return string(out), err
 }
 
-// tail keeps the last lines of a log.
+// tail keeps the last lines of a log, and counts its messages.
 type tail struct {
 	mu    sync.Mutex
 	lines []string
+	says  map[string]int
 }
 
 func (l *tail) add(line string) {
@@ -178,6 +244,20 @@ func (l *tail) add(line string) {
 		l.lines = l.lines[1:]
 	}
 	l.lines = append(l.lines, line)
+	if _, rest, ok := strings.Cut(line, `"msg":"`); ok {
+		message, _, _ := strings.Cut(rest, `"`)
+		if l.says == nil {
+			l.says = make(map[string]int)
+		}
+		l.says[message]++
+	}
+}
+
+// said counts how often a message was logged.
+func (l *tail) said(message string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.says[message]
 }
 
 func (l *tail) String() string {

@@ -7,12 +7,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// binary is the path of the gatehouse that this run has built.
-var binary string
+// binary is the path of the gatehouse that this run has built; mortal gives
+// the path of one that has its failpoints, and builds it when first asked.
+var (
+	binary string
+	mortal func() (string, error)
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -26,13 +33,21 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "gatehouse")
-	build := exec.Command("go", "build", "-o", binary, "github.com/gatehouse-dev/gatehouse/cmd/gatehouse")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
+	if err := build(binary); err != nil {
 		fmt.Fprintln(os.Stderr, "build the binary:", err)
 		return 1
 	}
-	return m.Run()
+	mortal = sync.OnceValues(func() (string, error) {
+		path := filepath.Join(dir, "mortal")
+		return path, build(path, "-tags", "failpoint")
+	})
+	return pgtest.Main(m)
+}
+
+func build(path string, flags ...string) error {
+	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "github.com/gatehouse-dev/gatehouse/cmd/gatehouse")...)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	return cmd.Run()
 }
 
 // long reports whether the long form of the storms was asked for.
@@ -46,8 +61,8 @@ func scale(short, longer int) int {
 	return short
 }
 
-// seeded returns random numbers, and logs the seed that repeats them.
-func seeded(t *testing.T) *rand.Rand {
+// seeded returns random numbers and the seed that repeats them.
+func seeded(t *testing.T) (*rand.Rand, uint64) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("GATEHOUSE_SEED"); s != "" {
@@ -58,5 +73,5 @@ func seeded(t *testing.T) *rand.Rand {
 		seed = n
 	}
 	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0x6761746568))
+	return rand.New(rand.NewPCG(seed, 0x6761746568)), seed
 }

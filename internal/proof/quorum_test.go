@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"testing"
@@ -14,15 +15,23 @@ import (
 // person through a hundred accounts.
 func TestQuorumStorm(t *testing.T) {
 	t.Parallel()
+	onEngines(t, func(t *testing.T, e engine) {
+		inLegs(t, e, "quorum", goal{"rounds", e.rounds(4), 40, 8}, func(t *testing.T, l *leg, n int) { quorumStorm(t, e, l, n) })
+	})
+}
+
+func quorumStorm(t *testing.T, e engine, l *leg, rounds int) {
 	const n = 100
-	w := newWorld(t, scale(64, 640), "")
+	l.add("rounds", rounds)
+	l.add("calls at once", 2*n*rounds)
+	w := newWorldOn(t, e, 2*rounds+8, "")
 	people := w.admin.crowd(t, "quorum", n)
 	one := w.admin.create(t, "legion", "person", "approver")
 	accounts := []*person{one}
 	for i := range n - 1 {
 		accounts = append(accounts, w.admin.create(t, fmt.Sprintf("legion-%02d", i), "person", "approver", object{"person": "legion"}))
 	}
-	for range scale(4, 40) {
+	for range rounds {
 		a := w.agent.propose(t, price(w.sku(), "12.50", object{"action_type": "pair"}))
 		answers := storm(n, func(i int) answer { return people[i].decide(a, "approved") })
 		expect(t, "distinct people", answers, map[string]int{"200 vote_recorded": 1, "200 decided": 1, "409 already_decided": n - 2})
@@ -45,15 +54,26 @@ func TestQuorumStorm(t *testing.T) {
 // action: one of them has its way, and the others are told which.
 func TestWithdrawStorm(t *testing.T) {
 	t.Parallel()
+	onEngines(t, func(t *testing.T, e engine) {
+		inLegs(t, e, "withdraw", goal{"rounds", max(12, e.rounds(24)), 240, 48}, func(t *testing.T, l *leg, n int) { withdrawStorm(t, e, l, n) })
+	})
+}
+
+func withdrawStorm(t *testing.T, e engine, l *leg, rounds int) {
 	const n = 90
-	w := newWorld(t, 512, "")
+	l.add("rounds", rounds)
+	l.add("calls at once", n*rounds)
+	w := newWorldOn(t, e, 512, "")
 	people := w.admin.crowd(t, "racer", n)
 	ends := make(map[gatehouse.Status]int)
-	rounds := scale(24, 240)
-	for range rounds {
+	for round := range rounds {
+		late := time.Duration(1+round%3*10) * time.Millisecond
 		a := w.agent.propose(t, price(w.sku(), "12.50"))
 		next := price(a.Target.EntityRef, "13.00")
 		answers := storm(n, func(i int) answer {
+			if i%3 > 0 { // a decision has a longer way, so that it would always lose
+				time.Sleep(rand.N(late))
+			}
 			switch i % 3 {
 			case 0:
 				return people[i].decide(a, "approved")

@@ -3,7 +3,6 @@ package proof
 import (
 	"database/sql"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"testing"
 	"time"
@@ -108,24 +107,4 @@ func (s *shop) records(t testing.TB, all map[string]*item) {
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// openStore opens a gate's store read-only, beside the server or after it.
-func openStore(t testing.TB, g *gate) *sql.DB {
-	t.Helper()
-	u := url.URL{Scheme: "file", Path: filepath.Join(g.data, "gatehouse.db"), RawQuery: "mode=ro&_pragma=busy_timeout(10000)"}
-	db, err := sql.Open("sqlite", u.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
-}
-
-// count runs a query that gives one number.
-func count(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
-	t.Helper()
-	if err := db.QueryRow(query, args...).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return n
 }

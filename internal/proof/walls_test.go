@@ -192,7 +192,7 @@ func noLeak(t *testing.T, rt openRoute, who *person, res answer, leaks []string)
 // openRoutes reads the routes from the document that the server serves.
 func openRoutes(t *testing.T, g *gate) (routes []openRoute) {
 	t.Helper()
-	res, err := web.Get(g.url.Load().(string) + "/openapi.json")
+	res, err := web.Get(g.base() + "/openapi.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,21 +41,31 @@ type world struct {
 	items  int64
 }
 
-// newWorld makes a world with that many items. dispatch is a line of
-// configuration, "" for quick.
+// newWorld makes a world with that many items on a data folder. dispatch is a
+// line of configuration, "" for quick.
 func newWorld(t testing.TB, items int, dispatch string) *world {
+	t.Helper()
+	return newWorldOn(t, onSQLite, items, dispatch)
+}
+
+// newWorldOn is newWorld on a store of one's choice.
+func newWorldOn(t testing.TB, e engine, items int, dispatch string) *world {
 	t.Helper()
 	if dispatch == "" {
 		dispatch = quick
 	}
 	w := &world{shop: newShop(t, items), target: newTarget(t), items: int64(items)}
-	w.gate = newGate(t, configuration(w.shop, w.target)+dispatch, rules)
+	crm := w.target.server.URL
+	if e.target != nil {
+		crm = e.target(crm)
+	}
+	w.gate = newGate(t, e, configuration(w.shop, crm)+dispatch, rules)
 	w.agent = w.admin.create(t, "bot", "agent", "proposer")
 	return w
 }
 
-func configuration(s *shop, x *target) string {
-	return strings.NewReplacer("SHOP", s.path, "CRM", x.server.URL).Replace(`connectors:
+func configuration(s *shop, crm string) string {
+	return strings.NewReplacer("SHOP", s.path, "CRM", crm).Replace(`connectors:
   shop:
     type: sql
     dsn: "sqlite:SHOP"

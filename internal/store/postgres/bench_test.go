@@ -108,7 +108,7 @@ func BenchmarkClaimPushes(b *testing.B) {
 	}
 	spread(b, 1, b.N/10, func(int) error {
 		return s.Update(context.Background(), func(tx gatehouse.Tx) error {
-			_, err := tx.ClaimPushes("w", "", time.Minute, 10)
+			_, err := tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
 			return err
 		})
 	})

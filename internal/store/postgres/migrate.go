@@ -25,7 +25,7 @@ const minVersion = 140000
 // migrate brings the database to the newest version, forward only, in one
 // transaction under one lock: of several that start together, the first does
 // the work and the others find it done.
-func migrate(ctx context.Context, config *pgx.ConnConfig) (err error) {
+func migrate(ctx context.Context, config *pgx.ConnConfig, moving bool) (err error) {
 	config = config.Copy()
 	// Building an index over what is there, and waiting for who does, may take long.
 	config.RuntimeParams["lock_timeout"] = "0"
@@ -44,6 +44,11 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (err error) {
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrateLock)); err != nil {
 			return err
+		}
+		if !moving {
+			if err := refuseMoving(ctx, tx); err != nil {
+				return err
+			}
 		}
 		return apply(ctx, tx)
 	})
@@ -81,13 +86,17 @@ func apply(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, `SELECT coalesce(max(version), 0) FROM gatehouse_schema`).Scan(&version); err != nil {
 		return err
 	}
-	if version > len(names) {
-		return fmt.Errorf("the database is of version %d, this program knows %d: a newer Gatehouse was here", version, len(names))
+	newest, err := migrationNumber(names[len(names)-1])
+	if err != nil {
+		return err
 	}
-	for i, name := range names {
-		n, err := strconv.Atoi(strings.TrimPrefix(name, "migrations/")[:4])
-		if err != nil || n != i+1 {
-			return fmt.Errorf("%s is not number %d", name, i+1)
+	if version > newest {
+		return fmt.Errorf("the database is of version %d, this program knows %d: a newer Gatehouse was here", version, newest)
+	}
+	for _, name := range names { // in their order
+		n, err := migrationNumber(name)
+		if err != nil {
+			return err
 		}
 		if n <= version {
 			continue
@@ -104,4 +113,9 @@ func apply(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	return nil
+}
+
+// migrationNumber is the version that a migration leads to.
+func migrationNumber(name string) (int, error) {
+	return strconv.Atoi(strings.TrimPrefix(name, "migrations/")[:4])
 }

@@ -30,7 +30,8 @@ func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehou
 		shared.KindPushes, tenant, string(f.Status)), err
 }
 
-// ListCorpus lists the newest first.
+// ListCorpus lists what people's decisions teach, that on the newest approval
+// first.
 func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
 	c, err := shared.ParseCursor(cursor, shared.KindCorpus, tenant)
 	if err != nil {
@@ -42,16 +43,24 @@ func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Pa
 	}
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
-	err = t.each(`SELECT tenant, id, action_id, action_type, features, outcome, decided_by, notes, at FROM corpus
-WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3`, func(r *row) error {
-		page.Items = append(page.Items, &gatehouse.CorpusEntry{
-			Tenant: r.text(), ID: r.text(), ActionID: r.text(), ActionType: r.text(), Features: r.json(),
-			Outcome: gatehouse.DecisionKind(r.text()), DecidedBy: r.text(), Notes: r.text(), At: r.time(),
-		})
+	var rows []place
+	err = t.each(`SELECT x.seq, x.id, `+size+` FROM (SELECT seq, id FROM approval
+WHERE tenant = $1 AND id < $2 AND `+shared.Taught+` ORDER BY id DESC LIMIT $3) x`, func(r *row) error {
+		rows = append(rows, place{seq: r.int(), id: r.text(), size: r.int()})
 		return nil
 	}, tenant, before, limit+1)
-	return shared.Finish(page, limit, func(e *gatehouse.CorpusEntry) shared.Cursor { return shared.Cursor{ID: e.ID} },
-		shared.KindCorpus, tenant), err
+	if err != nil {
+		return page, err
+	}
+	n := shared.Fit(min(limit, len(rows)), func(i int) int64 { return rows[i].size })
+	if n < len(rows) {
+		page.NextCursor = shared.Cursor{Kind: shared.KindCorpus, Filter: shared.FilterHash([]string{tenant}), ID: rows[n-1].id}.Encode()
+	}
+	actions, err := t.loadActions(rows[:n])
+	for _, a := range actions {
+		page.Items = append(page.Items, shared.Lesson(a))
+	}
+	return page, err
 }
 
 // ListMirror lists the newest first. Rows of applications that ran side by

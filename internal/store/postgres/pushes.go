@@ -49,18 +49,58 @@ func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 	return counts, err
 }
 
+// walkTenants finds the tenants with queued pushes, and when the first of each
+// is due, with one look into the index for each: those after the first
+// argument, up to and with the second.
+const walkTenants = `WITH RECURSIVE t (tenant, due_at) AS (
+  (SELECT tenant, due_at FROM push WHERE status = 'queued' AND tenant > $1 AND tenant <= $2 ORDER BY tenant, due_at, seq LIMIT 1)
+  UNION ALL
+  SELECT n.tenant, n.due_at FROM t CROSS JOIN LATERAL (SELECT p.tenant, p.due_at FROM push p
+    WHERE p.status = 'queued' AND p.tenant > t.tenant AND p.tenant <= $2 ORDER BY p.tenant, p.due_at, p.seq LIMIT 1) n)
+`
+
+// lastTenant is at or after the name of every tenant.
+const lastTenant = "\x7f"
+
+const nextPush = walkTenants + `SELECT least(
+  (SELECT min(due_at) FROM t WHERE tenant <> ALL ($3::text[])),
+  (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1))`
+
 // NextPushAt tells when there is work next: a push falls due, or a lease ends.
-func (t *readTx) NextPushAt() (next time.Time, err error) {
-	err = t.each(`SELECT least(
-  (SELECT due_at FROM push WHERE status = 'queued' ORDER BY due_at, seq LIMIT 1),
-  (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1))`,
+func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
+	if except == nil {
+		except = []string{}
+	}
+	err = t.each(nextPush,
 		func(r *row) error {
 			if at := r.timePtr(); at != nil {
 				next = *at
 			}
 			return nil
-		})
+		}, "", lastTenant, except)
 	return next, err
+}
+
+const dueTenants = walkTenants + `SELECT t.tenant,
+  (SELECT count(*) FROM (SELECT 1 FROM push p
+    WHERE p.tenant = t.tenant AND p.status = 'queued' AND p.due_at <= $3 ORDER BY p.due_at, p.seq LIMIT $4) d),
+  (SELECT count(*) FROM push p WHERE p.tenant = t.tenant AND p.status = 'picking') +
+  (SELECT count(*) FROM push p WHERE p.tenant = t.tenant AND p.status = 'sent')
+FROM t WHERE t.due_at <= $3 LIMIT $5`
+
+// DueTenants lists who has work, by name, around from a name.
+func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.DueTenant, err error) {
+	row := func(r *row) error {
+		if d := (gatehouse.DueTenant{Tenant: r.text(), Due: int(r.int()), InFlight: int(r.int())}); len(list) < limit {
+			list = append(list, d)
+		}
+		return nil
+	}
+	queries := []query{ask(dueTenants, row, after, lastTenant, t.Now(), each, limit)}
+	if after != "" {
+		queries = append(queries, ask(dueTenants, row, "", after, t.Now(), each, limit))
+	}
+	return list, t.read(queries...)
 }
 
 // ExpiredLeases lists pushes whose lease has ended, the longest ago first.
@@ -96,23 +136,40 @@ func (t *tx) InsertPush(p *gatehouse.Push) error {
 // The due pushes are picked out first, once, and locked: as a subquery of the
 // update's condition they could be looked for again for each row, and more be
 // taken than the limit says.
-const (
-	claimDue = `WITH due AS MATERIALIZED (
-  SELECT seq FROM push WHERE status = 'queued' AND due_at <= $3 `
-	claimTake = `ORDER BY due_at, seq LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)
+const claimPushes = `WITH due AS MATERIALIZED (
+  SELECT d.seq FROM unnest($4::text[], $5::bigint[], $6::bigint[]) AS s (tenant, n, most) CROSS JOIN LATERAL (
+    SELECT seq FROM push WHERE tenant = s.tenant AND status = 'queued' AND due_at <= $3 ORDER BY due_at, seq
+    LIMIT CASE WHEN s.most = 0 THEN s.n ELSE least(s.n, greatest(0, s.most -
+      (SELECT count(*) FROM push f WHERE f.tenant = s.tenant AND f.status = 'picking') -
+      (SELECT count(*) FROM push f WHERE f.tenant = s.tenant AND f.status = 'sent'))) END
+    FOR NO KEY UPDATE SKIP LOCKED) d)
 UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2, picked_at = $3
 FROM due WHERE h.seq = due.seq RETURNING ` + pushColumns
-)
 
 // ClaimPushes takes due pushes for one worker, and passes over those that
-// another one is taking.
-func (t *tx) ClaimPushes(owner, tenant string, lease time.Duration, limit int) (list []*gatehouse.Push, err error) {
-	args := []any{owner, t.Now().Add(lease), t.Now(), limit}
-	sql := claimDue + claimTake
-	if tenant != "" {
-		sql, args = claimDue+`AND tenant = $5 `+claimTake, append(args, tenant)
+// another one is taking. Those who claim for a tenant whose pushes in flight
+// are bounded do so one after another, so that each counts what the one before
+// has taken.
+func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.PushShare) (list []*gatehouse.Push, err error) {
+	if len(shares) == 0 {
+		return nil, nil
 	}
-	list, err = t.pushes(sql, args...)
+	now := t.Now()
+	tenants, limits, mosts := make([]string, len(shares)), make([]int64, len(shares)), make([]int64, len(shares))
+	var bounded []string
+	for i, s := range shares {
+		tenants[i], limits[i], mosts[i] = s.Tenant, int64(max(s.Limit, 0)), int64(s.Most)
+		if s.Most > 0 {
+			bounded = append(bounded, s.Tenant)
+		}
+	}
+	var locks []query
+	slices.Sort(bounded) // one order for all who lock several
+	for _, tenant := range bounded {
+		locks = append(locks, lockFor("claim", tenant))
+	}
+	err = t.locked(locks, ask(claimPushes, func(r *row) error { list = append(list, scanPush(r)); return nil },
+		owner, now.Add(lease), now, tenants, limits, mosts))
 	t.wrote = t.wrote || len(list) > 0
 	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return due(a).Compare(due(b)) })
 	return list, err

@@ -47,13 +47,6 @@ WHERE action_seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2) ORDER 
 	return list, err
 }
 
-// InsertCorpus stores what a decision teaches.
-func (t *tx) InsertCorpus(c *gatehouse.CorpusEntry) error {
-	return t.write(guarded+`INSERT INTO corpus (tenant, id, action_seq, action_id, action_type, outcome, decided_by, notes, at, features)
-SELECT tenant, $3, seq, id, $4, $5, $6, $7, $8, $9 FROM action WHERE tenant = $1 AND id = $2`+orMissing,
-		c.Tenant, c.ActionID, c.ID, c.ActionType, string(c.Outcome), c.DecidedBy, c.Notes, c.At, c.Features)
-}
-
 // InsertMirror stores what an application did, once per action.
 func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
 	target, err := shared.EncodeJSON(&m.Target)

@@ -56,11 +56,6 @@ func decide(tx gatehouse.Tx, id string) error {
 	}); err != nil {
 		return err
 	}
-	if err := tx.InsertCorpus(&gatehouse.CorpusEntry{
-		ID: "cor_" + id, Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Features: `{"risk":3}`, Outcome: gatehouse.Approve, DecidedBy: "ana", At: now,
-	}); err != nil {
-		return err
-	}
 	if err := tx.InsertPush(&gatehouse.Push{
 		ID: "psh_" + id, Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey, Digest: a.Digest,
 		Status: gatehouse.PushQueued, NotBefore: now, NextAttempt: &now, CreatedAt: now,
@@ -142,7 +137,7 @@ func TestReplicas(t *testing.T) {
 		for {
 			var got []*gatehouse.Push
 			err := s.Update(ctx, func(tx gatehouse.Tx) (err error) {
-				got, err = tx.ClaimPushes("w", "", time.Minute, 7)
+				got, err = tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 7})
 				return err
 			})
 			if err != nil {

@@ -32,6 +32,11 @@ type Config struct {
 	// Patience is how long a COMMIT is waited for, and how long one whose
 	// answer was lost is looked up; 0 means 30 s each.
 	Patience time.Duration
+	// Moving opens a database into which a data folder is being copied; without
+	// it that is [ErrMoving].
+	Moving bool
+
+	inspect bool // see Inspect
 }
 
 // Store is a gatehouse.Store on PostgreSQL, for any number of processes.
@@ -79,7 +84,14 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		pc.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
 	pc.AfterConnect = register
-	if err := migrate(ctx, pc.ConnConfig); err != nil {
+	if config.inspect {
+		pc.AfterConnect = nil // who only reads needs no session
+		pc.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+		err = inspectable(ctx, pc.ConnConfig)
+	} else {
+		err = migrate(ctx, pc.ConnConfig, config.Moving)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, pc)

@@ -17,6 +17,7 @@ const (
 	KindMirror     = "m"
 	KindCorpus     = "c"
 	KindPrincipals = "r"
+	KindSessions   = "s"
 )
 
 // Buckets is how many due buckets the order by urgency has.

@@ -9,7 +9,11 @@ import (
 )
 
 // tx implements gatehouse.Tx. The writer's transaction is every lock there is.
-type tx struct{ readTx }
+type tx struct {
+	readTx
+	w    *writer
+	held held
+}
 
 var (
 	_ gatehouse.ReadTx = (*readTx)(nil)
@@ -100,44 +104,46 @@ func (t *readTx) show(a *gatehouse.Action) {
 
 // FindAction finds by the id of the action or of its approval.
 func (t *readTx) FindAction(tenant, id string) (*gatehouse.Action, error) {
+	row, err := t.find(tenant, id)
+	return row.action, err
+}
+
+func (t *readTx) find(tenant, id string) (scanned, error) {
+	first, second := findAction, findByApproval
 	if strings.HasPrefix(id, "apr_") {
-		a, err := t.load(findByApproval, tenant, id)
-		if err != gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-			return a, err
-		}
-		return t.load(findAction, tenant, id)
+		first, second = second, first
 	}
-	a, err := t.load(findAction, tenant, id)
+	row, err := t.load(first, tenant, id)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-		return t.load(findByApproval, tenant, id)
+		return t.load(second, tenant, id)
 	}
-	return a, err
+	return row, err
 }
 
 // FindActionByKey finds by the idempotency key.
 func (t *readTx) FindActionByKey(tenant, key string) (*gatehouse.Action, error) {
-	return t.load(findActionByKey, tenant, key)
+	row, err := t.load(findActionByKey, tenant, key)
+	return row.action, err
 }
 
-func (t *readTx) load(sql, tenant, key string) (*gatehouse.Action, error) {
-	var row scanned
-	err := t.one(sql, func(r *stmt) (err error) { row, err = t.scanAction(r); return err }, tenant, key)
+func (t *readTx) load(sql, tenant, key string) (row scanned, err error) {
+	err = t.one(sql, func(r *stmt) (err error) { row, err = t.scanAction(r); return err }, tenant, key)
 	if err != nil {
-		return nil, err
+		return scanned{}, err
 	}
 	a := row.action
 	if a.Approval != nil {
 		if a.Approval.Votes, err = t.votes(row.seq); err != nil {
-			return nil, err
+			return scanned{}, err
 		}
 	}
 	if a.Status == gatehouse.StatusPending {
-		return a, nil // nothing was sent
+		return row, nil // nothing was sent
 	}
 	if err := t.attachPush(row); err != nil {
-		return nil, err
+		return scanned{}, err
 	}
-	return a, nil
+	return row, nil
 }
 
 // ExpiredActions lists what the sweeper has to write down, of all tenants.
@@ -158,14 +164,6 @@ AND status NOT IN ('rejected', 'denied', 'expired', 'canceled', 'superseded', 'f
 AND NOT (status = 'pending' AND expires_at <= ?) ORDER BY id DESC LIMIT 1`,
 		func(r *stmt) error { id = r.text(); return nil }, tenant, actionID, t.at)
 	return id, err
-}
-
-// LockAction is FindAction of what is stored: a pending action past its expiry
-// is still pending here, as the guard of MoveAction sees it.
-func (t *tx) LockAction(tenant, id string) (*gatehouse.Action, error) {
-	t.stored = true
-	defer func() { t.stored = false }()
-	return t.FindAction(tenant, id)
 }
 
 // InsertAction stores an action as it is proposed, and its approval.
@@ -191,6 +189,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		return err
 	}
 	seq := t.c.lastRow()
+	t.hold(seq, a)
 	if err := t.insertProposal(seq, a); err != nil {
 		return err
 	}
@@ -226,7 +225,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 	return err
 }
 
-const moveAction = `UPDATE action SET status = ?1,
+// decideHeld is the transition that counts: of an action that is pending and
+// held, to what a decision makes of it.
+const decideHeld = `UPDATE OR ROLLBACK action SET status = ?, decided_by = ?, decided_via = ?, decided_at = ?, finished_at = ?
+WHERE seq = ? AND status = 'pending'`
+
+const moveAction = `UPDATE OR ROLLBACK action SET status = ?1,
   decided_by = CASE WHEN ?2 = '' THEN decided_by ELSE ?2 END,
   decided_via = CASE WHEN ?3 = '' THEN decided_via ELSE ?3 END,
   decided_at = coalesce(?4, decided_at),
@@ -243,7 +247,7 @@ const (
 
 // MoveAction is one guarded transition. An action that goes back to work, by a
 // replay, is not finished any more.
-func (t *tx) MoveAction(m gatehouse.ActionMove) error {
+func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 	if !m.From.CanMove(m.To) {
 		return gatehouse.ErrConflict
 	}
@@ -253,6 +257,19 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) error {
 	}
 	if m.Finished {
 		finished = &t.at
+	}
+	h := t.holds(m.Tenant, m.ID)
+	if h != nil {
+		// What it becomes is known again once the statement has done it.
+		h.status = ""
+		defer func() {
+			if err == nil {
+				h.status = m.To
+			}
+		}()
+	}
+	if h != nil && m.From == gatehouse.StatusPending && m.Decided && m.DecidedBy != "" && m.DecidedVia != "" && m.Failure == nil && m.ReversedBy == "" {
+		return t.guarded(decideHeld, string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, h.seq)
 	}
 	var code, detail any
 	if m.Failure != nil {

@@ -40,7 +40,7 @@ confirm_prompt, confirm_value) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	return nil
 }
 
-const voteColumns = `seq, person, principal_id, name, decision, notes, via, digest, at`
+const voteColumns = `v.seq, v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at`
 
 func scanVote(r *stmt) (seq int64, v gatehouse.Vote) {
 	seq = r.int()
@@ -54,7 +54,7 @@ func scanVote(r *stmt) (seq int64, v gatehouse.Vote) {
 // votes returns the votes of one approval, the oldest first.
 func (t *readTx) votes(seq int64) ([]gatehouse.Vote, error) {
 	votes := []gatehouse.Vote{}
-	err := t.each(`SELECT `+voteColumns+` FROM vote WHERE seq = ?`, func(r *stmt) error {
+	err := t.each(`SELECT `+voteColumns+` FROM vote v WHERE v.seq = ?`, func(r *stmt) error {
 		_, v := scanVote(r)
 		votes = append(votes, v)
 		return nil
@@ -68,16 +68,35 @@ func (t *tx) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStatus
 	if !gatehouse.ApprovalRequested.CanMove(to) {
 		return gatehouse.ErrConflict
 	}
-	return t.guarded(`UPDATE approval SET status = ? WHERE tenant = ? AND id = ? AND status = 'requested'`, string(to), tenant, approvalID)
+	h := t.holdsApproval(tenant, approvalID)
+	if h == nil {
+		return t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE tenant = ? AND id = ? AND status = 'requested'`, string(to), tenant, approvalID)
+	}
+	err := t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE seq = ? AND status = 'requested'`, string(to), h.seq)
+	if err == nil {
+		h.asked = to
+	}
+	return err
 }
+
+const replaceVote = `ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name,
+  decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at`
 
 // PutVote stores a person's vote, in the place of an earlier one. There is no
 // voting on a question that has its answer.
 func (t *tx) PutVote(tenant, approvalID string, v gatehouse.Vote) error {
+	if h := t.holdsApproval(tenant, approvalID); h != nil {
+		if h.asked != gatehouse.ApprovalRequested {
+			return gatehouse.ErrConflict
+		}
+		_, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`+replaceVote,
+			h.seq, tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At)
+		return err
+	}
 	n, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
 SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ? FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'
-ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name, decision = excluded.decision,
-  notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at`,
+`+replaceVote,
 		v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, tenant, approvalID)
 	if err != nil || n > 0 {
 		return err

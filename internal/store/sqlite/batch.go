@@ -31,6 +31,7 @@ func (s *spoiled) Error() string { return s.err.Error() }
 // that fails does so before it has written. So the batch is run without, and
 // once more with savepoints when that was too hopeful.
 func (w *writer) together() (outcomes []error, err error) {
+	defer w.settle()
 	savepoints := w.careful > 0
 	if savepoints {
 		w.careful--
@@ -79,6 +80,7 @@ func (w *writer) attempt(savepoints bool) (wrote bool, err error) {
 
 // alone runs one closure in a transaction of its own.
 func (w *writer) alone(r *request) error {
+	defer w.settle()
 	if err := w.broken(); err != nil {
 		return err
 	}
@@ -157,7 +159,7 @@ func lost(err error) error { return fmt.Errorf("%w: %w", errRolledBack, err) }
 // call runs a closure and makes an error of a panic.
 func (w *writer) call(r *request) (err error) {
 	w.running = r
-	t := &tx{readTx{c: w.c, at: w.s.now(true)}}
+	t := &tx{readTx: readTx{s: w.s, c: w.c, at: w.s.now(true)}, w: w}
 	returned := false
 	defer func() {
 		t.end = true
@@ -189,6 +191,7 @@ func (w *writer) finish(wrote bool) error {
 	if err == nil {
 		w.batch = number
 		w.commits.Add(1)
+		w.s.checkpointer.committed(w.c)
 		return nil
 	}
 	if !w.c.autocommit() {

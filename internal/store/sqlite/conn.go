@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"unsafe"
 
 	"modernc.org/libc"
 	_ "modernc.org/sqlite" // patches and registers the library before its first use
@@ -19,6 +20,9 @@ type conn struct {
 	tls   *libc.TLS
 	db    uintptr
 	stmts map[string]*stmt
+	// known has the same statements by the addresses of their texts. Nearly
+	// every text is a constant, and long: hashing it costs as much as a step.
+	known map[*byte]*stmt
 	// out is C memory for what the library returns through pointers.
 	out uintptr
 }
@@ -29,7 +33,7 @@ func openConn(path string, create bool) (*conn, error) {
 	if create {
 		flags |= sqlite3.SQLITE_OPEN_CREATE
 	}
-	c := &conn{tls: libc.NewTLS(), stmts: make(map[string]*stmt)}
+	c := &conn{tls: libc.NewTLS(), stmts: make(map[string]*stmt), known: make(map[*byte]*stmt)}
 	c.out = libc.Xcalloc(c.tls, 2, 8)
 	name, err := libc.CString(path)
 	if err != nil {
@@ -65,7 +69,7 @@ func (c *conn) close() error {
 	for _, s := range c.stmts {
 		s.finalize()
 	}
-	c.stmts = nil
+	c.stmts, c.known = nil, nil
 	var err error
 	if c.db != 0 {
 		if rc := sqlite3.Xsqlite3_close_v2(c.tls, c.db); rc != sqlite3.SQLITE_OK {
@@ -97,9 +101,10 @@ func (c *conn) totalChanges() int64 {
 // deferredKeys reports whether a deferred foreign key is not fulfilled yet.
 func (c *conn) deferredKeys() bool {
 	sqlite3.Xsqlite3_db_status(c.tls, c.db, sqlite3.SQLITE_DBSTATUS_DEFERRED_FKS, c.out, c.out+8, 0)
-	b := libc.GoBytes(c.out, 4)
-	return b[0]|b[1]|b[2]|b[3] != 0
+	return int32At(c.out) != 0
 }
+
+func int32At(p uintptr) int32 { return int32(binary.NativeEndian.Uint32(libc.GoBytes(p, 4))) }
 
 func (c *conn) lastRow() int64 { return int64(sqlite3.Xsqlite3_last_insert_rowid(c.tls, c.db)) }
 
@@ -132,6 +137,9 @@ func (c *conn) prepare(text uintptr) (s *stmt, tail uintptr, err error) {
 
 // cached returns the statement of an SQL text, prepared once per connection.
 func (c *conn) cached(sql string) (*stmt, error) {
+	if s := c.known[unsafe.StringData(sql)]; s != nil && len(s.sql) == len(sql) {
+		return s, nil // s holds on to its text, so nothing else is at that address
+	}
 	if s := c.stmts[sql]; s != nil {
 		return s, nil
 	}
@@ -144,7 +152,8 @@ func (c *conn) cached(sql string) (*stmt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", sql, err)
 	}
-	c.stmts[sql] = s
+	s.sql = sql
+	c.stmts[sql], c.known[unsafe.StringData(sql)] = s, s
 	return s, nil
 }
 

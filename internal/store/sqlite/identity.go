@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -19,11 +20,17 @@ func scanPrincipal(r *stmt) (*gatehouse.Principal, error) {
 
 // FindPrincipal finds by id, else by name.
 func (t *readTx) FindPrincipal(tenant, idOrName string) (p *gatehouse.Principal, err error) {
-	scan := func(r *stmt) (err error) { p, err = scanPrincipal(r); return err }
-	err = t.one(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.id = ?`, scan, tenant, idOrName)
+	p, err = t.principalByID(tenant, idOrName)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-		err = t.one(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.name = ?`, scan, tenant, idOrName)
+		err = t.one(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.name = ?`,
+			func(r *stmt) (err error) { p, err = scanPrincipal(r); return err }, tenant, idOrName)
 	}
+	return p, err
+}
+
+func (t *readTx) principalByID(tenant, id string) (p *gatehouse.Principal, err error) {
+	err = t.one(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.id = ?`,
+		func(r *stmt) (err error) { p, err = scanPrincipal(r); return err }, tenant, id)
 	return p, err
 }
 
@@ -45,6 +52,7 @@ func (t *readTx) ListPrincipals(tenant, cursor string, limit int) (page gatehous
 
 // InsertPrincipal stores a principal; a known id or name is ErrConflict.
 func (t *tx) InsertPrincipal(p *gatehouse.Principal) error {
+	t.w.people.touch()
 	_, err := t.exec(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		p.Tenant, p.ID, p.Name, string(p.Kind), encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt)
@@ -53,20 +61,25 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 
 // UpdatePrincipal writes all but the kind and the time of creation.
 func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
+	t.w.people.touch()
 	return t.found(`UPDATE principal SET name = ?, roles = ?, person = ?, sponsor = ?, disabled = ? WHERE tenant = ? AND id = ?`,
 		p.Name, encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.Tenant, p.ID)
+}
+
+// FindPrincipal of the writer keeps what it has found.
+func (t *tx) FindPrincipal(tenant, idOrName string) (*gatehouse.Principal, error) {
+	return t.w.people.find(tenant, idOrName, func() (*gatehouse.Principal, error) { return t.readTx.FindPrincipal(tenant, idOrName) })
 }
 
 // PrincipalsForShare reads principals; the writer's transaction keeps them.
 func (t *tx) PrincipalsForShare(tenant string, ids []string) ([]*gatehouse.Principal, error) {
 	list := make([]*gatehouse.Principal, 0, len(ids))
 	for _, id := range ids {
-		err := t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = ? AND p.id = ?`, func(r *stmt) error {
-			p, err := scanPrincipal(r)
+		p, err := t.w.people.find(tenant, id, func() (*gatehouse.Principal, error) { return t.principalByID(tenant, id) })
+		switch {
+		case err == nil && p.ID == id: // and not another, by its name
 			list = append(list, p)
-			return err
-		}, tenant, id)
-		if err != nil {
+		case err != nil && !errors.Is(err, gatehouse.ErrNotFound):
 			return nil, err
 		}
 	}
@@ -83,6 +96,13 @@ func scanKey(r *stmt) *gatehouse.Key {
 
 // FindKey finds an unrevoked key and its principal.
 func (t *readTx) FindKey(hash [32]byte) (k *gatehouse.Key, p *gatehouse.Principal, err error) {
+	kept := t.kept()
+	var epoch uint64
+	if kept != nil {
+		if k, p, epoch = kept.key(hash); k != nil {
+			return k, p, nil
+		}
+	}
 	err = t.one(`SELECT `+keyColumns+`, `+principalColumns+` FROM api_key k
 JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash = ? AND k.revoked_at IS NULL`,
 		func(r *stmt) (err error) {
@@ -90,7 +110,19 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash =
 			p, err = scanPrincipal(r)
 			return err
 		}, hash[:])
+	if err == nil && kept != nil {
+		kept.keepKey(epoch, k, p)
+	}
 	return k, p, err
+}
+
+// kept returns what is kept of credentials, for a View that has not read
+// anything else yet: its snapshot may be older.
+func (t *readTx) kept() *credentials {
+	if t.c != nil || t.s.writer == nil {
+		return nil
+	}
+	return &t.s.credentials
 }
 
 // ListKeys lists a principal's keys, revoked ones too, the oldest first.
@@ -116,6 +148,7 @@ func (t *tx) InsertKey(k *gatehouse.Key) error {
 
 // RevokeKey ends a key. Of a revoked one the first time stays.
 func (t *tx) RevokeKey(tenant, keyID string) error {
+	t.w.people.touch()
 	n, err := t.exec(`UPDATE api_key SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL`, t.at, tenant, keyID)
 	if err != nil || n > 0 {
 		return err
@@ -127,14 +160,26 @@ func (t *tx) RevokeKey(tenant, keyID string) error {
 }
 
 // FindEditToken finds the hash of a person's edit token.
-func (t *readTx) FindEditToken(tenant, principalID string) (hash [32]byte, err error) {
+func (t *readTx) FindEditToken(tenant, id string) (hash [32]byte, err error) {
+	kept, of := t.kept(), principalID{tenant, id}
+	var epoch uint64
+	if kept != nil {
+		var found bool
+		if hash, found, epoch = kept.token(of); found {
+			return hash, nil
+		}
+	}
 	err = t.one(`SELECT hash FROM edit_token WHERE tenant = ? AND principal_id = ?`,
-		func(r *stmt) error { hash = r.hash(); return nil }, tenant, principalID)
+		func(r *stmt) error { hash = r.hash(); return nil }, tenant, id)
+	if err == nil && kept != nil {
+		kept.keepToken(epoch, of, hash)
+	}
 	return hash, err
 }
 
 // PutEditToken stores it in the place of an earlier one.
 func (t *tx) PutEditToken(tenant, principalID string, hash [32]byte) error {
+	t.w.people.touch()
 	_, err := t.exec(`INSERT INTO edit_token (tenant, principal_id, hash) VALUES (?, ?, ?)
 ON CONFLICT (tenant, principal_id) DO UPDATE SET hash = excluded.hash`, tenant, principalID, hash[:])
 	return err

@@ -171,7 +171,7 @@ func TestQueryPlans(t *testing.T) {
 		if err := decide(tx, "1"); err != nil {
 			return err
 		}
-		_, err := tx.ClaimPushes("w", "", time.Minute, 10)
+		_, err := tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
 		return err
 	})
 	if err != nil {

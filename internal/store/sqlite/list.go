@@ -126,31 +126,39 @@ UNION ALL SELECT action_id FROM push WHERE tenant = ?1 AND id = ?2`,
 	return c, true, nil
 }
 
-// newest walks an index by id, backwards. Expired is what was swept, and what
-// is pending past its time: two walks, merged.
+// newest walks an index by id, backwards. Pending is a walk for each risk, and
+// expired is what was swept, and what is pending past its time: they are merged.
 func (t *readTx) newest(c condition, status gatehouse.Status, after string, limit int) ([]place, error) {
 	if after != "" {
 		c.add("a.id < ?", after)
 	}
-	walk := func(extra string) string {
-		return `SELECT a.seq AS seq, a.id AS id FROM action a WHERE ` + c.sql() + extra + ` ORDER BY a.id DESC LIMIT ?`
+	walk := func(from, extra string) string {
+		return `SELECT * FROM (SELECT a.seq AS seq, a.id AS id FROM action a ` + from + `WHERE ` + c.sql() + extra + ` ORDER BY a.id DESC LIMIT ?)`
 	}
-	var sql string
+	// Where the status is known, the index of what is not pending is used.
+	const settled = ` AND a.status <> 'pending'`
+	var walks []string
 	var args []any
+	add := func(walk string, more ...any) {
+		walks = append(walks, walk)
+		args = append(append(append(args, c.args...), more...), limit)
+	}
 	switch status {
 	case "":
-		sql, args = walk(""), append(args, append(c.args, limit)...)
+		add(walk("", ""))
 	case gatehouse.StatusPending:
-		sql, args = walk(` AND a.status = 'pending' AND +a.expires_at > ?`), append(c.args, t.at, limit)
+		for risk := gatehouse.L1; risk <= gatehouse.L5; risk++ {
+			add(walk("INDEXED BY action_inbox ", ` AND a.status = 'pending' AND a.risk = ? AND +a.expires_at > ?`), int(risk), t.at)
+		}
 	case gatehouse.StatusExpired:
-		sql = `SELECT seq, id FROM (SELECT * FROM (` + walk(` AND a.status = 'expired'`) + `) UNION ALL SELECT * FROM (` +
-			walk(` AND a.status = 'pending' AND a.expires_at <= ?`) + `)) ORDER BY id DESC LIMIT ?`
-		args = append(args, c.args...)
-		args = append(args, limit)
-		args = append(args, c.args...)
-		args = append(args, t.at, limit, limit)
+		add(walk("", ` AND a.status = 'expired'`+settled))
+		add(walk("INDEXED BY action_expiry ", ` AND a.status = 'pending' AND a.expires_at <= ?`), t.at)
 	default:
-		sql, args = walk(` AND a.status = ?`), append(c.args, string(status), limit)
+		add(walk("", ` AND a.status = ?`+settled), string(status))
+	}
+	sql := strings.Join(walks, ` UNION ALL `)
+	if len(walks) > 1 {
+		sql, args = `SELECT seq, id FROM (`+sql+`) ORDER BY id DESC LIMIT ?`, append(args, limit)
 	}
 	var rows []place
 	err := t.each(sql, func(r *stmt) error {
@@ -209,7 +217,7 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = t.each(`SELECT `+voteColumns+` FROM vote WHERE seq IN (SELECT value FROM json_each(?))`, func(r *stmt) error {
+	err = t.each(`SELECT `+voteColumns+` FROM vote v WHERE v.seq IN (SELECT value FROM json_each(?))`, func(r *stmt) error {
 		seq, v := scanVote(r)
 		o := items[at[seq]].Approval
 		o.Votes = append(o.Votes, v)

@@ -58,7 +58,8 @@ func (t *readTx) LogHashes(tenant string, indexes []int64) ([]gatehouse.Hash, er
 // UnnumberedLeaves lists what waits for the sequencer. Rows are written by one
 // connection, so the order of their numbers is the order of their commits.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
-	err = t.each(`SELECT seq, tenant, action_id, body FROM audit_leaf WHERE number IS NULL ORDER BY seq LIMIT ?`,
+	err = t.each(`SELECT seq, tenant, action_id, body FROM audit_leaf
+WHERE seq > (SELECT numbered FROM meta WHERE id = 1) AND number IS NULL ORDER BY seq LIMIT ?`,
 		func(r *stmt) error {
 			list = append(list, &gatehouse.PendingLeaf{Row: r.int(), Tenant: r.text(), ActionID: r.text(), Body: r.json()})
 			return nil
@@ -87,17 +88,43 @@ func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse
 		if l.Index != expectedSize+int64(i) {
 			return gatehouse.ErrConflict
 		}
-		err := t.guarded(`UPDATE audit_leaf SET number = ?, hash = ? WHERE seq = ? AND tenant = ? AND number IS NULL`,
+		err := t.guarded(`UPDATE OR ROLLBACK audit_leaf SET number = ?, hash = ? WHERE seq = ? AND tenant = ? AND number IS NULL`,
 			l.Index, l.LeafHash[:], l.Row, tenant)
 		if err != nil {
 			return err
 		}
 	}
-	for i := range hashes {
-		_, err := t.exec(`INSERT INTO audit_hash (tenant, position, hash) VALUES (?, ?, ?)`, tenant, position+int64(i), hashes[i][:])
+	if err := t.insertHashes(tenant, position, hashes); err != nil {
+		return err
+	}
+	_, err = t.exec(markNumbered)
+	return err
+}
+
+const (
+	insertHash   = `INSERT INTO audit_hash (tenant, position, hash) VALUES (?, ?, ?)`
+	insertHashes = `INSERT INTO audit_hash (tenant, position, hash) VALUES (?1, ?2, ?3), (?1, ?2 + 1, ?4), (?1, ?2 + 2, ?5),
+  (?1, ?2 + 3, ?6), (?1, ?2 + 4, ?7), (?1, ?2 + 5, ?8), (?1, ?2 + 6, ?9), (?1, ?2 + 7, ?10)`
+)
+
+// insertHashes stores tree hashes, eight at a time as long as there are as many.
+func (t *tx) insertHashes(tenant string, position int64, hashes []gatehouse.Hash) error {
+	for ; len(hashes) >= 8; position, hashes = position+8, hashes[8:] {
+		_, err := t.exec(insertHashes, tenant, position, hashes[0][:], hashes[1][:], hashes[2][:], hashes[3][:],
+			hashes[4][:], hashes[5][:], hashes[6][:], hashes[7][:])
 		if err != nil {
+			return err
+		}
+	}
+	for i := range hashes {
+		if _, err := t.exec(insertHash, tenant, position+int64(i), hashes[i][:]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// markNumbered moves the mark up to where the first leaf waits.
+const markNumbered = `UPDATE meta SET numbered = coalesce(
+  (SELECT l.seq - 1 FROM audit_leaf l WHERE l.seq > meta.numbered AND l.number IS NULL ORDER BY l.seq LIMIT 1),
+  (SELECT max(l.seq) FROM audit_leaf l), numbered) WHERE id = 1`

@@ -44,13 +44,17 @@ func migrate(c *conn, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if version > int64(len(names)) {
-		return fmt.Errorf("the file is of version %d, this program knows %d: it was written by a newer Gatehouse", version, len(names))
+	newest, err := migrationNumber(names[len(names)-1])
+	if err != nil {
+		return err
 	}
-	for i, name := range names {
-		n, err := strconv.Atoi(strings.TrimPrefix(name, "migrations/")[:4])
-		if err != nil || n != i+1 {
-			return fmt.Errorf("%s is not number %d", name, i+1)
+	if version > int64(newest) {
+		return fmt.Errorf("the file is of version %d, this program knows %d: it was written by a newer Gatehouse", version, newest)
+	}
+	for _, name := range names { // in their order
+		n, err := migrationNumber(name)
+		if err != nil {
+			return err
 		}
 		if int64(n) <= version {
 			continue
@@ -64,6 +68,11 @@ func migrate(c *conn, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// migrationNumber is the version that a migration leads to.
+func migrationNumber(name string) (int, error) {
+	return strconv.Atoi(strings.TrimPrefix(name, "migrations/")[:4])
 }
 
 func apply(c *conn, version int, text string, now time.Time) (err error) {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // ListPushes lists the newest first.
@@ -24,7 +25,8 @@ func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehou
 	return finish(page, limit, func(p *gatehouse.Push) cursorAt { return cursorAt{ID: p.ID} }, kindPushes, tenant, string(f.Status)), err
 }
 
-// ListCorpus lists the newest first.
+// ListCorpus lists what people's decisions teach, that on the newest approval
+// first.
 func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
 	c, err := parseCursor(cursor, kindCorpus, tenant)
 	if err != nil {
@@ -36,15 +38,24 @@ func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Pa
 	}
 	limit = pageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
-	err = t.each(`SELECT tenant, id, action_id, action_type, features, outcome, decided_by, notes, at FROM corpus
-WHERE tenant = ? AND id < ? ORDER BY id DESC LIMIT ?`, func(r *stmt) error {
-		page.Items = append(page.Items, &gatehouse.CorpusEntry{
-			Tenant: r.text(), ID: r.text(), ActionID: r.text(), ActionType: r.text(), Features: r.json(),
-			Outcome: gatehouse.DecisionKind(r.text()), DecidedBy: r.text(), Notes: r.text(), At: r.time(),
-		})
-		return nil
-	}, tenant, before, limit+1)
-	return finish(page, limit, func(e *gatehouse.CorpusEntry) cursorAt { return cursorAt{ID: e.ID} }, kindCorpus, tenant), err
+	var rows []place
+	err = t.each(`SELECT seq, id FROM approval WHERE tenant = ? AND id < ? AND `+shared.Taught+` ORDER BY id DESC LIMIT ?`,
+		func(r *stmt) error { rows = append(rows, place{seq: r.int(), id: r.text()}); return nil }, tenant, before, limit+1)
+	if err != nil {
+		return page, err
+	}
+	n, err := t.fit(rows[:min(limit, len(rows))])
+	if err != nil {
+		return page, err
+	}
+	if n < len(rows) {
+		page.NextCursor = cursorAt{Kind: kindCorpus, Filter: filterHash([]string{tenant}), ID: rows[n-1].id}.encode()
+	}
+	actions, err := t.loadActions(rows[:n])
+	for _, a := range actions {
+		page.Items = append(page.Items, shared.Lesson(a))
+	}
+	return page, err
 }
 
 // ListMirror lists the newest first.

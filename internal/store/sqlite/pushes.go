@@ -51,19 +51,73 @@ func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 	return counts, err
 }
 
+// lastTenant is at or after the name of every tenant.
+const lastTenant = "\x7f"
+
+const (
+	// queuedTenant is the first tenant after one, and up to another, that has
+	// pushes queued, and when the first of them is due.
+	queuedTenant = `SELECT tenant, due_at FROM push INDEXED BY push_due_tenant
+WHERE status = 'queued' AND tenant > ? AND tenant <= ? ORDER BY tenant, due_at LIMIT 1`
+	countDue = `SELECT count(*) FROM (SELECT 1 FROM push INDEXED BY push_due_tenant
+WHERE tenant = ? AND status = 'queued' AND due_at <= ? LIMIT ?)`
+	inFlight = `SELECT (SELECT count(*) FROM push WHERE tenant = ?1 AND status = 'picking')
+  + (SELECT count(*) FROM push WHERE tenant = ?1 AND status = 'sent')`
+	nextLease = `SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1`
+)
+
+// walk calls fn for each tenant after one, and up to another, that has pushes
+// queued, until fn says that it has enough. It takes one look into the index
+// for each.
+func (t *readTx) walk(after, last string, fn func(tenant string, due time.Time) (enough bool, err error)) error {
+	for {
+		var tenant string
+		var due time.Time
+		err := t.each(queuedTenant, func(r *stmt) error { tenant, due = r.text(), r.time(); return nil }, after, last)
+		if err != nil || tenant == "" {
+			return err
+		}
+		if enough, err := fn(tenant, due); err != nil || enough {
+			return err
+		}
+		after = tenant
+	}
+}
+
 // NextPushAt tells when there is work next: a push falls due, or a lease ends.
-func (t *readTx) NextPushAt() (next time.Time, err error) {
-	err = t.one(`SELECT min(at) FROM (
-  SELECT * FROM (SELECT due_at AS at FROM push WHERE status = 'queued' ORDER BY due_at LIMIT 1)
-  UNION ALL
-  SELECT * FROM (SELECT lease_until AS at FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1))`,
-		func(r *stmt) error {
-			if at := r.timePtr(); at != nil {
-				next = *at
-			}
-			return nil
-		})
+func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
+	err = t.each(nextLease, func(r *stmt) error { next = r.time(); return nil })
+	if err != nil {
+		return next, err
+	}
+	err = t.walk("", lastTenant, func(tenant string, due time.Time) (bool, error) {
+		if !slices.Contains(except, tenant) && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+		return false, nil
+	})
 	return next, err
+}
+
+// DueTenants lists who has work, by name, around from a name.
+func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.DueTenant, err error) {
+	look := func(tenant string, due time.Time) (bool, error) {
+		if due.After(t.at) {
+			return false, nil
+		}
+		n, err := t.number(countDue, tenant, t.at, each)
+		if err != nil {
+			return false, err
+		}
+		busy, err := t.number(inFlight, tenant)
+		list = append(list, gatehouse.DueTenant{Tenant: tenant, Due: int(n), InFlight: int(busy)})
+		return len(list) == limit, err
+	}
+	err = t.walk(after, lastTenant, look)
+	if err == nil && after != "" && len(list) < limit {
+		err = t.walk("", after, look)
+	}
+	return list, err
 }
 
 // ExpiredLeases lists pushes whose lease has ended, the longest ago first.
@@ -77,15 +131,37 @@ func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err er
 	return list, err
 }
 
+const insertPush = `INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, attempt_base,
+last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner,
+lease_until, replays)`
+
+// insertPush is InsertPush for an action that is known to be approved.
+func (t *tx) insertPush(p *gatehouse.Push, seq int64) error {
+	if fresh := (gatehouse.Push{
+		ID: p.ID, Tenant: p.Tenant, ActionID: p.ActionID, Connector: p.Connector, IdempotencyKey: p.IdempotencyKey, Digest: p.Digest,
+		Status: gatehouse.PushQueued, NotBefore: p.NotBefore, CreatedAt: p.CreatedAt, NextAttempt: p.NextAttempt,
+	}); *p == fresh {
+		_, err := t.exec(insertPush+` VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', 0, 0, '', '', ?, ?, ?, NULL, NULL, NULL, NULL, 0, '', NULL, 0)`,
+			p.Tenant, p.ID, seq, p.ActionID, p.Connector, p.IdempotencyKey, string(p.Digest), p.NotBefore, p.CreatedAt, p.NextAttempt)
+		return err
+	}
+	_, err := t.exec(insertPush+` VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		p.Tenant, p.ID, seq, p.ActionID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase,
+		p.LastError, p.ErrorCode, p.NotBefore, p.CreatedAt, p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation,
+		p.LeaseOwner, p.LeaseUntil, p.Replays)
+	return err
+}
+
 // InsertPush puts an approved action into the outbox: once, and only while it
 // is approved.
 func (t *tx) InsertPush(p *gatehouse.Push) error {
 	if !gatehouse.PushStatus("").CanMove(p.Status) {
 		return gatehouse.ErrConflict
 	}
-	n, err := t.exec(`INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, attempt_base,
-last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner,
-lease_until, replays)
+	if h := t.holds(p.Tenant, p.ActionID); h != nil && h.status == gatehouse.StatusApproved {
+		return t.insertPush(p, h.seq)
+	}
+	n, err := t.exec(insertPush+`
 SELECT tenant, ?, seq, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM action
 WHERE tenant = ? AND id = ? AND status = 'approved'`,
 		p.ID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode,
@@ -98,20 +174,33 @@ WHERE tenant = ? AND id = ? AND status = 'approved'`,
 }
 
 const claimPushes = `UPDATE push SET status = 'picking', generation = generation + 1, lease_owner = ?, lease_until = ?, picked_at = ?
-WHERE seq IN (SELECT seq FROM push WHERE status = 'queued' AND due_at <= ? `
+WHERE seq IN (SELECT seq FROM push INDEXED BY push_due_tenant WHERE tenant = ? AND status = 'queued' AND due_at <= ?
+  ORDER BY due_at, seq LIMIT ?) RETURNING ` + pushColumns
 
-// ClaimPushes takes due pushes for one worker: one statement, so nobody else
-// takes the same.
-func (t *tx) ClaimPushes(owner, tenant string, lease time.Duration, limit int) (list []*gatehouse.Push, err error) {
-	args := []any{owner, t.at.Add(lease), t.at, t.at}
-	of := ""
-	if tenant != "" {
-		of = `AND tenant = ? `
-		args = append(args, tenant)
+// ClaimPushes takes due pushes for one worker: one statement for each tenant,
+// so nobody else takes the same.
+func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.PushShare) (list []*gatehouse.Push, err error) {
+	until := t.at.Add(lease)
+	for _, share := range shares {
+		n := share.Limit
+		if share.Most > 0 {
+			busy, err := t.number(inFlight, share.Tenant)
+			if err != nil {
+				return nil, err
+			}
+			n = min(n, share.Most-int(busy))
+		}
+		if n <= 0 {
+			continue
+		}
+		taken, err := t.pushes(claimPushes, owner, until, t.at, share.Tenant, t.at, n)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, taken...)
 	}
-	list, err = t.pushes(claimPushes+of+`ORDER BY due_at, seq LIMIT ?) RETURNING `+pushColumns, append(args, limit)...)
 	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return due(a).Compare(due(b)) })
-	return list, err
+	return list, nil
 }
 
 func due(p *gatehouse.Push) time.Time {

@@ -9,9 +9,14 @@ import (
 
 // readTx implements gatehouse.ReadTx over a connection inside a transaction.
 type readTx struct {
+	s *Store
+	// c is nil until a View reads, see open.
 	c   *conn
+	ctx context.Context
 	at  time.Time
 	end bool
+	// quiet waits until no interruption by ctx can come any more.
+	quiet func()
 	// stored is set where rows are read as they are stored, not as they are
 	// shown: see LockAction.
 	stored bool
@@ -21,24 +26,24 @@ type readTx struct {
 func (t *readTx) Now() time.Time { return t.at }
 
 func (t *readTx) exec(sql string, args ...any) (int, error) {
-	if t.end {
-		return 0, errEnded
+	if err := t.open(); err != nil {
+		return 0, err
 	}
 	n, err := t.c.exec(sql, args...)
 	return n, t.after(err)
 }
 
 func (t *readTx) each(sql string, row func(*stmt) error, args ...any) error {
-	if t.end {
-		return errEnded
+	if err := t.open(); err != nil {
+		return err
 	}
 	return t.after(t.c.each(sql, row, args...))
 }
 
 // one is first with ErrNotFound where there is no row.
 func (t *readTx) one(sql string, row func(*stmt) error, args ...any) error {
-	if t.end {
-		return errEnded
+	if err := t.open(); err != nil {
+		return err
 	}
 	found, err := t.c.first(sql, row, args...)
 	if err == nil && !found {
@@ -48,8 +53,8 @@ func (t *readTx) one(sql string, row func(*stmt) error, args ...any) error {
 }
 
 func (t *readTx) number(sql string, args ...any) (int64, error) {
-	if t.end {
-		return 0, errEnded
+	if err := t.open(); err != nil {
+		return 0, err
 	}
 	n, err := t.c.number(sql, args...)
 	return n, t.after(err)
@@ -64,19 +69,44 @@ func (t *readTx) after(err error) error {
 	return err
 }
 
-// View runs fn on one snapshot. When ctx ends, the running statement ends too.
+// View runs fn on one snapshot, which is that of its first look into the file.
+// When ctx ends, the running statement ends too.
 func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	select {
+	case <-s.closing:
+		return errClosed
+	default:
+	}
+	t := &readTx{s: s, ctx: ctx, at: s.now(false)}
+	defer t.close()
+	err := fn(t)
+	if err != nil && isCode(err, codeInterrupt) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// open begins a View's transaction with the first statement: one that is
+// answered from what is kept takes no connection.
+func (t *readTx) open() error {
+	switch {
+	case t.end:
+		return errEnded
+	case t.c != nil:
+		return nil
+	}
+	s := t.s
 	var c *conn
 	select {
 	case c = <-s.readers:
 	default:
 		select {
 		case c = <-s.readers:
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-t.ctx.Done():
+			return t.ctx.Err()
 		case <-s.closing:
 			return errClosed
 		}
@@ -87,37 +117,35 @@ func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error
 		return errClosed
 	default:
 	}
-	defer func() { s.readers <- c }()
-	if ctx.Done() != nil {
+	t.c = c
+	if t.ctx.Done() != nil {
 		interrupted := make(chan struct{})
-		stop := context.AfterFunc(ctx, func() { c.interrupt(); close(interrupted) })
-		defer func() {
+		stop := context.AfterFunc(t.ctx, func() { c.interrupt(); close(interrupted) })
+		t.quiet = func() {
 			if !stop() {
 				<-interrupted
 			}
-		}()
+		}
 	}
-	err := s.view(c, fn)
-	if err != nil && isCode(err, codeInterrupt) && ctx.Err() != nil {
-		return ctx.Err()
-	}
+	_, err := c.exec(`BEGIN`)
 	return err
 }
 
-func (s *Store) view(c *conn, fn func(gatehouse.ReadTx) error) error {
-	if _, err := c.exec(`BEGIN`); err != nil {
-		return err
+// close ends a View's transaction and gives its connection back.
+func (t *readTx) close() {
+	t.end = true
+	if t.c == nil {
+		return
 	}
-	t := &readTx{c: c, at: s.now(false)}
-	defer func() {
-		t.end = true
-		if !c.autocommit() {
-			// Ends the snapshot; of a transaction that only reads, COMMIT and
-			// ROLLBACK are the same, and COMMIT cannot be refused.
-			if _, err := c.exec(`COMMIT`); err != nil {
-				_, _ = c.exec(`ROLLBACK`)
-			}
+	if !t.c.autocommit() {
+		// Ends the snapshot; of a transaction that only reads, COMMIT and
+		// ROLLBACK are the same, and COMMIT cannot be refused.
+		if _, err := t.c.exec(`COMMIT`); err != nil {
+			_, _ = t.c.exec(`ROLLBACK`)
 		}
-	}()
-	return fn(t)
+	}
+	if t.quiet != nil {
+		t.quiet()
+	}
+	t.s.readers <- t.c
 }

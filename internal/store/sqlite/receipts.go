@@ -51,13 +51,6 @@ WHERE action_seq = (SELECT seq FROM action WHERE tenant = ? AND id = ?) ORDER BY
 	return list, err
 }
 
-// InsertCorpus stores what a decision teaches.
-func (t *tx) InsertCorpus(c *gatehouse.CorpusEntry) error {
-	return t.found(`INSERT INTO corpus (tenant, id, action_seq, action_id, action_type, outcome, decided_by, notes, at, features)
-SELECT tenant, ?, seq, id, ?, ?, ?, ?, ?, ? FROM action WHERE tenant = ? AND id = ?`,
-		c.ID, c.ActionType, string(c.Outcome), c.DecidedBy, c.Notes, c.At, c.Features, c.Tenant, c.ActionID)
-}
-
 // InsertMirror stores what an application did, once per action.
 func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
 	target, err := encodeJSON(&m.Target)

@@ -16,6 +16,7 @@ import (
 type stmt struct {
 	c      *conn
 	p      uintptr
+	sql    string
 	params int
 	// buf is C memory that holds the bound texts until the next binding.
 	buf    uintptr

@@ -41,6 +41,10 @@ type Store struct {
 	told    atomic.Int64 // when it was last told that time stands still, in seconds since 1970
 	readers chan *conn
 	writer  *writer
+	// checkpointer and writer are nil where the file is only read, beside the
+	// process that holds it: nothing is kept of it then.
+	checkpointer *checkpointer
+	credentials  credentials
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -104,6 +108,12 @@ func (s *Store) start() error {
 		}
 		s.readers <- c
 	}
+	k, err := open(s.config.Path, false, pragmas)
+	if err != nil {
+		return fmt.Errorf("sqlite: open a connection for checkpoints: %w", err)
+	}
+	s.checkpointer = newCheckpointer(s, k)
+	go s.checkpointer.run()
 	go s.writer.loop()
 	return nil
 }
@@ -114,7 +124,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		return err
 	}
 	return s.View(ctx, func(tx gatehouse.ReadTx) error {
-		_, err := tx.(*readTx).c.number(`SELECT batch FROM meta`)
+		_, err := tx.(*readTx).number(`SELECT batch FROM meta`)
 		return err
 	})
 }
@@ -128,7 +138,7 @@ func (s *Store) Close() error {
 			s.closeErr = errors.Join(s.closeErr, (<-s.readers).close())
 		}
 		// The last connection to close checkpoints and removes the log.
-		s.closeErr = errors.Join(s.closeErr, s.writer.close(), s.lock.release())
+		s.closeErr = errors.Join(s.closeErr, s.checkpointer.close(), s.writer.close(), s.lock.release())
 	})
 	return s.closeErr
 }
@@ -185,7 +195,7 @@ func openWriter(path string) (*conn, error) {
 	c, err := open(path, true, pragmas+`
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
-PRAGMA wal_autocheckpoint = 8000;
+PRAGMA wal_autocheckpoint = 0;
 PRAGMA journal_size_limit = 67108864;
 PRAGMA cache_size = -16000;
 `)

@@ -100,11 +100,6 @@ func decide(tx gatehouse.Tx, id string) error {
 	}); err != nil {
 		return err
 	}
-	if err := tx.InsertCorpus(&gatehouse.CorpusEntry{
-		ID: "cor_" + id, Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Features: `{"risk":3}`, Outcome: gatehouse.Approve, DecidedBy: "ana", At: now,
-	}); err != nil {
-		return err
-	}
 	if err := tx.InsertPush(&gatehouse.Push{
 		ID: "psh_" + id, Tenant: a.Tenant, ActionID: a.ID, Connector: a.Connector, IdempotencyKey: a.IdempotencyKey, Digest: a.Digest,
 		Status: gatehouse.PushQueued, NotBefore: now, NextAttempt: &now, CreatedAt: now,

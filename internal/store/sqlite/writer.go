@@ -45,6 +45,7 @@ type writer struct {
 	open     []*request
 	running  *request
 	outcomes []error
+	people   people
 	// careful is how many batches from now on get savepoints.
 	careful int
 	fault   atomic.Pointer[error]

@@ -94,7 +94,10 @@ func TestNothingWrittenCostsNoCommit(t *testing.T) {
 	own := errors.New("own")
 	before := s.writer.commits.Load()
 	errs := oneBatch(t, s,
-		func(tx gatehouse.Tx) error { _, err := tx.ClaimPushes("w", "", time.Minute, 10); return err },
+		func(tx gatehouse.Tx) error {
+			_, err := tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 10})
+			return err
+		},
 		func(tx gatehouse.Tx) error { return errors.Join(insertTenant("x")(tx), own) },
 	)
 	if errs[0] != nil || !errors.Is(errs[1], own) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -111,33 +112,177 @@ func (s *suite) expiry() {
 	check("after the sweep of one")
 }
 
+// relock reads an action again that was read before the transaction.
+func (s *suite) relock() {
+	a := s.pending(func(a *gatehouse.Action) { a.Approval.Required = 3 })
+	known := s.find(a.ID)
+	at := s.now()
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.PutVote(tenant, a.Approval.ID, vote("zoe", gatehouse.Approve, at))
+	})
+	check := func(what string) *gatehouse.Action {
+		s.Helper()
+		var got, want *gatehouse.Action
+		s.update(func(tx gatehouse.Tx) (err error) {
+			if got, err = tx.RelockAction(known); err != nil {
+				return err
+			}
+			want, err = tx.LockAction(tenant, a.ID)
+			return err
+		})
+		s.same(what, got, want)
+		if known.Status != gatehouse.StatusPending || len(known.Approval.Votes) != 0 || known.Push != nil {
+			s.Fatalf("%s: what was known has changed", what)
+		}
+		return got
+	}
+	if got := check("with a vote more"); len(got.Approval.Votes) != 1 {
+		s.Fatalf("%d votes, want 1", len(got.Approval.Votes))
+	}
+	s.update(func(tx gatehouse.Tx) error { return tx.MoveApproval(tenant, a.Approval.ID, gatehouse.ApprovalCanceled) })
+	check("with its approval withdrawn")
+	b := s.pending()
+	a, known = b, s.find(b.ID)
+	s.update(func(tx gatehouse.Tx) error { _, err := approve(tx, b, tx.Now()); return err })
+	if got := check("approved meanwhile"); got.Push == nil || got.DecidedBy != "ana" {
+		s.Fatalf("decided by %q, push %v", got.DecidedBy, got.Push)
+	}
+	a = s.in(gatehouse.StatusDenied)
+	known = s.find(a.ID)
+	s.update(func(tx gatehouse.Tx) error {
+		got, err := tx.RelockAction(known)
+		s.same("that was never asked about", got, known)
+		return err
+	})
+	ghost := *known
+	ghost.ID = "act_none"
+	s.refused(gatehouse.ErrNotFound, "of nothing", func(tx gatehouse.Tx) error { _, err := tx.RelockAction(&ghost); return err })
+	ghost = *s.find(b.ID)
+	ghost.Tenant = "acme"
+	s.refused(gatehouse.ErrNotFound, "of another tenant", func(tx gatehouse.Tx) error { _, err := tx.RelockAction(&ghost); return err })
+}
+
+// writeAfterLock lets a transaction go on with what it holds, and with what it
+// does not.
+func (s *suite) writeAfterLock() {
+	a, b := s.pending(), s.pending()
+	s.update(func(tx gatehouse.Tx) error {
+		if _, err := tx.LockAction(tenant, a.ID); err != nil {
+			return err
+		}
+		// Of another than the one that was read last.
+		if err := tx.PutVote(tenant, b.Approval.ID, vote("ben", gatehouse.Reject, tx.Now())); err != nil {
+			return err
+		}
+		if err := tx.MoveApproval(tenant, b.Approval.ID, gatehouse.ApprovalRejected); err != nil {
+			return err
+		}
+		return tx.MoveAction(move(b, gatehouse.StatusPending, gatehouse.StatusRejected))
+	})
+	s.same("the one that was read", s.find(a.ID).Status, gatehouse.StatusPending)
+	s.refused(gatehouse.ErrConflict, "a push of what was read, and is not approved", func(tx gatehouse.Tx) error {
+		if _, err := tx.LockAction(tenant, a.ID); err != nil {
+			return err
+		}
+		return tx.InsertPush(push(a, tx.Now()))
+	})
+	s.same("the other", s.find(b.ID).Status, gatehouse.StatusRejected)
+	for what, again := range map[string]func(tx gatehouse.Tx) error{
+		"a second decision": func(tx gatehouse.Tx) error {
+			return tx.MoveAction(move(a, gatehouse.StatusPending, gatehouse.StatusRejected))
+		},
+		"a vote on what the transaction has closed": func(tx gatehouse.Tx) error {
+			return tx.PutVote(tenant, a.Approval.ID, vote("eve", gatehouse.Approve, tx.Now()))
+		},
+		"a second answer": func(tx gatehouse.Tx) error { return tx.MoveApproval(tenant, a.Approval.ID, gatehouse.ApprovalRejected) },
+		"a push twice":    func(tx gatehouse.Tx) error { p := push(a, tx.Now()); p.ID = "psh_again"; return tx.InsertPush(p) },
+		"as another tenant's": func(tx gatehouse.Tx) error {
+			p := push(a, tx.Now())
+			p.ID, p.Tenant = "psh_x", "acme"
+			return tx.InsertPush(p)
+		},
+		"a push of what went on": func(tx gatehouse.Tx) error {
+			m := move(a, gatehouse.StatusApproved, gatehouse.StatusCanceled)
+			if err := tx.MoveAction(m); err != nil {
+				return err
+			}
+			p := push(a, tx.Now())
+			p.ID = "psh_late"
+			return tx.InsertPush(p)
+		},
+	} {
+		err := s.store.Update(s.Context(), func(tx gatehouse.Tx) error {
+			if _, err := approve(tx, a, tx.Now()); err != nil {
+				s.Errorf("%s: %v", what, err)
+				return nil
+			}
+			return again(tx)
+		})
+		if !errors.Is(err, gatehouse.ErrConflict) && !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("%s: error %v", what, err)
+		}
+	}
+	s.same("after it all", s.find(a.ID).Status, gatehouse.StatusPending)
+}
+
 // lessons are what a decision and an application leave.
 func (s *suite) lessons() {
-	a, b := s.pending(), s.pending()
+	a, b := s.pending(func(a *gatehouse.Action) {
+		a.Magnitude, a.Policy.Rules = &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"}, nil
+	}), s.pending()
+	s.pending() // teaches nothing, as long as it is open
+	s.in(gatehouse.StatusDenied)
+	expired := s.pending()
 	at := s.now()
-	var corpus []*gatehouse.CorpusEntry
 	var mirror []*gatehouse.AppliedMirror
+	s.update(func(tx gatehouse.Tx) error {
+		at = tx.Now()
+		if err := tx.MoveApproval(tenant, expired.Approval.ID, gatehouse.ApprovalExpired); err != nil {
+			return err
+		}
+		if err := tx.MoveAction(move(expired, gatehouse.StatusPending, gatehouse.StatusExpired)); err != nil {
+			return err
+		}
+		for _, v := range []gatehouse.Vote{
+			{Person: "zoe", PrincipalID: "prn_zoe", Name: "zoe", Decision: gatehouse.Approve, Notes: "fine", Via: gatehouse.ViaAPI, At: at},
+			{Person: "ana", PrincipalID: "prn_ana", Name: "ana", Decision: gatehouse.Reject, Notes: "no", Via: gatehouse.ViaAPI, At: at},
+		} {
+			if err := tx.PutVote(tenant, a.Approval.ID, v); err != nil {
+				return err
+			}
+		}
+		if err := tx.MoveApproval(tenant, a.Approval.ID, gatehouse.ApprovalRejected); err != nil {
+			return err
+		}
+		m := move(a, gatehouse.StatusPending, gatehouse.StatusRejected)
+		m.DecidedBy, m.DecidedVia = "ana", gatehouse.ViaAPI
+		if err := tx.MoveAction(m); err != nil {
+			return err
+		}
+		_, err := approve(tx, b, at)
+		return err
+	})
+	features := func(a *gatehouse.Action, rest string) gatehouse.JSON {
+		return gatehouse.JSON(`{"connector":"shop","entity_ref":"` + a.Target.EntityRef + `","entity_type":"item","fields":["price"],` + rest)
+	}
+	corpus := []*gatehouse.CorpusEntry{
+		{
+			ID: "cor_" + b.ID[4:], Tenant: tenant, ActionID: b.ID, ActionType: b.ActionType, Outcome: gatehouse.Approve, DecidedBy: "ana", Notes: "n", At: at,
+			Features: features(b, `"operation":"update","proposed_by":"bot","risk_level":3,"rules":["r"]}`),
+		}, {
+			ID: "cor_" + a.ID[4:], Tenant: tenant, ActionID: a.ID, ActionType: a.ActionType, Outcome: gatehouse.Reject, DecidedBy: "ana", Notes: "no", At: at,
+			Features: features(a, `"magnitude":{"amount":"2.50","currency":"USD"},"operation":"update","proposed_by":"bot","risk_level":3,"rules":null}`),
+		},
+	}
 	for _, x := range []*gatehouse.Action{a, b} {
-		corpus = append([]*gatehouse.CorpusEntry{{
-			ID: "cor_" + s.next(), Tenant: tenant, ActionID: x.ID, ActionType: x.ActionType, Features: `{"risk":3}`,
-			Outcome: gatehouse.Reject, DecidedBy: "ana", Notes: "no", At: at,
-		}}, corpus...)
 		mirror = append([]*gatehouse.AppliedMirror{{
 			Tenant: tenant, ActionID: x.ID, ActionType: x.ActionType, Connector: x.Connector, Operation: x.Operation,
 			Target: gatehouse.Target{EntityType: "item", EntityRefs: []string{"a", "b"}}, Before: `{"n":1.0}`, After: `{"n":2.0}`,
 			Digest: x.Digest, ExternalID: "e", ReceiptID: "rcp_1", AppliedAt: at,
 		}}, mirror...)
-		s.update(func(tx gatehouse.Tx) error {
-			if err := tx.InsertCorpus(corpus[0]); err != nil {
-				return err
-			}
-			return tx.InsertMirror(mirror[0])
-		})
+		s.update(func(tx gatehouse.Tx) error { return tx.InsertMirror(mirror[0]) })
 	}
 	s.refused(gatehouse.ErrConflict, "one application an action", func(tx gatehouse.Tx) error { return tx.InsertMirror(mirror[0]) })
-	s.refused(gatehouse.ErrNotFound, "a lesson from nothing", func(tx gatehouse.Tx) error {
-		return tx.InsertCorpus(&gatehouse.CorpusEntry{ID: "cor_x", Tenant: tenant, ActionID: "act_none", Outcome: gatehouse.Approve, At: at})
-	})
 	s.view(func(tx gatehouse.ReadTx) error {
 		c, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.CorpusEntry], error) {
 			return tx.ListCorpus(tenant, cursor, 1)

@@ -139,7 +139,7 @@ func (s *suite) claims() {
 		s.Helper()
 		s.update(func(tx gatehouse.Tx) (err error) {
 			at = tx.Now()
-			got, err = tx.ClaimPushes("worker-1", "", time.Minute, 10)
+			got, err = tx.ClaimPushes("worker-1", time.Minute, gatehouse.PushShare{Tenant: tenant, Limit: 10})
 			return err
 		})
 	}
@@ -187,14 +187,14 @@ func (s *suite) claimOrder() {
 		return err
 	})
 	s.update(func(tx gatehouse.Tx) error {
-		got, err := tx.ClaimPushes("w", "acme", time.Minute, 10)
+		got, err := tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: "acme", Limit: 10})
 		s.same("of another tenant", got, []*gatehouse.Push{})
 		return err
 	})
 	var ids []string
-	for i, limit := range []int{2, 2, 2} {
+	for _, limit := range []int{2, 2, 2} {
 		s.update(func(tx gatehouse.Tx) error {
-			got, err := tx.ClaimPushes("w", []string{"", tenant, ""}[i], time.Minute, limit)
+			got, err := tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: tenant, Limit: limit})
 			for _, p := range got {
 				ids = append(ids, p.ID)
 			}
@@ -219,7 +219,7 @@ func (s *suite) claimRace() {
 			for {
 				var got []*gatehouse.Push
 				err := s.store.Update(context.Background(), func(tx gatehouse.Tx) (err error) {
-					got, err = tx.ClaimPushes("w", "", time.Minute, 3)
+					got, err = tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: tenant, Limit: 3})
 					return err
 				})
 				if err != nil {

@@ -27,7 +27,6 @@ func (s *suite) tenantWalls() {
 			tx.InsertReceipt(&gatehouse.Receipt{
 				ID: "rcp_1", Tenant: tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: p.IdempotencyKey, Outcome: gatehouse.ReceiptApplied, Source: "call", At: now,
 			}),
-			tx.InsertCorpus(&gatehouse.CorpusEntry{ID: "cor_1", Tenant: tenant, ActionID: a.ID, Outcome: gatehouse.Approve, Features: `{}`, At: now}),
 			tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: tenant, ActionID: a.ID, ReceiptID: "rcp_1", After: `{}`, AppliedAt: now}),
 			tx.ReserveCeiling(tenant, a.ID, claim("5")),
 			tx.InsertIdempotency(&gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: ana.ID, Route: "r", Key: "k", CreatedAt: now}),
@@ -73,8 +72,11 @@ func (s *suite) tenantWalls() {
 		"InsertReceipt": func(tx gatehouse.Tx) error {
 			return tx.InsertReceipt(&gatehouse.Receipt{ID: "rcp_2", Tenant: other, ActionID: a.ID, PushID: p.ID, Outcome: gatehouse.ReceiptApplied, Source: "call", At: now})
 		},
-		"InsertCorpus": func(tx gatehouse.Tx) error {
-			return tx.InsertCorpus(&gatehouse.CorpusEntry{ID: "cor_2", Tenant: other, ActionID: a.ID, Outcome: gatehouse.Approve, At: now})
+		"RelockAction": func(tx gatehouse.Tx) error {
+			b := *open
+			b.Tenant = other
+			_, err := tx.RelockAction(&b)
+			return err
 		},
 		"InsertMirror": func(tx gatehouse.Tx) error {
 			return tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: other, ActionID: a.ID, AppliedAt: now})

@@ -6,9 +6,53 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/gatehouse-dev/gatehouse"
 
 	_ "modernc.org/sqlite" // the baseline speaks through database/sql
 )
+
+// liteBase is SQLite: each room is a folder.
+type liteBase struct{ dir string }
+
+func openLite(dir string) (base, error) {
+	dir, err := os.MkdirTemp(dir, "gatehouse-bench-")
+	return &liteBase{dir}, err
+}
+
+func (b *liteBase) engine() string        { return "SQLite" }
+func (b *liteBase) about() string         { return "SQLite, WAL, synchronous=FULL" }
+func (b *liteBase) how() string           { return "group commit" }
+func (b *liteBase) singleTarget() float64 { return 2.5 }
+func (b *liteBase) startTarget() float64  { return 300 }
+func (b *liteBase) close() error          { return os.RemoveAll(b.dir) }
+
+func (b *liteBase) room(_ context.Context, name string) (room, error) {
+	dir := filepath.Join(b.dir, name)
+	return &liteRoom{dir}, os.Mkdir(dir, 0o700)
+}
+
+type liteRoom struct{ dir string }
+
+func (r *liteRoom) place(s Setup) Setup { s.Dir = r.dir; return s }
+func (r *liteRoom) remove() error       { return os.RemoveAll(r.dir) }
+
+// known has nothing to tell: SQLite plans by the schema alone.
+func (r *liteRoom) known(context.Context) error { return nil }
+
+func (r *liteRoom) claims(ctx context.Context) (claimer, error)   { return openClaims(ctx, r.dir) }
+func (r *liteRoom) numbers(ctx context.Context) (numberer, error) { return openNumbers(ctx, r.dir) }
+func (r *liteRoom) walk(ctx context.Context) (walker, error)      { return openWalk(ctx, r.dir) }
+
+func (r *liteRoom) proposals(ctx context.Context, a *gatehouse.Action) (proposer, error) {
+	return openProposals(ctx, r.dir, a)
+}
+
+func (r *liteRoom) decisions(ctx context.Context, a *gatehouse.Action) (decider, error) {
+	return openDecisions(ctx, r.dir, a)
+}
 
 // bareDB is a SQLite file behind database/sql, with the store's durability: the
 // plainest way to write durably from Go.

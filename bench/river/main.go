@@ -1,0 +1,76 @@
+// Command river sets the gate's outbox beside River, a job queue on PostgreSQL,
+// on the same server: a push that is claimed, checked, called on a connector
+// that does nothing, and settled, with receipt and audit log, beside a job that
+// does nothing. It is a module of its own, so that River is no dependency of
+// the product.
+//
+//	go -C bench/river run . --database-url postgres://user@host/postgres
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/bench"
+	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "river:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("river", flag.ContinueOnError)
+	url := flags.String("database-url", "", "the server, as a URL; databases are made on it and dropped")
+	duration := flags.Duration("duration", 40*time.Second, "how long is measured, both sides and all rounds together")
+	rounds := flags.Int("rounds", 5, "how often the two take turns")
+	workers := flags.Int("workers", 16, "pushes that the gate carries out at a time")
+	riverWorkers := flags.Int("river-workers", 200, "jobs that River works at a time")
+	asJSON := flags.Bool("json", false, "print one JSON document")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *url == "" {
+		return errors.New("--database-url is missing")
+	}
+	p := bench.NewPrinter(out, os.Stderr, *asJSON, false)
+	err := bench.Run(ctx, bench.Options{
+		Only: []string{"dispatch"}, Duration: *duration, Rounds: *rounds, Workers: *workers, DatabaseURL: *url, Start: start,
+		Queue: func(ctx context.Context, s bench.Setup) (bench.Queue, error) {
+			return openRiver(ctx, s.DatabaseURL, *riverWorkers)
+		},
+		About: p.About, Report: p.Line, Progress: p.Progress,
+	})
+	return errors.Join(err, p.Close())
+}
+
+// start wires a gate without a server: the bench runs the dispatcher itself.
+func start(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	targets, err := engine.NewRegistry(s.Targets...)
+	if err != nil {
+		return nil, err
+	}
+	store, err := postgres.Open(ctx, postgres.Config{URL: s.DatabaseURL, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	gate := app.New(store, targets, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
+	return &bench.Gate{Store: store, App: gate, Close: store.Close}, nil
+}

@@ -1,0 +1,61 @@
+// Chromium from the system, and what tests do with a page.
+import assert from "node:assert/strict";
+import { AxeBuilder } from "@axe-core/playwright";
+import { chromium } from "playwright-core";
+
+const args = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+/** Launches the browser; it never downloads one. */
+export function launch() {
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args });
+}
+
+export const desktop = { width: 1440, height: 900 };
+export const phone = { width: 390, height: 844 };
+
+/**
+ * A page in a context of its own, which fails the test on anything that the
+ * content policy refused, on a script's error and on a dialog.
+ */
+export async function newPage(browser, t, options = {}) {
+  const context = await browser.newContext({ viewport: desktop, ...options });
+  const page = await context.newPage();
+  const faults = [];
+  page.on("pageerror", (e) => faults.push(`script: ${e.message}`));
+  page.on("console", (m) => {
+    if (/Content Security Policy|Refused to/i.test(m.text())) faults.push(m.text());
+  });
+  page.on("dialog", (d) => {
+    faults.push(`dialog: ${d.message()}`);
+    d.dismiss();
+  });
+  page.faults = faults;
+  t.after(async () => {
+    await context.close();
+    assert.deepEqual(faults, []);
+  });
+  return page;
+}
+
+/** Signs in by a one-time link. */
+export async function signIn(page, link) {
+  await page.goto(link);
+  await Promise.all([page.waitForURL("**/inbox*"), page.getByRole("button", { name: /sign in|continue/i }).first().click()]);
+}
+
+/** Fails on any serious or critical finding of axe. */
+export async function accessible(page, what) {
+  const { violations } = await new AxeBuilder({ page }).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]).analyze();
+  const serious = violations
+    .filter((v) => v.impact === "serious" || v.impact === "critical")
+    .map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" | ")}`);
+  assert.deepEqual(serious, [], what);
+}

@@ -1,0 +1,141 @@
+// A real server on a folder of its own, and the API to prepare it with.
+import { execFile, spawn } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+import { items } from "./ledger.mjs";
+
+const run = promisify(execFile);
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+
+let built;
+
+/** The program, built once for all tests of a process, or the one that GATEHOUSE_BINARY names. */
+export function binary() {
+  built ??= (async () => {
+    if (process.env.GATEHOUSE_BINARY) return process.env.GATEHOUSE_BINARY;
+    const dir = await mkdtemp(join(tmpdir(), "gatehouse-browser-"));
+    process.on("exit", () => execFile("rm", ["-rf", dir]));
+    const out = join(dir, "gatehouse");
+    await run("go", ["build", "-o", out, "./cmd/gatehouse"], { cwd: root });
+    return out;
+  })();
+  return built;
+}
+
+/** A port that was free a moment ago. */
+async function freePort() {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+export class Gatehouse {
+  /** Starts `gatehouse dev` and waits until it serves. */
+  static async start() {
+    const g = new Gatehouse();
+    g.dir = await mkdtemp(join(tmpdir(), "gatehouse-browser-"));
+    g.data = join(g.dir, "data");
+    // localhost, not 127.0.0.1: a passkey belongs to a name, never to an address.
+    g.port = await freePort();
+    await g.launch();
+    const creds = JSON.parse(await readFile(join(g.data, "dev-credentials.json"), "utf8"));
+    g.admin = creds.admin;
+    g.agent = creds.agent;
+    return g;
+  }
+
+  async launch() {
+    const child = spawn(await binary(), ["dev", "--data", this.data, "--listen", `localhost:${this.port}`, "--json"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    this.child = child;
+    this.ended = new Promise((resolve) => child.on("exit", resolve));
+    let text = "";
+    this.info = await new Promise((resolve, reject) => {
+      child.stdout.on("data", (chunk) => {
+        text += chunk;
+        try {
+          resolve(JSON.parse(text));
+        } catch {
+          // not whole yet
+        }
+      });
+      child.on("exit", (code) => reject(new Error(`gatehouse dev ended with ${code}: ${text}`)));
+    });
+    this.url = `http://localhost:${this.port}`;
+    this.setupURL = this.info.setup_url.replace(/^http:\/\/[^/]+/, this.url);
+  }
+
+  /** Stops the server, which keeps its data. */
+  async stop() {
+    this.child.kill("SIGTERM");
+    await this.ended;
+  }
+
+  async close() {
+    await this.stop();
+    await rm(this.dir, { recursive: true, force: true });
+  }
+
+  /** Calls the API; an answer of 400 or more is an error unless it is expected. */
+  async api(method, path, { key = this.admin.key, token = this.admin.edit_token, body, expect } = {}) {
+    const res = await fetch(`${this.url}/api/v1${path}`, {
+      method,
+      headers: {
+        Authorization: `Bearer ${key}`,
+        ...(token ? { "X-Edit-Token": token } : {}),
+        ...(body ? { "Content-Type": "application/json" } : {}),
+      },
+      body: body ? JSON.stringify(body) : undefined,
+    });
+    const text = await res.text();
+    const answer = text ? JSON.parse(text) : null;
+    if (expect ? res.status !== expect : res.status >= 400) throw new Error(`${method} ${path}: ${res.status} ${text}`);
+    return answer;
+  }
+
+  /** Makes a person with roles. */
+  async person(name, ...roles) {
+    const creds = await this.api("POST", "/principals", { body: { name, kind: "person", roles } });
+    return { name, ...creds };
+  }
+
+  /** A one-time link that signs the person in. */
+  async setupLink(name) {
+    const link = await this.api("POST", `/principals/${name}/setup-link`);
+    return this.url + link.setup_path;
+  }
+
+  /** Proposes as the agent of development mode: a price change of L3 unless told otherwise. */
+  async propose(change = {}) {
+    return this.api("POST", "/proposed-actions", {
+      key: this.agent.key,
+      token: null,
+      body: {
+        action_type: "price_change",
+        connector: "shop",
+        operation: "update",
+        target: { entity_type: "item", entity_ref: items[0].sku, version: items[0].version },
+        current_state: { price: items[0].price, currency: "USD" },
+        proposed_change: { price: "12.50" },
+        rationale: "supplier raised cost by 25 %",
+        ...change,
+      },
+    });
+  }
+
+  action(id) {
+    return this.api("GET", `/proposed-actions/${id}`);
+  }
+
+  decide(id, decision) {
+    return this.api("POST", `/proposed-actions/${id}/decide`, { body: decision });
+  }
+}

@@ -1,0 +1,46 @@
+// Screenshots of every page, light and dark, desktop and phone, for docs/.
+import { mkdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { desktop, launch, phone, signIn } from "./lib/browser.mjs";
+import { Gatehouse } from "./lib/gatehouse.mjs";
+import { fill } from "./lib/scene.mjs";
+
+const out = process.argv[2] ?? join(dirname(dirname(fileURLToPath(import.meta.url))), "docs", "screenshots");
+await mkdir(out, { recursive: true });
+
+const g = await Gatehouse.start();
+const browser = await launch();
+try {
+  const scene = await fill(g);
+  const context = await browser.newContext({ viewport: desktop });
+  const page = await context.newPage();
+  await signIn(page, await g.setupLink("ana"));
+  const pages = {
+    inbox: "/inbox?tab=team",
+    action: `/inbox?tab=team&open=${scene.price.id}`,
+    "action-l5": `/actions/${scene.bulk.id}`,
+    dispatch: "/dispatch",
+    policies: "/policies",
+    audit: "/audit",
+    insights: "/insights",
+    settings: "/settings",
+  };
+  for (const [theme, colorScheme] of [["light", "light"], ["dark", "dark"]]) {
+    for (const [device, viewport] of [["desktop", desktop], ["phone", phone]]) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      await page.setViewportSize(viewport);
+      for (const [name, path] of Object.entries(pages)) {
+        const res = await page.goto(g.url + path);
+        if (!res.ok()) {
+          console.error(`${path}: ${res.status()}`);
+          continue;
+        }
+        await page.screenshot({ path: join(out, `${name}-${device}-${theme}.png`) });
+      }
+    }
+  }
+} finally {
+  await browser.close();
+  await g.close();
+}

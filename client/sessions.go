@@ -1,0 +1,34 @@
+package client
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var _ gatehouse.SessionService = (*Client)(nil)
+
+// ListSessions returns a page of sessions, the newest first.
+func (c *Client) ListSessions(ctx context.Context, f gatehouse.SessionFilter) (gatehouse.Page[*gatehouse.Session], error) {
+	q := paging(f.Cursor, f.Limit)
+	set(q, "principal", f.Principal)
+	if f.All {
+		q.Set("of", "all")
+	}
+	if f.Ended {
+		q.Set("state", "any")
+	}
+	return page[*gatehouse.Session](ctx, c, "/sessions", q)
+}
+
+// RevokeSession ends a session from its next request on.
+func (c *Client) RevokeSession(ctx context.Context, id string) (*gatehouse.Session, error) {
+	out, _, err := post[gatehouse.Session](ctx, c, false, "/sessions/"+segment(id)+"/revoke", nil)
+	return out, err
+}
+
+// CreateSetupLink makes a person's one-time link; it is in this answer only.
+func (c *Client) CreateSetupLink(ctx context.Context, idOrName string) (*gatehouse.NewSetupLink, error) {
+	out, _, err := post[gatehouse.NewSetupLink](ctx, c, true, principal(idOrName, "/setup-link"), nil)
+	return out, err
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// inertFor is how long keys that decide do nothing after another card
+// appeared, so that a key meant for the last one does not decide this one.
+const inertFor = 400 * time.Millisecond
+
+// reviewer is the program: the cards of the inbox, and where the person is.
+type reviewer struct {
+	g       *globals
+	me      *gatehouse.Principal
+	api     service
+	connect func(token string) (service, error)
+	now     func() time.Time
+	yes     bool
+	color   bool   // where the cards are shown, which may not be stdout
+	token   string // the edit token, once it was typed
+
+	filter gatehouse.ActionFilter
+	more   bool // there are more pages
+	items  []*item
+	others int // actions that this person cannot decide
+	at     int // len(items): past the last one
+
+	width, height int
+	page          page
+	top, seen     int // the first line on the screen; lines that were on it
+	why, whole    bool
+	help          bool
+	armed         bool
+	cards         int // counts the cards that appeared
+
+	questions []question
+	draft     *draft
+	input     string
+	busy      bool
+	message   string
+	style     string
+	held      string // the last approval, while it may be undone
+	verdicts  []verdict
+}
+
+// item is an action of the inbox.
+type item struct {
+	action *gatehouse.Action
+	voted  bool // by this person, in a quorum that is still open
+	stale  bool // the server said that its target changed
+}
+
+// armMsg ends the moment in which keys do nothing, of that card.
+type armMsg int
+
+// Init starts with the first card.
+func (m *reviewer) Init() tea.Cmd { return m.appear() }
+
+// Update takes in what happened.
+func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+		m.layout()
+	case tea.KeyPressMsg:
+		if len(m.questions) > 0 {
+			return m, m.answer(msg)
+		}
+		return m, m.key(msg.String())
+	case tea.PasteMsg:
+		m.paste(msg.Content)
+	case armMsg:
+		m.armed = m.armed || int(msg) == m.cards
+	case loaded:
+		m.busy = false
+		return m, m.arrived(msg)
+	case answered:
+		m.busy = false
+		return m, m.settled(msg)
+	case undone:
+		m.busy = false
+		m.canceled(msg)
+	case edited:
+		return m, m.revised(msg)
+	case revision:
+		m.busy = false
+		return m, m.superseded(msg)
+	}
+	return m, nil
+}
+
+// appear shows the card that the person came to.
+func (m *reviewer) appear() tea.Cmd {
+	m.top, m.seen, m.whole, m.armed = 0, 0, false, false
+	m.cards++
+	m.layout()
+	n := armMsg(m.cards)
+	return tea.Tick(inertFor, func(time.Time) tea.Msg { return n })
+}
+
+// layout lays the card out anew, where the person is in it.
+func (m *reviewer) layout() {
+	m.page = page{}
+	if m.at < len(m.items) {
+		a := m.items[m.at].action
+		m.page = cardPage(a, view{
+			width: max(m.width-1, minColumns), color: m.color, why: m.why, whole: m.whole, now: m.now(),
+			// At L5 nobody sees the votes of others before the own.
+			silent: a.Status == gatehouse.StatusPending && a.RiskLevel >= gatehouse.L5 && !m.items[m.at].voted,
+		})
+	}
+	m.seen = min(m.seen, m.top)
+	m.scroll(0)
+}
+
+// minColumns and minRows are the smallest screen that a card fits on.
+const (
+	minColumns = 16
+	minRows    = 8
+)
+
+// small reports whether the screen is too small to decide on.
+func (m *reviewer) small() bool { return m.width <= minColumns || m.height < minRows }
+
+// scroll moves the screen over the card by so many lines.
+func (m *reviewer) scroll(by int) {
+	m.top = max(0, min(m.top+by, len(m.page.lines)-m.body()))
+	if m.top <= m.seen {
+		// Lines that were jumped over were not seen.
+		m.seen = max(m.seen, min(m.top+m.body(), len(m.page.lines)))
+	}
+}
+
+// jump scrolls to the next change, or the previous one.
+func (m *reviewer) jump(by int) {
+	last := len(m.page.lines) - m.body()
+	i, _ := slices.BinarySearch(m.page.hunks, m.top)
+	switch {
+	case by < 0:
+		i--
+	case i < len(m.page.hunks) && m.page.hunks[i] == m.top:
+		i++
+	}
+	if i < 0 || i >= len(m.page.hunks) || m.page.hunks[i] > last && m.top == max(last, 0) {
+		m.say("", "No other change there.")
+		return
+	}
+	m.say("", "")
+	m.scroll(m.page.hunks[i] - m.top)
+}
+
+// move goes to another card.
+func (m *reviewer) move(by int) tea.Cmd {
+	if m.busy || m.at+by < 0 || m.at+by > len(m.items) {
+		return nil
+	}
+	m.say("", "")
+	return m.to(m.at + by)
+}
+
+// to shows a card; past the last one, it looks for another page.
+func (m *reviewer) to(at int) tea.Cmd {
+	m.at = at
+	if at == len(m.items) && m.more {
+		m.busy = true
+		return tea.Batch(m.appear(), func() tea.Msg { return m.load() })
+	}
+	return m.appear()
+}
+
+// next goes to the next card that is not decided yet.
+func (m *reviewer) next() tea.Cmd {
+	at := m.at + 1
+	for at < len(m.items) && (m.items[at].voted || m.items[at].action.Status != gatehouse.StatusPending) {
+		at++
+	}
+	return m.to(min(at, len(m.items)))
+}
+
+// reload looks for what came since.
+func (m *reviewer) reload() tea.Cmd {
+	if m.busy {
+		return nil
+	}
+	m.filter.Cursor, m.busy = "", true
+	m.say("", "")
+	return func() tea.Msg { return m.load() }
+}
+
+// loaded is a page of the inbox.
+type loaded struct {
+	page gatehouse.Page[*gatehouse.Action]
+	err  error
+}
+
+func (m *reviewer) load() loaded {
+	page, err := m.api.ListActions(m.g.ctx, m.filter)
+	return loaded{page, err}
+}
+
+// take adds a page to the cards: what this person can decide.
+func (m *reviewer) take(l loaded) (added int) {
+	for _, a := range l.page.Items {
+		known := slices.ContainsFunc(m.items, func(it *item) bool { return it.action.ID == a.ID })
+		switch {
+		case known:
+		case !m.mine(a):
+			m.others++
+		default:
+			m.items = append(m.items, &item{action: a})
+			added++
+		}
+	}
+	m.filter.Cursor, m.more = l.page.NextCursor, l.page.NextCursor != ""
+	return added
+}
+
+// mine reports whether this person can still decide an action.
+func (m *reviewer) mine(a *gatehouse.Action) bool {
+	p := a.Approval
+	if p == nil || (card.Person{ID: m.me.ID, Person: m.me.Person, Name: m.me.Name}).IsOne(p.Excluded) || p.VoteOf(m.me.Person) != nil {
+		return false
+	}
+	return len(p.Roles) == 0 && len(p.People) == 0 || slices.ContainsFunc(p.Roles, m.me.Has) ||
+		slices.Contains(p.People, m.me.Name) || slices.Contains(p.People, m.me.ID)
+}
+
+func (m *reviewer) arrived(l loaded) tea.Cmd {
+	if l.err != nil {
+		m.say(red, "The list could not be read: "+errorText(l.err, m.now())+" (r tries again)")
+		return nil
+	}
+	if m.take(l) == 0 {
+		if m.more {
+			m.busy = true
+			return func() tea.Msg { return m.load() }
+		}
+		return nil
+	}
+	return m.appear()
+}
+
+// say sets the line of words below the card.
+func (m *reviewer) say(style, text string) { m.style, m.message = style, text }
+
+// position says where the person is.
+func (m *reviewer) position() string {
+	more := ""
+	if m.more {
+		more = "+"
+	}
+	return fmt.Sprintf("%d of %d%s", m.at+1, len(m.items), more)
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// answered is what the server made of a decision. Where somebody else was
+// first, action is how it stands now.
+type answered struct {
+	draft  *draft
+	answer *gatehouse.Answer
+	action *gatehouse.Action
+	err    error
+}
+
+// as returns the service for a decision: with the edit token typed for it.
+func (m *reviewer) as(token string) (service, error) {
+	if token == "" {
+		token = m.token
+	}
+	if token == m.g.EditToken {
+		return m.api, nil
+	}
+	return m.connect(token)
+}
+
+func (m *reviewer) send(d *draft) tea.Cmd {
+	return func() tea.Msg {
+		api, err := m.as(d.token)
+		if err != nil {
+			return answered{draft: d, err: err}
+		}
+		answer, err := api.Decide(m.g.ctx, d.item.action.ID, d.decision)
+		out := answered{draft: d, answer: answer, err: err}
+		var e *gatehouse.Error
+		if errors.As(err, &e) {
+			if now, err := m.api.FindAction(m.g.ctx, d.item.action.ID); err == nil {
+				out.action = now
+			}
+		}
+		return out
+	}
+}
+
+// settled takes the answer to a decision in, and goes on.
+func (m *reviewer) settled(msg answered) tea.Cmd {
+	it := msg.draft.item
+	if msg.err != nil {
+		m.refused(it, msg)
+		return nil
+	}
+	it.action = msg.answer.Action
+	approved := msg.draft.decision.Decision == gatehouse.Approve
+	result := msg.answer.Code
+	switch result {
+	case gatehouse.Decided:
+		result = string(msg.draft.decision.Decision)
+		if approved {
+			m.say(green, "Approved: "+card.Short(it.action)+"."+m.hold(it.action))
+		} else {
+			m.held = ""
+			m.say(green, "Rejected: "+card.Short(it.action)+".")
+		}
+	case gatehouse.VoteRecorded:
+		it.voted = true
+		m.say(green, fmt.Sprintf("Your vote counts; %d of %d approvals are there.", msg.answer.Votes, msg.answer.Required))
+	default:
+		m.say(green, "This decision stood already.")
+	}
+	m.verdicts = append(m.verdicts, verdict{it.action.ID, result})
+	return m.next()
+}
+
+// hold remembers what can be undone, and says so.
+func (m *reviewer) hold(a *gatehouse.Action) string {
+	m.held = ""
+	if a.HoldFor <= 0 {
+		return ""
+	}
+	m.held = a.ID
+	return " It rests " + card.Duration(a.HoldFor.D()) + " before it is sent: u undoes it."
+}
+
+// refused shows why the server did not take a decision, and how the action
+// stands now.
+func (m *reviewer) refused(it *item, msg answered) {
+	m.say(red, errorText(msg.err, m.now()))
+	switch gatehouse.CodeOf(msg.err) {
+	case gatehouse.CodeEditTokenRequired:
+		m.token = "" // it is asked for again
+	case gatehouse.CodeTargetChanged:
+		it.stale = true
+		m.message += " If it is right nonetheless, a approves it."
+	}
+	if msg.action == nil {
+		return
+	}
+	changed := msg.action.Digest != it.action.Digest || msg.action.Status != it.action.Status
+	it.action = msg.action
+	it.voted = msg.action.Approval != nil && msg.action.Approval.VoteOf(m.me.Person) != nil
+	if changed {
+		m.top, m.seen = 0, 0
+	}
+	m.layout()
+}
+
+// undone is what came of taking an approval back.
+type undone struct {
+	id  string
+	err error
+}
+
+// undo takes the last approval back, while it rests.
+func (m *reviewer) undo() tea.Cmd {
+	if m.held == "" {
+		m.say("", "There is nothing to undo: only an approval that still rests can be taken back.")
+		return nil
+	}
+	id := m.held
+	m.busy = true
+	m.say("", "")
+	return func() tea.Msg {
+		api, err := m.as("")
+		if err == nil {
+			_, err = api.Cancel(m.g.ctx, id)
+		}
+		return undone{id, err}
+	}
+}
+
+func (m *reviewer) canceled(msg undone) {
+	if msg.err != nil {
+		if !passing(msg.err) {
+			m.held = ""
+		}
+		m.say(red, "Not undone: "+errorText(msg.err, m.now()))
+		return
+	}
+	m.held = ""
+	for _, it := range m.items {
+		if it.action.ID == msg.id {
+			it.action.Status = gatehouse.StatusCanceled
+		}
+	}
+	m.verdicts = append(m.verdicts, verdict{msg.id, "canceled"})
+	m.say(green, "Undone: "+msg.id+" is canceled and will not be carried out.")
+	m.layout()
+}
+
+// errorText says an error on one line, with who decided and when.
+func errorText(err error, now time.Time) string {
+	var e *gatehouse.Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	text := e.Detail
+	if e.Code == gatehouse.CodeAlreadyDecided {
+		who, _ := contextText(e.Context["decided_by"])
+		status, _ := contextText(e.Context["current_status"])
+		if who != "" && status != "" {
+			text = "Somebody was first: " + status + " by " + who
+			if s, ok := e.Context["decided_at"].(string); ok {
+				if at, err := time.Parse(time.RFC3339, s); err == nil {
+					text += ", " + distance(now, at)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"expected", "actual", "ceiling", "limit", "used"} {
+		if value, ok := contextText(e.Context[name]); ok {
+			text += "; " + name + " " + value
+		}
+	}
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text + " (" + string(e.Code) + ")"
+}

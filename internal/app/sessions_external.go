@@ -1,0 +1,233 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// SignInExternal begins a session for a proven OIDC identity: of the principal
+// that it is linked to, or of a new one. The roles that the configuration
+// manages are brought in line with the groups first, also when that leaves
+// none, and the sign-in is refused.
+func (g *Gate) SignInExternal(ctx context.Context, e gatehouse.ExternalSignIn, b gatehouse.Browser) (out *gatehouse.SignedIn, err error) {
+	n := newSignIn(gatehouse.SignInOIDC, e.Issuer, b)
+	var refused error
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		out, refused = nil, nil
+		p, err := g.findExternal(tx, e)
+		if err != nil {
+			return err
+		}
+		if p.Disabled {
+			return gatehouse.E(gatehouse.CodeUnauthenticated, "this principal is disabled")
+		}
+		if err := mapRoles(tx, p, e); err != nil {
+			return err
+		}
+		if len(p.Roles) == 0 {
+			refused = noRole()
+			return nil
+		}
+		out, err = n.begin(tx, p)
+		return err
+	})
+	if err == nil {
+		g.hints.Notify(TopicAudit)
+		err = refused
+	}
+	if err != nil {
+		return nil, notFound(err, "tenant")
+	}
+	return out, nil
+}
+
+func noRole() error {
+	return gatehouse.E(gatehouse.CodeRoleRequired, "none of your groups gives you a role here")
+}
+
+func (g *Gate) findExternal(tx gatehouse.Tx, e gatehouse.ExternalSignIn) (*gatehouse.Principal, error) {
+	i, err := tx.FindIdentity(e.Tenant, e.Issuer, e.Subject)
+	if err == nil {
+		return tx.FindPrincipal(e.Tenant, i.PrincipalID)
+	}
+	switch {
+	case !errors.Is(err, gatehouse.ErrNotFound):
+		return nil, err
+	case !e.Provision:
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired,
+			"this identity is linked to nobody here: sign in by a set-up link, and link it under Settings")
+	case len(e.Roles) == 0:
+		return nil, noRole()
+	}
+	name, err := freeName(tx, e)
+	if err != nil {
+		return nil, err
+	}
+	by := "sign_in:" + e.Provider
+	p := &gatehouse.Principal{ID: NewID("prn"), Tenant: e.Tenant, Name: name, Kind: gatehouse.KindPerson, Roles: sortedRoles(e.Roles), CreatedAt: tx.Now()}
+	p.Person = p.ID
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if err := tx.InsertPrincipal(p); err != nil {
+		return nil, err
+	}
+	err = tx.AppendLeaf(&gatehouse.Leaf{
+		Tenant: p.Tenant, Type: "principal.created", Subject: p.ID, Actor: by,
+		Data: gatehouse.MustJSON(map[string]any{"name": p.Name, "kind": p.Kind, "roles": p.Roles, "person": p.Person}),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, linkIdentity(tx, p, e.Issuer, e.Subject, by)
+}
+
+// freeName makes a name of what the provider calls the person. The provider's
+// own name stands before it: nobody can take the name of a principal, or of
+// somebody whom a policy names, by calling themselves so elsewhere.
+func freeName(tx gatehouse.ReadTx, e gatehouse.ExternalSignIn) (string, error) {
+	clean := strings.Map(func(r rune) rune {
+		if gatehouse.ValidName("a" + string(r)) {
+			return r
+		}
+		return '-'
+	}, e.Name)
+	sum := sha256.Sum256([]byte(e.Issuer + "\x00" + e.Subject))
+	suffix := hex.EncodeToString(sum[:4])
+	name := e.Provider + ":" + clean[:min(len(clean), 64)]
+	if clean == "" {
+		name = e.Provider + ":" + suffix
+	}
+	for _, name := range []string{name, name + "-" + suffix} {
+		_, err := tx.FindPrincipal(e.Tenant, name)
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			return name, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return "", gatehouse.E(gatehouse.CodeAlreadyExists, "a principal has this name").With("name", name)
+}
+
+// mapRoles gives a person the roles of its groups, and takes those away that
+// other groups would give; what an administrator gave besides stays.
+func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignIn) error {
+	if len(e.Managed) == 0 {
+		return nil
+	}
+	roles := slices.DeleteFunc(slices.Clone(p.Roles), func(r gatehouse.Role) bool { return slices.Contains(e.Managed, r) })
+	roles = sortedRoles(append(roles, e.Roles...))
+	if slices.Equal(roles, sortedRoles(p.Roles)) {
+		return nil
+	}
+	p.Roles = roles
+	if err := tx.UpdatePrincipal(p); err != nil {
+		return err
+	}
+	by := "sign_in:" + e.Provider
+	err := tx.AppendLeaf(&gatehouse.Leaf{
+		Tenant: p.Tenant, Type: "principal.changed", Subject: p.ID, Actor: by,
+		Data: gatehouse.MustJSON(map[string]any{"roles": p.Roles, "sponsor": p.Sponsor, "disabled": p.Disabled}),
+	})
+	if err != nil || len(roles) > 0 {
+		return err
+	}
+	return endSessions(tx, p, "", by, "no role left")
+}
+
+func linkIdentity(tx gatehouse.Tx, p *gatehouse.Principal, issuer, subject, by string) error {
+	err := tx.InsertIdentity(&gatehouse.ExternalIdentity{Tenant: p.Tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID, CreatedAt: tx.Now()})
+	if err != nil {
+		return err
+	}
+	return recordIdentity(tx, "identity.linked", p.Tenant, p.ID, issuer, subject, by)
+}
+
+func recordIdentity(tx gatehouse.Tx, event, tenant, principal, issuer, subject, by string) error {
+	return tx.AppendLeaf(&gatehouse.Leaf{
+		Tenant: tenant, Type: event, Subject: principal, Actor: by,
+		Data: object(map[string]any{"issuer": issuer, "subject": subject}),
+	})
+}
+
+// LinkIdentity links a proven OIDC identity of a tenant to the caller.
+func (g *Gate) LinkIdentity(ctx context.Context, tenant, issuer, subject string) (out *gatehouse.ExternalIdentity, err error) {
+	c, err := browserCaller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := c.Principal
+	if tenant != p.Tenant {
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this provider is for another tenant")
+	}
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		out, err = tx.FindIdentity(tenant, issuer, subject)
+		switch {
+		case err == nil && out.PrincipalID == p.ID:
+			return nil
+		case err == nil:
+			return gatehouse.E(gatehouse.CodeAlreadyExists, "this identity is linked to somebody else")
+		case !errors.Is(err, gatehouse.ErrNotFound):
+			return err
+		}
+		if err := linkIdentity(tx, p, issuer, subject, p.ID); err != nil {
+			return err
+		}
+		out = &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID, CreatedAt: tx.Now()}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.hints.Notify(TopicAudit)
+	return out, nil
+}
+
+// ListIdentities lists a principal's OIDC identities.
+func (g *Gate) ListIdentities(ctx context.Context, principal string) (list []*gatehouse.ExternalIdentity, err error) {
+	err = g.view(ctx, "principal", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		p, err := ownOrAdmins(tx, c, principal)
+		if err != nil {
+			return err
+		}
+		list, err = tx.ListIdentities(p.Tenant, p.ID)
+		return err
+	})
+	return list, err
+}
+
+// UnlinkIdentity removes a link, and ends the sessions that began with it.
+func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return err
+	}
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		i, err := tx.FindIdentity(c.Principal.Tenant, issuer, subject)
+		if err != nil {
+			return err
+		}
+		p, err := ownOrAdmins(tx, c, i.PrincipalID)
+		if err != nil {
+			return err
+		}
+		if err := tx.DeleteIdentity(i.Tenant, issuer, subject); err != nil {
+			return err
+		}
+		if err := recordIdentity(tx, "identity.unlinked", i.Tenant, p.ID, issuer, subject, c.Principal.ID); err != nil {
+			return err
+		}
+		return endSessions(tx, p, issuer, c.Principal.ID, "identity unlinked")
+	})
+	if err == nil {
+		g.hints.Notify(TopicAudit)
+	}
+	return notFound(err, "identity")
+}

@@ -1,0 +1,214 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+)
+
+// poolSize is how many connections a bare side has: as many as the store.
+const poolSize = 16
+
+// pgBase is PostgreSQL: each room is a database, and each bare side has one.
+// What the server was given for is not touched: the databases are new.
+type pgBase struct {
+	url    string
+	prefix string
+	dir    string
+	admin  *pgx.Conn
+	server string
+}
+
+func openPG(ctx context.Context, databaseURL, dir string) (_ base, err error) {
+	u, err := url.Parse(databaseURL)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, errors.New("the database must be given as a URL: postgres://user@host/database")
+	}
+	b := &pgBase{url: databaseURL, prefix: fmt.Sprintf("gatehouse_bench_%08x", rand.Uint32())}
+	if b.admin, err = pgx.Connect(ctx, databaseURL); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.admin.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	err = b.admin.QueryRow(ctx, `SELECT 'PostgreSQL ' || current_setting('server_version') || ', ' || string_agg(name || '=' ||
+  CASE WHEN unit = '8kB' THEN pg_size_pretty(setting::bigint * 8192) ELSE setting || coalesce(unit, '') END, ', ' ORDER BY name)
+FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'shared_buffers', 'synchronous_commit', 'max_wal_size')`).Scan(&b.server)
+	if err != nil {
+		return nil, err
+	}
+	b.dir, err = os.MkdirTemp(dir, "gatehouse-bench-")
+	return b, err
+}
+
+func (b *pgBase) engine() string        { return "PostgreSQL" }
+func (b *pgBase) about() string         { return b.server }
+func (b *pgBase) how() string           { return fmt.Sprintf("one statement, pool of %d", poolSize) }
+func (b *pgBase) singleTarget() float64 { return 3 }
+func (b *pgBase) startTarget() float64  { return 500 }
+
+func (b *pgBase) close() error {
+	return errors.Join(b.admin.Close(context.Background()), os.RemoveAll(b.dir))
+}
+
+// create makes a database and returns its URL.
+func (b *pgBase) create(ctx context.Context, name string) (string, error) {
+	id := pgx.Identifier{b.prefix + "_" + name}
+	if _, err := b.admin.Exec(ctx, `CREATE DATABASE `+id.Sanitize()+` TEMPLATE template0 ENCODING 'UTF8'`); err != nil {
+		return "", err
+	}
+	return b.address(name)
+}
+
+func (b *pgBase) address(name string) (string, error) {
+	u, err := url.Parse(b.url)
+	if err != nil {
+		return "", err
+	}
+	u.Path = "/" + b.prefix + "_" + name
+	return u.String(), nil
+}
+
+// drop removes a database, also when the run was interrupted.
+func (b *pgBase) drop(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if b.admin.IsClosed() { // the run was interrupted in a statement of it
+		var err error
+		if b.admin, err = pgx.Connect(ctx, b.url); err != nil {
+			return err
+		}
+	}
+	_, err := b.admin.Exec(ctx, `DROP DATABASE IF EXISTS `+pgx.Identifier{b.prefix + "_" + name}.Sanitize()+` WITH (FORCE)`)
+	return err
+}
+
+func (b *pgBase) room(ctx context.Context, name string) (room, error) {
+	r := &pgRoom{base: b, name: name, dir: filepath.Join(b.dir, name)}
+	if err := os.Mkdir(r.dir, 0o700); err != nil {
+		return nil, err
+	}
+	var err error
+	r.url, err = b.create(ctx, name)
+	return r, err
+}
+
+type pgRoom struct {
+	base           *pgBase
+	name, dir, url string
+	// beside are the names of the bare sides' databases.
+	beside []string
+}
+
+func (r *pgRoom) place(s Setup) Setup { s.Dir, s.DatabaseURL = r.dir, r.url; return s }
+
+func (r *pgRoom) remove() error {
+	err := os.RemoveAll(r.dir)
+	for _, name := range append(r.beside, r.name) {
+		err = errors.Join(err, r.base.drop(name))
+	}
+	return err
+}
+
+func (r *pgRoom) known(ctx context.Context) error {
+	for _, name := range append([]string{r.name}, r.beside...) {
+		u, err := r.base.address(name)
+		if err != nil {
+			return err
+		}
+		pool, err := openPool(ctx, u, `ANALYZE`)
+		if err != nil {
+			return err
+		}
+		pool.Close()
+	}
+	return nil
+}
+
+// bare opens a database for a bare side.
+func (r *pgRoom) bare(ctx context.Context, kind, schema string) (*pgxpool.Pool, error) {
+	name := r.name + "_" + kind
+	u, err := r.base.create(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	r.beside = append(r.beside, name)
+	if schema == "" { // the gate's own tables
+		s, err := postgres.Open(ctx, postgres.Config{URL: u})
+		if err != nil {
+			return nil, err
+		}
+		if err := s.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return openPool(ctx, u, schema)
+}
+
+func (r *pgRoom) claims(ctx context.Context) (claimer, error) {
+	pool, err := r.bare(ctx, "claims", pgClaimSchema)
+	return &pgClaims{pool: pool}, err
+}
+
+func (r *pgRoom) proposals(ctx context.Context, a *gatehouse.Action) (proposer, error) {
+	pool, err := r.bare(ctx, "rows", "")
+	return &pgRows{pool: pool, template: a}, err
+}
+
+func (r *pgRoom) decisions(ctx context.Context, a *gatehouse.Action) (decider, error) {
+	pool, err := r.bare(ctx, "rows", "")
+	return &pgRows{pool: pool, template: a}, err
+}
+
+func (r *pgRoom) numbers(ctx context.Context) (numberer, error) {
+	pool, err := r.bare(ctx, "numbers", pgNumberSchema)
+	return &pgNumbers{pool: pool}, err
+}
+
+func (r *pgRoom) walk(ctx context.Context) (walker, error) {
+	pool, err := openPool(ctx, r.url, "")
+	return &pgWalk{pool: pool}, err
+}
+
+// openPool opens a bare side's connections and runs a script on one of them.
+func openPool(ctx context.Context, databaseURL, script string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = poolSize
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if script == "" {
+		return pool, nil
+	}
+	if _, err := pool.Exec(ctx, script); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+// execPG runs one statement that must change something.
+func execPG(pool *pgxpool.Pool, sql string, args ...any) error {
+	tag, err := pool.Exec(context.Background(), sql, args...)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = fmt.Errorf("nothing changed by %s", sql)
+	}
+	return err
+}

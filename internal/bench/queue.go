@@ -1,0 +1,85 @@
+package bench
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Queue is a job queue to set beside the gate's pushes.
+type Queue interface {
+	// Is names it.
+	Is() string
+	// Store stores n jobs that do nothing. It is not measured.
+	Store(ctx context.Context, n int) error
+	// Carry works off n stored jobs and tells how long that took, from the
+	// first look at them until the last is known to be done.
+	Carry(ctx context.Context, n int) (time.Duration, error)
+	Close() error
+}
+
+// queue opens the other side of dispatch.
+func (r *runner) queue(ctx context.Context, in room) (Queue, error) {
+	if r.Queue != nil {
+		return r.Queue(ctx, in.place(Setup{}))
+	}
+	c, err := in.claims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &steps{claims: c, workers: r.workers(), how: r.base.how()}, nil
+}
+
+// steps is the barest queue: lease in batches, intent, completion, with as
+// many writes as the gate's.
+type steps struct {
+	claims  claimer
+	workers int
+	how     string
+	waiting []string
+}
+
+func (s *steps) Is() string { return "bare lease, intent and completion, as many writes, " + s.how }
+
+func (s *steps) Store(_ context.Context, n int) (err error) {
+	s.waiting, err = s.claims.approved(n)
+	return err
+}
+
+func (s *steps) Close() error { return s.claims.close() }
+
+// Carry leases in batches and completes with as many workers as the gate has.
+func (s *steps) Carry(ctx context.Context, n int) (time.Duration, error) {
+	slots := make(chan struct{}, s.workers)
+	var failure atomic.Pointer[error]
+	fail := func(err error) {
+		if err != nil {
+			failure.CompareAndSwap(nil, &err)
+		}
+	}
+	var wg sync.WaitGroup
+	start := time.Now()
+	for rest := s.waiting[:n]; len(rest) > 0 && ctx.Err() == nil && failure.Load() == nil; {
+		slots <- struct{}{}
+		free := 1 + cap(slots) - len(slots)
+		batch := rest[:min(free, len(rest))]
+		rest = rest[len(batch):]
+		for range len(batch) - 1 {
+			slots <- struct{}{}
+		}
+		fail(s.claims.lease(batch))
+		for _, id := range batch {
+			wg.Go(func() {
+				defer func() { <-slots }()
+				fail(s.claims.intent(id))
+				fail(s.claims.complete(id))
+			})
+		}
+	}
+	wg.Wait()
+	if err := failure.Load(); err != nil {
+		return 0, *err
+	}
+	return time.Since(start), ctx.Err()
+}

@@ -1,0 +1,182 @@
+package card_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func pending(t testing.TB, risk gatehouse.RiskLevel, before, after string) *gatehouse.Action {
+	a := action(t, "price_change", "update", "item/SKU-1", before, after)
+	a.RiskLevel = risk
+	a.Approval = &gatehouse.Approval{Required: 1, ExpiresAt: noon.Add(time.Hour), Excluded: []string{"prn_agent", "pricing-agent"}}
+	if risk >= gatehouse.L4 {
+		a.Approval.Confirm = &gatehouse.Confirm{Prompt: "Type the new price 12.50", Value: "12.50"}
+	}
+	return a
+}
+
+func TestLadder(t *testing.T) {
+	t.Parallel()
+	at := func(risk gatehouse.RiskLevel) *gatehouse.Action {
+		return pending(t, risk, `{"currency":"USD","price":"10.00"}`, `{"price":"12.50"}`)
+	}
+	const effect, prompt = "Change price to 12.50 USD", "Type the new price 12.50"
+	second := at(gatehouse.L5)
+	second.Approval.Required = 2
+	second.Approval.Votes = []gatehouse.Vote{{Decision: gatehouse.Approve}}
+	first := at(gatehouse.L5)
+	first.Approval.Required = 2
+	silent := at(gatehouse.L4)
+	silent.Approval.Confirm = nil
+	none := at(gatehouse.L2)
+	none.Approval = nil
+	for _, c := range []struct {
+		name string
+		a    *gatehouse.Action
+		want card.Step
+	}{
+		{"L1", at(gatehouse.L1), card.Step{Rung: card.OneKey, Button: "Approve", Persons: 1, Bulk: true}},
+		{"L2", at(gatehouse.L2), card.Step{Rung: card.OneKey, Button: "Approve", Persons: 1, Bulk: true}},
+		{"L3", at(gatehouse.L3), card.Step{Rung: card.Named, Button: effect, Persons: 1, Bulk: true}},
+		{"L4", at(gatehouse.L4), card.Step{Rung: card.Retype, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Persons: 1}},
+		{"L5, the first", first, card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Persons: 2}},
+		{"L5, the second", second, card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Persons: 2, Reason: true}},
+		{"a level that is not known", at(9), card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Persons: 1}},
+		{"no level", at(0), card.Step{Rung: card.TwoPersons, Button: effect, StepUp: true, Persons: 1, Refused: "the server does not say what to retype"}},
+		{"nothing to retype", silent, card.Step{Rung: card.Retype, Button: effect, StepUp: true, Persons: 1, Refused: "the server does not say what to retype"}},
+		{"nobody asked", none, card.Step{Rung: card.OneKey, Button: "Approve", Persons: 1, Bulk: true, Refused: "nobody is asked to decide this action"}},
+	} {
+		if d := cmp.Diff(c.want, card.Ladder(c.a)); d != "" {
+			t.Errorf("%s: %s", c.name, d)
+		}
+	}
+}
+
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	plain := pending(t, gatehouse.L3, `{"name":"x","price":"10.00"}`, `{"price":"12.50"}`)
+	text := pending(t, gatehouse.L3, fmt.Sprintf(`{"d":%q}`, numbered(100)), fmt.Sprintf(`{"d":%q}`, numbered(100)+"one more\n"))
+	bulk := action(t, "bulk_delete", "bulk_delete", "item/"+keys(30), "", `{}`)
+	diff := pending(t, gatehouse.L3, "", `{"a":1}`)
+	diff.ArtifactDiff = &gatehouse.ArtifactDiff{Text: gitDiff}
+	long := pending(t, gatehouse.L3, "", `{"a":"`+strings.Repeat("ä", 101)+`","b":1}`)
+	for _, c := range []struct {
+		name   string
+		a      *gatehouse.Action
+		limits card.Limits
+		want   []string
+	}{
+		{"no limits", long, card.Limits{}, nil},
+		{"context may be folded", plain, card.Limits{Fields: 1, Value: 10}, nil},
+		{"a value is cut", long, card.Limits{Value: 100}, []string{"1 value would be cut"}},
+		{"a value just fits", long, card.Limits{Value: 101}, nil},
+		{"a field is left out", long, card.Limits{Fields: 1}, []string{"1 of 2 fields are not shown"}},
+		{"unchanged lines may be folded", text, card.Limits{Value: 20, Lines: 10}, nil},
+		{"lines are cut", text, card.Limits{Lines: 3}, []string{"1 long text would be cut"}},
+		{"a line is cut", text, card.Limits{Value: 5}, []string{"4 values would be cut"}},
+		{"keys are left out", bulk, card.Limits{Keys: 20}, []string{"10 of 30 keys are not shown"}},
+		{"all keys", bulk, card.Limits{Keys: 30}, nil},
+		{"the diff is cut", diff, card.Limits{Lines: 10}, []string{"10 of 20 lines are not shown"}},
+		{"a line of the diff is cut", diff, card.Limits{Value: 20}, []string{"a line of the diff would be cut"}},
+		{"the target is cut", plain, card.Limits{Value: 4, Fields: 1}, []string{"2 values would be cut", "the name of a target would be cut"}},
+		{"in all", long, card.Limits{Total: 100}, []string{"111 characters are more than the 100 that are shown"}},
+	} {
+		hidden, reasons := card.Hidden(c.a, c.limits)
+		if d := cmp.Diff(c.want, reasons); d != "" || hidden != (len(c.want) > 0) {
+			t.Errorf("%s: %v %s", c.name, hidden, d)
+		}
+	}
+}
+
+// TestHiddenSeesEveryLeaf: whatever leaf of a change is too long for a view,
+// the view hides something.
+func TestHiddenSeesEveryLeaf(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		a := &gatehouse.Action{Proposal: gatehouse.Proposal{
+			Operation: "update", CurrentState: anyObject(3, []string{"a", "b"}).Draw(t, "before"), ProposedChange: anyObject(3, []string{"a", "b"}).Draw(t, "after"),
+		}}
+		want := false
+		for _, c := range card.Changes(a) {
+			// Of a long text, lines can be folded.
+			want = want || !c.Context && c.Kind != card.Same && c.Text == nil && (utf8.RuneCountInString(c.Before.Text) > 3 || utf8.RuneCountInString(c.After.Text) > 3)
+		}
+		if hidden, reasons := card.Hidden(a, card.Limits{Value: 3}); want && !hidden {
+			t.Fatalf("%s to %s: %v", a.CurrentState, a.ProposedChange, reasons)
+		}
+	})
+}
+
+func TestEffect(t *testing.T) {
+	t.Parallel()
+	usd := pending(t, gatehouse.L3, `{"currency":"USD","price":"10.00"}`, `{"price":"12.505"}`)
+	down := pending(t, gatehouse.L2, `{"currency":"USD","price":"900"}`, `{"price":"100"}`)
+	down.Connector = "other"
+	claimed := pending(t, gatehouse.L3, `{"stock":1}`, `{"stock":2}`)
+	claimed.Magnitude = &gatehouse.Magnitude{Amount: "-30.10", Currency: "EUR"}
+	unpriced := pending(t, gatehouse.L1, `{"name":"a"}`, `{"name":"b"}`)
+	unpriced.ActionType = "note"
+	many := pending(t, gatehouse.L3, "", `{"active":false}`)
+	many.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"A", "B", "C"}}
+	high := pending(t, gatehouse.L4, `{"price":"1"}`, `{"price":"2"}`)
+	decided := pending(t, gatehouse.L3, `{"price":"1"}`, `{"price":"2"}`)
+	decided.Status = gatehouse.StatusApproved
+	own := pending(t, gatehouse.L3, `{"price":"1"}`, `{"price":"2"}`)
+	own.Approval.Excluded = []string{"ANA"}
+	over := pending(t, gatehouse.L3, `{"price":"1"}`, `{"price":"2"}`)
+	over.Approval.ExpiresAt = noon
+
+	got := card.Effect([]*gatehouse.Action{usd, down, claimed, unpriced, many, high, decided, own, over}, card.Person{ID: "prn_1", Person: "prn_1", Name: "ana"}, noon)
+	want := card.Totals{
+		Count: 5, Records: 7, Largest: many, Unpriced: 2,
+		Sums: []card.Sum{
+			{Currency: "EUR", Magnitude: "30.10", Delta: "0", Actions: 1, Largest: claimed, Amount: "30.10"},
+			{Currency: "USD", Delta: "-797.495", Actions: 2, Largest: down, Amount: "800"},
+		},
+		Types:      []card.Tally{{"price_change", 4}, {"note", 1}},
+		Connectors: []card.Tally{{"shop", 4}, {"other", 1}},
+		Excluded: []card.Exclusion{
+			{high, card.ExcludedRisk, "L4 is decided one by one"}, {decided, card.ExcludedStatus, "it is approved, not yet sent"},
+			{own, card.ExcludedOwn, "it is yours, or was proposed for you"}, {over, card.ExcludedExpired, "its time is over"},
+		},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if empty := card.Effect(nil, card.Person{}, noon); empty.Count != 0 || empty.Sums != nil {
+		t.Errorf("%+v", empty)
+	}
+}
+
+func TestWords(t *testing.T) {
+	t.Parallel()
+	words := make(map[string]bool)
+	for r := gatehouse.L1; r <= gatehouse.L5; r++ {
+		l := card.Risk(r)
+		if l.Code != r.String() || l.Word == "" || l.Tone == "" || words[l.Word] {
+			t.Errorf("%s: %+v", r, l)
+		}
+		words[l.Word] = true
+	}
+	for _, s := range []gatehouse.Status{
+		gatehouse.StatusPending, gatehouse.StatusApproved, gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled,
+		gatehouse.StatusSuperseded, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusUnknown, gatehouse.StatusReversed,
+	} {
+		l := card.StatusWord(s)
+		if l.Code != string(s) || l.Word == "" || l.Tone == "" || words[l.Word] {
+			t.Errorf("%s: %+v", s, l)
+		}
+		words[l.Word] = true
+	}
+}

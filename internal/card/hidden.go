@@ -1,0 +1,123 @@
+package card
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Limits are what a view shows at most; 0 is no limit.
+type Limits struct {
+	Fields int // of the change, without the context
+	Value  int // characters of one value
+	Keys   int // of a bulk operation
+	Lines  int // of the artifact diff, and of one long text
+	Total  int // characters of all of it
+}
+
+// Hidden reports whether a view with these limits leaves out anything of what
+// is decided on, and what: then it must not offer to approve. What counts is
+// the target with its keys, every field that changes, before and after, and the
+// artifact diff. Unchanged fields and lines may be folded.
+func Hidden(a *gatehouse.Action, l Limits) (hidden bool, reasons []string) {
+	return HiddenIn(a, Changes(a), l)
+}
+
+// HiddenIn is [Hidden] for a caller that has the changes at hand.
+func HiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, reasons []string) {
+	over := func(n, limit int, what string) {
+		if limit > 0 && n > limit {
+			reasons = append(reasons, fmt.Sprintf("%s of %s are not shown", thousands(n-limit), counted(n, what)))
+		}
+	}
+	var fields, total, cutValues, cutTexts int
+	for _, c := range changes {
+		if c.Context || c.Kind == Same {
+			continue
+		}
+		fields++
+		n := utf8.RuneCountInString(c.Path)
+		if c.Text != nil {
+			size, cut := textSize(c.Text, l)
+			n, cutValues, cutTexts = n+size, cutValues+cut, cutTexts+tooLong(c.Text.Blocks, l)
+		} else {
+			values := []Value{c.Before, c.After}
+			if c.Common {
+				values = values[:1] // the other is shown once for all
+			}
+			for _, v := range values {
+				size := utf8.RuneCountInString(v.Text)
+				n += size
+				if l.Value > 0 && size > l.Value {
+					cutValues++
+				}
+			}
+		}
+		total += n
+	}
+	over(fields, l.Fields, "field")
+	if cutValues > 0 {
+		reasons = append(reasons, counted(cutValues, "value")+" would be cut")
+	}
+	if cutTexts > 0 {
+		reasons = append(reasons, counted(cutTexts, "long text")+" would be cut")
+	}
+	over(len(a.Target.EntityRefs), l.Keys, "key")
+	if l.Value > 0 && slices.ContainsFunc(append([]string{a.Target.EntityRef}, a.Target.EntityRefs...), func(ref string) bool {
+		return utf8.RuneCountInString(ref) > l.Value
+	}) {
+		reasons = append(reasons, "the name of a target would be cut")
+	}
+	total += utf8.RuneCountInString(a.Target.EntityRef) + utf8.RuneCountInString(strings.Join(a.Target.EntityRefs, ""))
+	if d := a.ArtifactDiff; d != nil {
+		total += utf8.RuneCountInString(d.Text)
+		over(len(splitLines(d.Text)), l.Lines, "line")
+		if l.Value > 0 {
+			for _, line := range splitLines(d.Text) {
+				if utf8.RuneCountInString(line) > l.Value {
+					reasons = append(reasons, "a line of the diff would be cut")
+					break
+				}
+			}
+		}
+	}
+	if l.Total > 0 && total > l.Total {
+		reasons = append(reasons, fmt.Sprintf("%s are more than the %s that are shown", counted(total, "character"), thousands(l.Total)))
+	}
+	return len(reasons) > 0, reasons
+}
+
+// textSize counts the characters of the lines of a text that are shown, and
+// the lines that would be cut.
+func textSize(t *Text, l Limits) (n, cut int) {
+	for _, b := range t.Blocks {
+		if b.Folded {
+			continue
+		}
+		for _, line := range b.Lines {
+			size := utf8.RuneCountInString(line.Text)
+			n += size
+			if l.Value > 0 && size > l.Value {
+				cut++
+			}
+		}
+	}
+	return n, cut
+}
+
+// tooLong is 1 when the blocks show more lines than the limit.
+func tooLong(blocks []Block, l Limits) int {
+	n := 0
+	for _, b := range blocks {
+		if !b.Folded {
+			n += len(b.Lines)
+		}
+	}
+	if l.Lines > 0 && n > l.Lines {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,351 @@
+package card
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// narrator makes the phrases of one action.
+type narrator struct {
+	a       *gatehouse.Action
+	shape   shape
+	longest int
+	changes []Change // those that are no context
+	fields  []field
+}
+
+// field is a member of the change, or of each record's change in bulk.
+type field struct {
+	name     string
+	salience int
+	changes  []Change
+	common   []Change // what one value for all records does to each
+}
+
+// largePayload is how many bytes of pre-image and change a sentence reads to
+// their depth.
+const largePayload = 128 << 10
+
+func newNarrator(a *gatehouse.Action, longest int) *narrator {
+	n := &narrator{a: a, shape: shapeOf(a), longest: longest}
+	if n.shape.delete {
+		return n
+	}
+	byName := make(map[string]int)
+	// A list of actions says a sentence of each. What is too large to be taken
+	// apart so often is told by its members.
+	w := walker{magnitude: a.Magnitude, shallow: len(a.CurrentState)+len(a.ProposedChange) > largePayload}
+	for _, c := range changes(a, w) {
+		if c.Context || c.Kind == Same {
+			continue
+		}
+		steps := c.Steps
+		if c.Key != "" && len(steps) > 1 {
+			steps = steps[1:]
+		}
+		name := ""
+		if len(steps) > 0 {
+			name = steps[0]
+		}
+		i, ok := byName[name]
+		if !ok {
+			i = len(n.fields)
+			byName[name] = i
+			n.fields = append(n.fields, field{name: name})
+		}
+		if c.Common {
+			n.fields[i].common = append(n.fields[i].common, c)
+			continue
+		}
+		n.changes = append(n.changes, c)
+		n.fields[i].changes = append(n.fields[i].changes, c)
+	}
+	for i := range n.fields {
+		n.fields[i].salience = salience(n.fields[i].name)
+	}
+	slices.SortStableFunc(n.fields, func(x, y field) int { return x.salience - y.salience })
+	return n
+}
+
+// salient are the fields that matter most: they are named first.
+var salient = []string{"price", "amount", "total", "cost", "status", "name", "company_name", "companyname", "title", "email"}
+
+func salience(name string) int {
+	name = strings.ToLower(name)
+	if i := slices.Index(salient, name); i >= 0 {
+		return i
+	}
+	if isMoney(name) {
+		return len(salient)
+	}
+	return len(salient) + 1
+}
+
+// undo puts in front that an action reverses another.
+func (n *narrator) undo(p Phrase) Phrase {
+	if n.a.Reverses == "" || len(p) == 0 {
+		return p
+	}
+	p[0].Text = small(p[0].Text)
+	var out Phrase
+	out.say("Undo ")
+	out.value(token(n.a.Reverses, longInSentence))
+	out.say(": ")
+	return append(out, p...)
+}
+
+func (n *narrator) bulk() bool { return len(n.a.Target.EntityRefs) > 0 }
+
+// sentence is the whole, without what is known of undoing it.
+func (n *narrator) sentence() Phrase {
+	switch n.shape.effect {
+	case effectDelete:
+		p := n.short()
+		if !n.shape.delete {
+			n.listing(&p, "; with ")
+		}
+		return p
+	case effectCreate:
+		p := n.short()
+		n.listing(&p, " with ")
+		return p
+	case effectUpdate:
+		p := n.short()
+		n.fromTo(&p, true)
+		return p
+	}
+	p := n.short()
+	n.listing(&p, ": ")
+	p.say(" (operation ")
+	p.value(token(n.a.Operation, longInSentence))
+	p.say(" of ")
+	p.value(token(n.a.Connector, longInSentence))
+	p.say(")")
+	return p
+}
+
+// short is verb and object.
+func (n *narrator) short() Phrase {
+	var p Phrase
+	switch n.shape.effect {
+	case effectDelete:
+		p.say("Delete ")
+		return append(p, object(n.a.Target, true)...)
+	case effectCreate:
+		p.say("Create ")
+		return append(p, object(n.a.Target, true)...)
+	case effectUpdate:
+		if len(n.fields) == 0 {
+			p.say("Write ")
+			p = append(p, object(n.a.Target, true)...)
+			p.say(" again, unchanged")
+			return p
+		}
+		p.say(n.updateVerb(), " ")
+		n.names(&p)
+		p.say(" of ")
+		return append(p, object(n.a.Target, false)...)
+	}
+	p.say(n.generic(), " ")
+	return append(p, object(n.a.Target, true)...)
+}
+
+// button is the verb with what matters.
+func (n *narrator) button() Phrase {
+	if n.shape.effect != effectUpdate || len(n.fields) == 0 || n.bulk() {
+		return n.short()
+	}
+	var p Phrase
+	p.say(n.updateVerb(), " ")
+	n.names(&p)
+	n.fromTo(&p, false)
+	return p
+}
+
+// updateVerb is Change, or Set where nothing is known of what was there.
+func (n *narrator) updateVerb() string {
+	added, removed := 0, 0
+	if len(n.fields) > 0 && len(n.fields[0].common) > 0 {
+		return "Change"
+	}
+	for _, c := range n.changes {
+		switch c.Kind {
+		case Added:
+			added++
+		case Removed:
+			removed++
+		}
+	}
+	switch len(n.changes) {
+	case added:
+		return "Set"
+	case removed:
+		return "Remove"
+	}
+	return "Change"
+}
+
+// namedFields is how many fields a sentence names before it counts the rest.
+const namedFields = 2
+
+// names lists the fields that change: "price", "price and cost", "price, cost
+// and 3 more".
+func (n *narrator) names(p *Phrase) {
+	for i, f := range n.fields {
+		switch {
+		case i == namedFields:
+			p.say(" and ")
+			p.say(thousands(len(n.fields)-namedFields), " more")
+			return
+		case i > 0 && i == len(n.fields)-1:
+			p.say(" and ")
+		case i > 0:
+			p.say(", ")
+		}
+		p.value(f.label())
+	}
+}
+
+// label names the field, with the path within it where just one part changes.
+func (f field) label() string {
+	if len(f.changes) != 1 {
+		return words(f.name)
+	}
+	steps := f.changes[0].Steps
+	if f.changes[0].Key != "" && len(steps) > 1 {
+		steps = steps[1:]
+	}
+	if len(steps) < 2 {
+		return words(f.name)
+	}
+	return token(strings.Join(steps, "."), longInSentence)
+}
+
+// fromTo says what the first field changes from and to.
+func (n *narrator) fromTo(p *Phrase, from bool) {
+	if len(n.fields) == 0 {
+		return
+	}
+	f := n.fields[0]
+	if len(f.changes) != 1 {
+		n.sum(p, f.changes)
+		return
+	}
+	c := f.changes[0]
+	if c.Kind == Removed {
+		return
+	}
+	if len(n.fields) > 1 {
+		if !from {
+			return
+		}
+		p.say("; ")
+		p.value(f.label())
+	}
+	if t := c.Text; t != nil && c.Kind == Changed {
+		p.say(": " + lines(t))
+		return
+	}
+	if from && c.Kind == Changed {
+		p.say(" from ")
+		p.value(n.amount(c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency))
+	}
+	p.say(" to ")
+	p.value(n.amount(c.After, c.Currency, true))
+	if from {
+		n.sum(p, f.common)
+	}
+}
+
+func lines(t *Text) string {
+	switch {
+	case t.Removed == 0:
+		return counted(t.Added, "line") + " added"
+	case t.Added == 0:
+		return counted(t.Removed, "line") + " removed"
+	}
+	return counted(t.Added, "line") + " added and " + thousands(t.Removed) + " removed"
+}
+
+// amount is a value with its currency.
+func (n *narrator) amount(v Value, currency string, show bool) string {
+	s := inline(v, n.longest)
+	if _, isNumber := v.Decimal(); isNumber && show && currency != "" {
+		s += " " + currency
+	}
+	return s
+}
+
+// sum says by how much a number grows over all records.
+func (n *narrator) sum(p *Phrase, changes []Change) {
+	if len(changes) == 0 {
+		return
+	}
+	total, currency := gatehouse.Decimal(""), ""
+	for i, c := range changes {
+		if c.Delta == nil || i > 0 && c.Delta.Currency != currency {
+			return
+		}
+		currency = c.Delta.Currency
+		total = total.Add(c.Delta.Amount)
+	}
+	p.say(", in total by ")
+	p.value(Delta{total, currency}.String())
+}
+
+// withoutUnits leaves out the field that names the currency, where the amount
+// that is named first shows it.
+func (n *narrator) withoutUnits() []field {
+	if len(n.fields) == 0 || len(n.fields[0].changes) != 1 {
+		return n.fields
+	}
+	c := n.fields[0].changes[0]
+	_, isNumber := c.After.Decimal()
+	if !isNumber || c.Currency == "" {
+		return n.fields
+	}
+	return slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool {
+		return strings.HasSuffix(strings.ToLower(f.name), "currency") && len(f.changes) == 1 && f.changes[0].After.Text == c.Currency
+	})
+}
+
+// listing names the first fields with their values, and counts the rest.
+func (n *narrator) listing(p *Phrase, lead string) {
+	if n.bulk() && n.shape.byKey {
+		return
+	}
+	shown := n.withoutUnits()
+	for i, f := range shown {
+		switch {
+		case i == 0:
+			p.say(lead)
+		case i == namedFields:
+			p.say(" and ", counted(len(shown)-namedFields, "more field"))
+			return
+		case i == len(shown)-1:
+			p.say(" and ")
+		default:
+			p.say(", ")
+		}
+		p.value(f.label())
+		if len(f.changes) != 1 {
+			p.say(" of ", counted(len(f.changes), "part"))
+			continue
+		}
+		c := f.changes[0]
+		if c.Kind == Changed {
+			p.say(" from ")
+			p.value(n.amount(c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency))
+			p.say(" to ")
+		} else {
+			p.say(" ")
+		}
+		if c.Kind == Removed {
+			p.say("removed")
+			continue
+		}
+		p.value(n.amount(c.After, c.Currency, true))
+	}
+}

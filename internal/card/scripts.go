@@ -1,0 +1,159 @@
+package card
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// splitWords returns plain text as spans, with the words that mix scripts as
+// spans of their own. Words of the scripts in passing are such words too.
+func splitWords(s string, passing scriptSet) []Span {
+	var out []Span
+	start := 0 // of what is not yet in out
+	plain := func(end int) {
+		if end > start {
+			out = append(out, Span{Text: s[start:end], Kind: SpanPlain, Shown: s[start:end]})
+		}
+	}
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if !inWord(r) {
+			i += size
+			continue
+		}
+		word := i
+		var seen scriptSet
+		for i < len(s) {
+			r, size = utf8.DecodeRuneInString(s[i:])
+			if !inWord(r) {
+				break
+			}
+			seen |= scriptOf(r)
+			i += size
+		}
+		name := seen.mixed()
+		if name == "" && seen&passing != 0 {
+			name = "could be taken for Latin letters"
+		}
+		if name == "" {
+			continue
+		}
+		plain(word)
+		out = append(out, Span{Text: s[word:i], Kind: SpanMixed, Shown: s[word:i], Name: name})
+		start = i
+	}
+	plain(len(s))
+	return out
+}
+
+// inWord reports whether a character belongs to a word. Points and hyphens
+// part words, so the labels of a domain are looked at one by one.
+func inWord(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	}
+	return unicode.IsLetter(r) || unicode.Is(unicode.M, r)
+}
+
+// scriptSet is which scripts some text has letters of, as far as that matters
+// for letters that can pass for others.
+type scriptSet uint16
+
+const (
+	latin scriptSet = 1 << iota
+	cyrillic
+	greek
+	greekAlike // of the Greek letters, those that can pass for Latin ones
+	armenian
+	cherokee
+	eastAsian // Han, Kana, Hangul, Bopomofo: one word has several of them
+	styled    // letters drawn as others: bold 𝐚, fullwidth ａ
+	otherScript
+)
+
+// scriptOf returns the script of a letter; none for marks and what is common
+// to several scripts.
+func scriptOf(r rune) scriptSet {
+	switch {
+	case r < utf8.RuneSelf:
+		return latin
+	case 0x1d400 <= r && r <= 0x1d7ff, 0xff21 <= r && r <= 0xff5a:
+		return styled
+	case unicode.Is(unicode.M, r), unicode.Is(unicode.Common, r), unicode.Is(unicode.Inherited, r):
+		return 0
+	case unicode.Is(unicode.Latin, r):
+		return latin
+	case unicode.Is(unicode.Cyrillic, r):
+		return cyrillic
+	case unicode.Is(unicode.Greek, r):
+		if strings.ContainsRune(likeLatin, r) {
+			return greek | greekAlike
+		}
+		return greek
+	case unicode.Is(unicode.Armenian, r):
+		return armenian
+	case unicode.Is(unicode.Cherokee, r):
+		return cherokee
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo):
+		return eastAsian
+	}
+	return otherScript
+}
+
+// mixed says what a word mixes, "" when it is as words are. Latin letters
+// beside East Asian ones are ordinary, and so are units such as kΩ.
+func (s scriptSet) mixed() string {
+	if s&styled != 0 {
+		return "letters of a special form"
+	}
+	if s&(latin|greek|greekAlike) == s && s&greekAlike == 0 {
+		return ""
+	}
+	names := ""
+	n := 0
+	for _, one := range []struct {
+		script scriptSet
+		name   string
+	}{
+		{latin, "Latin"}, {cyrillic, "Cyrillic"}, {greek, "Greek"}, {armenian, "Armenian"}, {cherokee, "Cherokee"},
+		{eastAsian, "East Asian"}, {otherScript, "other"},
+	} {
+		if s&one.script == 0 {
+			continue
+		}
+		if n++; n > 1 {
+			names += " and "
+		}
+		names += one.name
+	}
+	if n < 2 || s&^(latin|eastAsian) == 0 {
+		return ""
+	}
+	return "mixes " + names + " letters"
+}
+
+// likeLatin are letters of Cyrillic and Greek that are drawn like Latin ones.
+const likeLatin = "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0458\u0455\u04bb\u0501\u051b\u051d\u04cf\u0410\u0412\u0421\u0415\u041d\u0406\u0408\u041a\u041c\u041e\u0420\u0405\u0422\u0425\u04ae\u0474\u04c0" +
+	"\u03bf\u03bd\u03c5\u03c1\u03b9\u03ba\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03f2\u03f3"
+
+// passes returns the scripts that a text has only letters of that can pass for
+// Latin ones, beside Latin letters: a name in them is a look-alike rather than
+// a word of that script.
+func passes(s string) scriptSet {
+	var seen, own scriptSet
+	for _, r := range s {
+		if !inWord(r) {
+			continue
+		}
+		script := scriptOf(r)
+		seen |= script
+		if script&(cyrillic|greek) != 0 && !strings.ContainsRune(likeLatin, r) {
+			own |= script
+		}
+	}
+	if seen&latin == 0 {
+		return 0
+	}
+	return seen & (cyrillic | greek) &^ own
+}

@@ -1,0 +1,83 @@
+package card
+
+import "github.com/gatehouse-dev/gatehouse"
+
+// Sentence says in one sentence what approving an action leads to: "Change
+// price of SKU-1042 from 10.00 to 12.50 USD; reversible". See [Describe].
+func Sentence(a *gatehouse.Action) string { return Describe(a).String() }
+
+// Short says it for a row of a list, with verb and object only: "Change price
+// of SKU-1042".
+func Short(a *gatehouse.Action) string { return ShortPhrase(a).String() }
+
+// Button says it for a button: "Change price to 12.50 USD".
+func Button(a *gatehouse.Action) string {
+	n := newNarrator(a, longInButton)
+	p := n.button()
+	return n.undo(p).String()
+}
+
+// Describe returns the sentence in parts. It is made from the operation, the
+// target and the change. The action type colours it only where the operation
+// leaves open what it does: it is what the proposer calls the action, and a
+// "note" that deletes is a deletion.
+func Describe(a *gatehouse.Action) Phrase {
+	n := newNarrator(a, longInSentence)
+	p := n.undo(n.sentence())
+	switch Reversibility(a) {
+	case Reversible:
+		p.say("; reversible")
+	case NotReversible:
+		p.say("; not reversible")
+	}
+	return p
+}
+
+// ShortPhrase is [Short] in parts.
+func ShortPhrase(a *gatehouse.Action) Phrase {
+	n := newNarrator(a, longInButton)
+	return n.undo(n.short())
+}
+
+// Reversal says whether an action can be undone.
+type Reversal string
+
+// What is known of that.
+const (
+	Reversible    Reversal = "reversible"
+	NotReversible Reversal = "not reversible"
+	ReversalOpen  Reversal = "" // the receipt will say
+)
+
+// Reversibility says what is known of undoing an action. Once it was carried
+// out, its receipt tells. Before that, an update is reversible if all that it
+// overwrites is in its pre-image.
+func Reversibility(a *gatehouse.Action) Reversal {
+	if r := a.Receipt; r != nil && r.Outcome == gatehouse.ReceiptApplied {
+		if r.Reversible {
+			return Reversible
+		}
+		return NotReversible
+	}
+	if a.Operation != "update" {
+		return ReversalOpen
+	}
+	members, err := a.ProposedChange.Fields()
+	if err != nil || len(members) == 0 {
+		return ReversalOpen
+	}
+	before, err := a.CurrentState.Fields()
+	if err != nil {
+		return ReversalOpen
+	}
+	known := make(map[string]bool, len(before))
+	for _, m := range before {
+		known[m.Name] = true
+	}
+	for _, m := range members {
+		if !known[m.Name] {
+			return ReversalOpen
+		}
+	}
+	return Reversible
+}

@@ -1,0 +1,101 @@
+package card
+
+import (
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// effect is what an operation does to its target, as far as its name tells.
+type effect int
+
+const (
+	effectUnknown effect = iota // the name says something else, or nothing
+	effectCreate
+	effectUpdate
+	effectDelete
+)
+
+// effects are the first words of operations whose effect is plain. The
+// operation is what the connector carries out; the action type is only what
+// the proposer calls it, so it is never asked for the effect.
+var effects = map[string]effect{
+	"insert": effectCreate, "create": effectCreate, "add": effectCreate, "new": effectCreate, "register": effectCreate,
+	"update": effectUpdate, "change": effectUpdate, "edit": effectUpdate, "patch": effectUpdate, "modify": effectUpdate, "set": effectUpdate,
+	"delete": effectDelete, "remove": effectDelete, "destroy": effectDelete, "purge": effectDelete, "drop": effectDelete, "erase": effectDelete,
+}
+
+// effectOf reads the name of an operation: insert, bulk_delete, create_vendor.
+func effectOf(operation string) effect {
+	words := wordsOf(strings.TrimPrefix(strings.ToLower(operation), "bulk_"))
+	if len(words) == 0 {
+		return effectUnknown
+	}
+	return effects[words[0]]
+}
+
+// wordsOf takes a name apart at what is neither letter nor digit, and where a
+// capital follows a small letter.
+func wordsOf(name string) []string {
+	var words []string
+	start, last := -1, rune(0)
+	for i, r := range name {
+		letter := r == '\'' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r >= 0x80
+		switch {
+		case !letter && start >= 0:
+			words = append(words, name[start:i])
+			start = -1
+		case letter && start < 0:
+			start = i
+		case letter && 'A' <= r && r <= 'Z' && 'a' <= last && last <= 'z':
+			words = append(words, name[start:i])
+			start = i
+		}
+		last = r
+	}
+	if start >= 0 {
+		words = append(words, name[start:])
+	}
+	return words
+}
+
+// shape is how the payload of an action is laid out.
+type shape struct {
+	effect effect
+	// delete: the pre-image goes as a whole.
+	delete bool
+	// byKey: the change has a member for each record; stateByKey: only the
+	// pre-image does, the change is one for all.
+	byKey, stateByKey bool
+	keys              map[string]bool
+}
+
+func shapeOf(a *gatehouse.Action) shape {
+	s := shape{effect: effectOf(a.Operation)}
+	s.delete = s.effect == effectDelete && (a.ProposedChange == "{}" || a.ProposedChange == "" || a.ProposedChange == `{"deleted":true}`)
+	if len(a.Target.EntityRefs) == 0 {
+		return s
+	}
+	s.keys = make(map[string]bool, len(a.Target.EntityRefs))
+	for _, ref := range a.Target.EntityRefs {
+		s.keys[ref] = true
+	}
+	s.byKey = !s.delete && s.recordsIn(a.ProposedChange)
+	s.stateByKey = !s.byKey && s.recordsIn(a.CurrentState)
+	return s
+}
+
+// recordsIn reports whether every member of an object is a record of the
+// target, and there is one at least.
+func (s shape) recordsIn(j gatehouse.JSON) bool {
+	members, err := j.Fields()
+	if err != nil || len(members) == 0 {
+		return false
+	}
+	for _, m := range members {
+		if !s.keys[m.Name] || !m.Value.IsObject() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,170 @@
+package card
+
+import (
+	"strings"
+
+	"znkr.io/diff"
+)
+
+// LineKind says which side of a comparison a line stands on.
+type LineKind string
+
+// The kinds of line. Header and Plain lines are those of an artifact diff:
+// what stands around its hunks, and what could not be read as a diff.
+const (
+	Context LineKind = "context"
+	Plus    LineKind = "added"
+	Minus   LineKind = "removed"
+	Header  LineKind = "header"
+	Plain   LineKind = "plain"
+)
+
+// Line is one line of a text, raw and without its line feed.
+type Line struct {
+	Kind LineKind
+	Text string
+	// Before and After count from 1; 0 on the side where the line is not.
+	Before, After int
+	// Open marks the last line of a side that does not end in a line feed: in a
+	// comparison only where the other side does, so that this is what changes.
+	Open bool
+}
+
+// Block is a run of lines that a view shows or folds together.
+type Block struct {
+	// Folded: all lines are unchanged and far from a change.
+	Folded bool
+	Lines  []Line
+}
+
+// Text is two texts compared line by line. The lines that are not Plus are
+// those of the first, the lines that are not Minus those of the second; see
+// [Text.Sides].
+type Text struct {
+	Blocks         []Block
+	Added, Removed int // lines
+	// OpenBefore and OpenAfter: the text does not end in a line feed.
+	OpenBefore, OpenAfter bool
+}
+
+// Sides returns both texts, byte for byte as they were compared.
+func (t *Text) Sides() (before, after string) {
+	var x, y strings.Builder
+	for _, b := range t.Blocks {
+		for _, l := range b.Lines {
+			if l.Kind != Plus {
+				x.WriteString(l.Text + "\n")
+			}
+			if l.Kind != Minus {
+				y.WriteString(l.Text + "\n")
+			}
+		}
+	}
+	before, after = x.String(), y.String()
+	if t.OpenBefore {
+		before = strings.TrimSuffix(before, "\n")
+	}
+	if t.OpenAfter {
+		after = strings.TrimSuffix(after, "\n")
+	}
+	return before, after
+}
+
+// contextLines is how many unchanged lines stand around a change; one more
+// would be a fold of one line, which hides nothing worth hiding.
+const contextLines = 3
+
+// manyLines is how many lines two texts may have together before the
+// comparison looks for a good result rather than the best.
+const manyLines = 10_000
+
+// CompareText compares two texts by lines. That only one of them ends in a line
+// feed counts where nothing else tells the last lines apart.
+func CompareText(before, after string) Text {
+	x, y := bareLines(before), bareLines(after)
+	var options []diff.Option
+	if len(x)+len(y) > manyLines {
+		options = append(options, diff.Fast())
+	}
+	t := Text{OpenBefore: isOpen(before), OpenAfter: isOpen(after)}
+	lines := make([]Line, 0, max(len(x), len(y)))
+	add := func(kind LineKind, text string, before, after int) {
+		switch kind {
+		case Minus:
+			t.Removed++
+		case Plus:
+			t.Added++
+		}
+		lines = append(lines, Line{Kind: kind, Text: text, Before: before, After: after})
+	}
+	for _, e := range diff.Edits(x, y, options...) {
+		switch {
+		case e.Op == diff.Delete:
+			add(Minus, e.X, e.PosX+1, 0)
+		case e.Op == diff.Insert:
+			add(Plus, e.Y, 0, e.PosY+1)
+		case t.OpenBefore != t.OpenAfter && e.PosX == len(x)-1 && e.PosY == len(y)-1:
+			add(Minus, e.X, e.PosX+1, 0)
+			lines[len(lines)-1].Open = t.OpenBefore
+			add(Plus, e.Y, 0, e.PosY+1)
+			lines[len(lines)-1].Open = t.OpenAfter
+		default:
+			add(Context, e.X, e.PosX+1, e.PosY+1)
+		}
+	}
+	t.Blocks = fold(lines)
+	return t
+}
+
+// isOpen reports whether the last line of a text has no line feed.
+func isOpen(s string) bool { return s != "" && !strings.HasSuffix(s, "\n") }
+
+// bareLines are the lines of a text without their line feeds.
+func bareLines(s string) []string {
+	lines := splitLines(s)
+	for i := range lines {
+		lines[i] = strings.TrimSuffix(lines[i], "\n")
+	}
+	return lines
+}
+
+// splitLines keeps the line feeds; an empty text has no line.
+func splitLines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	lines := strings.SplitAfter(s, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+// fold groups lines into blocks: what is near a change is shown.
+func fold(lines []Line) []Block {
+	near := make([]bool, len(lines))
+	for i, l := range lines {
+		if l.Kind == Context {
+			continue
+		}
+		for j := max(0, i-contextLines); j <= min(len(lines)-1, i+contextLines); j++ {
+			near[j] = true
+		}
+	}
+	var blocks []Block
+	for start := 0; start < len(lines); {
+		end := start
+		for end < len(lines) && near[end] == near[start] {
+			end++
+		}
+		// A fold that is no longer than the line that would announce it is shown.
+		folded := !near[start] && end-start > 1
+		if n := len(blocks); n > 0 && !folded && !blocks[n-1].Folded {
+			blocks[n-1].Lines = append(blocks[n-1].Lines, lines[start:end]...)
+		} else {
+			blocks = append(blocks, Block{Folded: folded, Lines: lines[start:end:end]})
+		}
+		start = end
+	}
+	return blocks
+}

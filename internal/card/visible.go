@@ -1,0 +1,269 @@
+package card
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// SpanKind says how a piece of text shows.
+type SpanKind string
+
+// The kinds. All but SpanPlain, SpanMixed, SpanNewline, SpanTab and SpanBreak
+// do not show as themselves; a view writes their Shown in place of their Text.
+const (
+	SpanPlain   SpanKind = "plain"
+	SpanMixed   SpanKind = "mixed"   // a word that mixes scripts, as a look-alike name does
+	SpanNewline SpanKind = "newline" // LF, or CR LF
+	SpanTab     SpanKind = "tab"
+	SpanBreak   SpanKind = "break"     // no text: here a long word may be broken
+	SpanControl SpanKind = "control"   // C0, C1, DEL, a lone CR, separators of lines
+	SpanBidi    SpanKind = "bidi"      // overrides, embeddings, isolates, marks
+	SpanZero    SpanKind = "zerowidth" // takes no room: joiners, BOM, variation selectors, fillers
+	SpanSpace   SpanKind = "space"     // a space that is none of the keyboard's
+	SpanTag     SpanKind = "tag"       // the tags block, which can hide whole texts
+	SpanPrivate SpanKind = "private"   // private use: looks as the font likes
+	SpanMarks   SpanKind = "marks"     // combining marks piled up, or on nothing
+	SpanInvalid SpanKind = "invalid"   // bytes that are not UTF-8, with the halves of surrogate pairs
+	SpanOther   SpanKind = "other"     // not assigned, or not printed for another reason
+)
+
+// Span is a piece of a text. The Text of all spans, put together, is the text.
+type Span struct {
+	Text string
+	Kind SpanKind
+	// Shown is what to write: Text itself, or a name such as "U+202E" for a
+	// character that does not show. It never holds such a character.
+	Shown string
+	// Name says what Shown stands for, such as "right-to-left override"; "" for
+	// what shows as itself.
+	Name string
+}
+
+// Hostile reports whether the span needs a person's attention.
+func (s Span) Hostile() bool {
+	switch s.Kind {
+	case SpanPlain, SpanNewline, SpanTab, SpanBreak:
+		return false
+	}
+	return true
+}
+
+const (
+	// maxMarks is how many combining marks may stand on one character before
+	// the rest is made visible: more of them cover the neighbouring lines.
+	maxMarks = 4
+	// breakAfter is how many characters of a word stand together before a view
+	// may break it.
+	breakAfter = 24
+)
+
+// Visible tells how each character of a text shows. What the eye needs is left
+// alone: every script's letters with their marks, emoji with the joiners within
+// them, joiners where Arabic and Indic scripts need them.
+func Visible(s string) []Span {
+	v := viewer{s: s, passing: passes(s)}
+	for i := 0; i < len(s); {
+		kind, size := v.next(i)
+		if kind == SpanPlain {
+			i += size
+			continue
+		}
+		v.plain(i)
+		end := i + size
+		name := nameOf(kind, s[i:])
+		for end < len(s) && kind != SpanNewline && kind != SpanTab {
+			// What is alike is one thing to look at, as a message in tags is.
+			next, size := v.next(end)
+			if next != kind || nameOf(kind, s[end:]) != name {
+				break
+			}
+			end += size
+		}
+		v.special(kind, s[i:end], name)
+		v.start, i = end, end
+	}
+	v.plain(len(s))
+	return v.out
+}
+
+// viewer goes once through a text.
+type viewer struct {
+	s       string
+	strict  bool      // no joiner is legitimate
+	passing scriptSet // scripts of which all letters in the text can pass for Latin ones
+	out     []Span
+	start   int  // of the plain text not yet written
+	marks   int  // on the character before
+	base    bool // the character before can carry a mark
+	word    int  // characters since the last place to break
+}
+
+// next tells how the character at i shows, and how many bytes belong to it.
+// Positions must be asked for in order.
+func (v *viewer) next(i int) (SpanKind, int) {
+	r, size := utf8.DecodeRuneInString(v.s[i:])
+	kind := classify(r, size)
+	if 0x20 <= r && r < 0x7f {
+		v.marks, v.base = 0, r != ' '
+		return kind, size
+	}
+	switch {
+	case r == '\r' && strings.HasPrefix(v.s[i+1:], "\n") && !v.strict:
+		kind, size = SpanNewline, 2
+	case (kind == SpanZero || kind == SpanTag) && !v.strict:
+		if n := legitimate(v.s, i, r); n > 0 {
+			return SpanPlain, n // and what carries a mark still does
+		}
+	case kind == SpanPlain && unicode.Is(unicode.M, r):
+		if v.marks++; v.marks > maxMarks || !v.base {
+			return SpanMarks, size
+		}
+		return SpanPlain, size
+	}
+	v.marks, v.base = 0, kind == SpanPlain
+	return kind, size
+}
+
+// shownCodes is how many characters that do not show are named one by one.
+const shownCodes = 12
+
+// special adds characters that do not show as themselves.
+func (v *viewer) special(kind SpanKind, text, name string) {
+	v.word = 0
+	if kind == SpanNewline || kind == SpanTab {
+		v.out = append(v.out, Span{Text: text, Kind: kind, Shown: text})
+		return
+	}
+	span := Span{Text: text, Kind: kind, Name: name}
+	if kind == SpanTag {
+		span.Shown = `tags "` + untag(text) + `"`
+		v.out = append(v.out, span)
+		return
+	}
+	var b strings.Builder
+	n := 0
+	for i := 0; i < len(text); n++ {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if n < shownCodes {
+			if n > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(codeOf(text[i:i+size], r))
+		}
+		i += size
+	}
+	if n > shownCodes {
+		b.WriteString(" and " + thousands(n-shownCodes) + " more")
+	}
+	span.Shown = b.String()
+	v.out = append(v.out, span)
+}
+
+// untag reads what tags spell.
+func untag(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r -= 0xe0000; 0x20 <= r && r < 0x7f {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte('.')
+		}
+	}
+	return b.String()
+}
+
+// plain adds the plain text up to end, with the words that mix scripts as spans
+// of their own, and places where a long word may be broken.
+func (v *viewer) plain(end int) {
+	if end <= v.start {
+		return
+	}
+	for _, span := range splitWords(v.s[v.start:end], v.passing) {
+		v.broken(span)
+	}
+	v.start = end
+}
+
+// broken adds a span, broken up where it is long.
+func (v *viewer) broken(span Span) {
+	start, joined := 0, false
+	for i, r := range span.Text {
+		switch {
+		case r == ' ':
+			v.word = 0
+		case v.word >= breakAfter && !joined && breakable(r):
+			if i > start {
+				v.out = append(v.out, span.part(start, i))
+			}
+			v.out = append(v.out, Span{Kind: SpanBreak})
+			start, v.word = i, 1
+		default:
+			v.word++
+		}
+		joined = r == 0x200d
+	}
+	v.out = append(v.out, span.part(start, len(span.Text)))
+}
+
+func (s Span) part(start, end int) Span {
+	s.Text = s.Text[start:end]
+	s.Shown = s.Text
+	return s
+}
+
+// breakable reports whether a word may be broken before r: not within what
+// belongs to the character before.
+func breakable(r rune) bool {
+	if r < utf8.RuneSelf {
+		return true
+	}
+	switch {
+	case unicode.Is(unicode.M, r), r == 0x200c, r == 0x200d:
+		return false
+	case 0x1f3fb <= r && r <= 0x1f3ff, 0x1f1e6 <= r && r <= 0x1f1ff, 0xe0000 <= r && r <= 0xe007f:
+		return false // skin tones, halves of flags, tags
+	}
+	return true
+}
+
+// codeOf names a character: U+202E, or the byte 0xFF of what is not UTF-8.
+func codeOf(text string, r rune) string {
+	if r == utf8.RuneError && len(text) == 1 {
+		return fmt.Sprintf("0x%02X", text[0])
+	}
+	return fmt.Sprintf("U+%04X", r)
+}
+
+// classify tells how one character shows by itself.
+func classify(r rune, size int) SpanKind {
+	switch {
+	case 0x20 <= r && r < 0x7f:
+		return SpanPlain
+	case r == '\n':
+		return SpanNewline
+	case r == '\t':
+		return SpanTab
+	case r == utf8.RuneError && size <= 1:
+		return SpanInvalid
+	case r < 0x20, 0x7f <= r && r < 0xa0, r == 0x2028, r == 0x2029:
+		return SpanControl
+	case 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x061c:
+		return SpanBidi
+	case 0xe0000 <= r && r <= 0xe007f:
+		return SpanTag
+	case r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, r == 0x2800, r == 0x034f, r == 0x00ad,
+		unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+		return SpanZero
+	case unicode.Is(unicode.Zs, r):
+		return SpanSpace
+	case unicode.Is(unicode.Co, r):
+		return SpanPrivate
+	case unicode.Is(unicode.Cf, r):
+		return SpanZero
+	case !unicode.IsPrint(r):
+		return SpanOther
+	}
+	return SpanPlain
+}

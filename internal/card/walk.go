@@ -1,0 +1,288 @@
+package card
+
+import (
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"znkr.io/diff"
+)
+
+// walker collects leaves.
+type walker struct {
+	magnitude    *gatehouse.Magnitude
+	shallow      bool   // members and columns are left whole
+	scope        *scope // the object whose members are compared
+	out, context []Change
+}
+
+// members compares the members of two objects; what the second does not name
+// is context. With perKey the members are records, and the same holds within
+// each of them.
+func (w *walker) members(at []string, before, after gatehouse.JSON, perKey bool) {
+	w.merge(at, before, after, func(steps []string, x, y gatehouse.JSON) {
+		switch {
+		case y == "":
+			w.keep(steps, x)
+		case perKey && x.IsObject() && y == "{}":
+			w.keep(steps, x)
+			w.whole(steps, NewValue(y), Added)
+		case perKey && x.IsObject() && x != "{}" && y.IsObject():
+			// One record: what its change does not name stays.
+			w.merge(steps, x, y, func(steps []string, x, y gatehouse.JSON) {
+				if y == "" {
+					w.keep(steps, x)
+					return
+				}
+				w.compare(steps, steps, x, y)
+			})
+		default:
+			w.compare(steps, steps, x, y)
+		}
+	})
+}
+
+// enter sets the object whose members are compared; the function that it
+// returns goes back to the one around it.
+func (w *walker) enter(before, after []gatehouse.Member) (leave func()) {
+	outer := w.scope
+	w.scope = newScope(before, after, w.magnitude)
+	return func() { w.scope = outer }
+}
+
+// merge pairs the members of two objects by name, "" for one that is not there.
+func (w *walker) merge(at []string, before, after gatehouse.JSON, fn func(steps []string, x, y gatehouse.JSON)) {
+	xs, errX := before.Fields()
+	ys, errY := after.Fields()
+	if errX != nil && before != "" || errY != nil && after != "" {
+		// Not objects, which validation refuses: shown whole.
+		w.leaf(at, at, NewValue(before), NewValue(after))
+		return
+	}
+	defer w.enter(xs, ys)()
+	old := make(map[string]gatehouse.JSON, len(xs))
+	for _, m := range xs {
+		old[m.Name] = m.Value
+	}
+	for _, m := range ys {
+		fn(step(at, m.Name), old[m.Name], m.Value)
+		delete(old, m.Name)
+	}
+	for _, m := range xs {
+		if x, left := old[m.Name]; left {
+			fn(step(at, m.Name), x, "")
+		}
+	}
+}
+
+// common compares one change for all records with the pre-image of each.
+func (w *walker) common(a *gatehouse.Action) {
+	records, _ := a.CurrentState.Fields()
+	members, _ := a.ProposedChange.Fields()
+	named := make(map[string]Value, len(members))
+	leave := w.enter(nil, members)
+	for _, m := range members {
+		named[m.Name] = NewValue(m.Value)
+		w.whole([]string{m.Name}, named[m.Name], Added)
+	}
+	leave()
+	for _, r := range records {
+		fields, err := r.Value.Fields()
+		if err != nil || len(fields) == 0 {
+			w.keep([]string{r.Name}, r.Value)
+			continue
+		}
+		leave = w.enter(fields, members)
+		for _, f := range fields {
+			steps := []string{r.Name, f.Name}
+			if value, ok := named[f.Name]; ok {
+				w.repeat(steps, NewValue(f.Value), value)
+				continue
+			}
+			w.keep(steps, f.Value)
+		}
+		leave()
+	}
+}
+
+// repeat adds what one value for all does to one record. It is not taken
+// apart: a large value times many records has no bounds.
+func (w *walker) repeat(steps []string, x, y Value) {
+	n := len(w.out)
+	w.single(steps, steps, x, y)
+	if len(w.out) > n {
+		w.out[n].Common = true
+	}
+}
+
+// removal shows a delete: all that is known of the record goes.
+func (w *walker) removal(a *gatehouse.Action) {
+	w.merge(nil, a.CurrentState, a.ProposedChange, func(steps []string, x, y gatehouse.JSON) {
+		w.compare(steps, steps, x, y)
+	})
+}
+
+// keep adds what the change does not name, to the context.
+func (w *walker) keep(steps []string, x gatehouse.JSON) {
+	inner := walker{magnitude: w.magnitude, shallow: w.shallow}
+	inner.compare(steps, steps, x, x)
+	for _, c := range inner.out {
+		c.Context = true
+		w.context = append(w.context, c)
+	}
+}
+
+// compare takes two values apart, "" for absent: steps lead to the second, was
+// to the first.
+func (w *walker) compare(steps, was []string, before, after gatehouse.JSON) {
+	x, y := NewValue(before), NewValue(after)
+	switch {
+	case w.shallow:
+		w.single(steps, was, x, y)
+	case x.container() && y.container() && x.Type == Object && y.Type == Object:
+		w.objects(steps, was, before, after)
+	case x.container() && y.container() && x.Type == Array && y.Type == Array:
+		w.arrays(steps, was, before, after)
+	case x.container() || y.container():
+		// What is gone first, then what stands in its place. A leaf that meets
+		// an array or object is a leaf that goes or comes.
+		w.whole(was, x, Removed)
+		w.whole(steps, y, Added)
+	default:
+		w.leaf(steps, was, x, y)
+	}
+}
+
+func (w *walker) objects(steps, was []string, before, after gatehouse.JSON) {
+	xs, _ := before.Fields()
+	ys, _ := after.Fields()
+	defer w.enter(xs, ys)()
+	old := make(map[string]gatehouse.JSON, len(xs))
+	for _, m := range xs {
+		old[m.Name] = m.Value
+	}
+	for _, m := range ys {
+		w.compare(step(steps, m.Name), step(was, m.Name), old[m.Name], m.Value)
+		delete(old, m.Name)
+	}
+	for _, m := range xs {
+		if x, left := old[m.Name]; left {
+			w.whole(step(was, m.Name), NewValue(x), Removed)
+		}
+	}
+}
+
+// quickArrays is how many elements two arrays may have together before the
+// comparison looks for a good alignment rather than the best.
+const quickArrays = 4000
+
+// arrays aligns two arrays, so that one element put in front does not change
+// all the others. What goes and what comes at one place are paired.
+func (w *walker) arrays(steps, was []string, before, after gatehouse.JSON) {
+	xs, _ := before.Elements()
+	ys, _ := after.Elements()
+	var options []diff.Option
+	if len(xs)+len(ys) > quickArrays {
+		options = append(options, diff.Fast())
+	}
+	var gone, come []int
+	flush := func() {
+		for i := range max(len(gone), len(come)) {
+			switch {
+			case i >= len(gone):
+				w.whole(index(steps, come[i]), NewValue(ys[come[i]]), Added)
+			case i >= len(come):
+				w.whole(index(was, gone[i]), NewValue(xs[gone[i]]), Removed)
+			default:
+				w.compare(index(steps, come[i]), index(was, gone[i]), xs[gone[i]], ys[come[i]])
+			}
+		}
+		gone, come = gone[:0], come[:0]
+	}
+	for _, e := range diff.Edits(xs, ys, options...) {
+		switch e.Op {
+		case diff.Delete:
+			gone = append(gone, e.PosX)
+		case diff.Insert:
+			come = append(come, e.PosY)
+		default:
+			flush()
+			w.compare(index(steps, e.PosY), index(was, e.PosX), e.X, e.Y)
+		}
+	}
+	flush()
+}
+
+// whole takes apart a value that only one side has.
+func (w *walker) whole(steps []string, v Value, kind ChangeKind) {
+	switch {
+	case v.Type == Absent:
+	case w.shallow && kind == Removed:
+		w.single(steps, steps, v, Value{Type: Absent})
+	case w.shallow:
+		w.single(steps, steps, Value{Type: Absent}, v)
+	case v.container() && v.Type == Object:
+		members, _ := v.JSON.Fields()
+		for _, m := range members {
+			w.whole(step(steps, m.Name), NewValue(m.Value), kind)
+		}
+	case v.container():
+		elements, _ := v.JSON.Elements()
+		for i, e := range elements {
+			w.whole(index(steps, i), NewValue(e), kind)
+		}
+	case kind == Removed:
+		w.leaf(steps, steps, v, Value{Type: Absent})
+	default:
+		w.leaf(steps, steps, Value{Type: Absent}, v)
+	}
+}
+
+// leaf adds one change, with its lines compared where it is a long text.
+func (w *walker) leaf(steps, was []string, x, y Value) {
+	n := len(w.out)
+	w.single(steps, was, x, y)
+	if len(w.out) > n && (isLong(x) || isLong(y)) && x.textual() && y.textual() {
+		t := CompareText(x.Text, y.Text)
+		w.out[n].Text = &t
+	}
+}
+
+// single adds one change, of values that are not taken apart.
+func (w *walker) single(steps, was []string, x, y Value) {
+	c := Change{Steps: steps, Before: x, After: y}
+	switch {
+	case x.Type == Absent && y.Type == Absent:
+		return
+	case x.Type == Absent:
+		c.Kind = Added
+	case y.Type == Absent:
+		c.Kind = Removed
+	case x.JSON == y.JSON:
+		c.Kind = Same
+	default:
+		c.Kind = Changed
+	}
+	c.Path = Pointer(c.Steps)
+	if len(c.Steps) > 0 {
+		c.CurrencyBefore, c.Currency = w.scope.of(c.Steps[len(c.Steps)-1])
+	}
+	if c.Kind == Changed {
+		c.Delta = difference(x, y, c.CurrencyBefore, c.Currency)
+	}
+	if c.Kind == Changed || c.Kind == Same {
+		if p := Pointer(was); p != c.Path {
+			c.Was = p
+		}
+	}
+	w.out = append(w.out, c)
+}
+
+// longText is how many bytes a text has at least to be compared by lines.
+const longText = 200
+
+func isLong(v Value) bool {
+	return v.Type == String && (len(v.Text) >= longText || strings.ContainsRune(v.Text, '\n'))
+}
+
+// textual reports whether a value can be one side of a text comparison.
+func (v Value) textual() bool { return v.Type == String || v.Type == Absent }

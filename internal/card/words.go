@@ -1,0 +1,133 @@
+package card
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Label names something in one or two words, with a tone to colour it by. The
+// words say it all: a tone is never the only sign.
+type Label struct {
+	Code string // as the API has it
+	Word string // as people read it
+	Tone Tone
+}
+
+// Tone is what a colour may say.
+type Tone string
+
+// The tones.
+const (
+	Neutral Tone = "neutral"
+	Good    Tone = "good"
+	Warn    Tone = "warn"
+	Bad     Tone = "bad"
+	Waiting Tone = "waiting"
+)
+
+// Risk names a risk level.
+func Risk(r gatehouse.RiskLevel) Label {
+	l := Label{Code: r.String(), Word: "unknown risk", Tone: Bad}
+	switch r {
+	case gatehouse.L1:
+		l.Word, l.Tone = "note", Neutral
+	case gatehouse.L2:
+		l.Word, l.Tone = "safe field", Neutral
+	case gatehouse.L3:
+		l.Word, l.Tone = "medium write", Warn
+	case gatehouse.L4:
+		l.Word, l.Tone = "creates or hides", Bad
+	case gatehouse.L5:
+		l.Word, l.Tone = "destructive or bulk", Bad
+	}
+	return l
+}
+
+// StatusWord names the state of an action.
+func StatusWord(s gatehouse.Status) Label {
+	l := Label{Code: string(s), Word: string(s), Tone: Neutral}
+	switch s {
+	case gatehouse.StatusPending:
+		l.Word, l.Tone = "waiting for a decision", Waiting
+	case gatehouse.StatusApproved:
+		l.Word, l.Tone = "approved, not yet sent", Waiting
+	case gatehouse.StatusPushing:
+		l.Word, l.Tone = "being sent", Waiting
+	case gatehouse.StatusApplied:
+		l.Tone = Good
+	case gatehouse.StatusRejected:
+		l.Tone = Bad
+	case gatehouse.StatusDenied:
+		l.Word, l.Tone = "denied by policy", Bad
+	case gatehouse.StatusExpired:
+		l.Word = "expired undecided"
+	case gatehouse.StatusSuperseded:
+		l.Word = "replaced by a revision"
+	case gatehouse.StatusFailed:
+		l.Tone = Bad
+	case gatehouse.StatusUnknown:
+		l.Word, l.Tone = "outcome unknown", Warn
+	}
+	return l
+}
+
+// Bucket is how soon something is due. The inbox is ordered by it first.
+type Bucket struct {
+	// Index counts from 0, the most urgent; -1 is over.
+	Index int
+	Code  string
+	Word  string
+}
+
+// The buckets and their ends after now; the last has none.
+var buckets = [...]struct {
+	end time.Duration
+	Bucket
+}{
+	{time.Hour, Bucket{0, "hour", "within an hour"}},
+	{4 * time.Hour, Bucket{1, "four-hours", "within 4 hours"}},
+	{24 * time.Hour, Bucket{2, "day", "within a day"}},
+	{1<<63 - 1, Bucket{3, "later", "later"}},
+}
+
+// Due returns the bucket that the inbox puts an approval in which ends at
+// expires: an end belongs to the bucket before it.
+func Due(expires, now time.Time) Bucket {
+	left := expires.Sub(now)
+	if left <= 0 {
+		return Bucket{-1, "over", "over"}
+	}
+	for _, b := range buckets {
+		if left <= b.end {
+			return b.Bucket
+		}
+	}
+	return buckets[len(buckets)-1].Bucket
+}
+
+// Duration says how long something is, with the two units that matter: "45 s",
+// "3 min", "2 h 05 min", "4 d 3 h". It rounds down, a negative one to "0 s".
+func Duration(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Second:
+		return "0 s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < day:
+		return withRest(d, time.Hour, "h", time.Minute, "min", "%02d")
+	}
+	return withRest(d, day, "d", time.Hour, "h", "%d")
+}
+
+func withRest(d, unit time.Duration, name string, small time.Duration, smallName, form string) string {
+	s := fmt.Sprintf("%d %s", d/unit, name)
+	if rest := d % unit / small; rest > 0 {
+		s += fmt.Sprintf(" "+form+" %s", rest, smallName)
+	}
+	return s
+}

@@ -1,0 +1,66 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Dispatch sets how approved changes are carried out.
+type Dispatch struct {
+	// Hold rests every approval before dispatch where no rule says otherwise.
+	// Absent: 10s for L1 to L3 decided by people, none for the rest.
+	Hold *gatehouse.Duration `yaml:"hold"`
+	// Retries is how many calls follow a first one that failed; 3 by default.
+	Retries *int `yaml:"retries"`
+	// Backoff is the wait before each retry; the last one is used again.
+	Backoff []gatehouse.Duration `yaml:"backoff"`
+	// Lease is how long a worker may hold a push; 60s by default, 1s at least.
+	Lease gatehouse.Duration `yaml:"lease"`
+	// Workers is how many calls are under way at once; 16 by default.
+	Workers int `yaml:"workers"`
+	// MaxConcurrency bounds the pushes of a tenant that are claimed or being
+	// called, over all replicas, where the tenant sets none of its own. Absent
+	// for no bound. All replicas need the same.
+	MaxConcurrency int `yaml:"max_concurrency"`
+	// Tenants sets what single tenants get while others wait too.
+	Tenants map[string]DispatchTenant `yaml:"tenants"`
+}
+
+// DispatchTenant is what one tenant gets of the dispatchers.
+type DispatchTenant struct {
+	// Weight is its part of the claims, 1 to 1000; 1 by default.
+	Weight int `yaml:"weight"`
+	// MaxConcurrency is the tenant's own bound.
+	MaxConcurrency int `yaml:"max_concurrency"`
+}
+
+// maxWeight is the largest weight of a tenant.
+const maxWeight = 1000
+
+func (d *Dispatch) validate(path string) error {
+	switch {
+	case d.Retries != nil && (*d.Retries < 0 || *d.Retries > 100):
+		return fmt.Errorf("%s: dispatch.retries: must be 0 to 100", path)
+	case d.Lease != 0 && d.Lease.D() < time.Second:
+		return fmt.Errorf("%s: dispatch.lease: must be at least 1s", path)
+	case d.Workers < 0 || d.Workers > 1024:
+		return fmt.Errorf("%s: dispatch.workers: must be 1 to 1024", path)
+	case d.Hold != nil && d.Hold.D() > gatehouse.MaxExpiry:
+		return fmt.Errorf("%s: dispatch.hold: must be at most 365d", path)
+	case d.MaxConcurrency < 0:
+		return fmt.Errorf("%s: dispatch.max_concurrency: must be at least 1", path)
+	}
+	for name, t := range d.Tenants {
+		switch {
+		case !gatehouse.ValidName(name):
+			return fmt.Errorf("%s: dispatch.tenants: %s cannot name a tenant", path, gatehouse.Quote(name))
+		case t.Weight < 0 || t.Weight > maxWeight:
+			return fmt.Errorf("%s: dispatch.tenants.%s.weight: must be 1 to %d", path, name, maxWeight)
+		case t.MaxConcurrency < 0:
+			return fmt.Errorf("%s: dispatch.tenants.%s.max_concurrency: must be at least 1", path, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// SignIn says how people sign in to the console. Set-up links always work;
+// without this section nothing else does.
+type SignIn struct {
+	// PublicURL is how browsers reach the server: https, or http on loopback,
+	// without a path. OIDC providers send browsers back to
+	// PublicURL/signin/oidc/callback, which has to be registered there.
+	PublicURL string `yaml:"public_url"`
+	// OIDC lists the providers in the order in which they are offered.
+	OIDC []OIDC `yaml:"oidc"`
+	// Passkeys, when there, even empty, offers passkeys.
+	Passkeys *Passkeys `yaml:"passkeys"`
+}
+
+// OIDC is one OpenID Connect provider.
+type OIDC struct {
+	// Name stands on the button, and before the names of people who are made
+	// by Provision: acme makes acme:ana.
+	Name string `yaml:"name"`
+	// Issuer is the provider's, to the letter.
+	Issuer       string `yaml:"issuer"`
+	ClientID     string `yaml:"client_id"`
+	ClientSecret string `yaml:"client_secret"`
+	// Scopes are asked for besides openid; profile by default.
+	Scopes []string `yaml:"scopes"`
+	// GroupsClaim names the claim that holds a person's groups; groups by
+	// default. NameClaim names people who are new; preferred_username by default.
+	GroupsClaim string `yaml:"groups_claim"`
+	NameClaim   string `yaml:"name_claim"`
+	// Roles maps a group to roles. At each sign-in a person gets those of its
+	// groups, and loses those that other groups of this map would give.
+	Roles map[string][]gatehouse.Role `yaml:"roles"`
+	// Tenant is where the provider's people are; default by default.
+	Tenant string `yaml:"tenant"`
+	// Provision makes a person of an identity that is linked to nobody and
+	// whose groups give a role. A person who has a principal already links it
+	// in the console instead: otherwise one human would be two voters.
+	Provision bool `yaml:"provision"`
+}
+
+// Passkeys is what passkeys are bound to.
+type Passkeys struct {
+	// RPID is a domain: the host of PublicURL by default. Passkeys are lost
+	// when it changes.
+	RPID string `yaml:"rp_id"`
+	// Origins are where the console is seen; PublicURL by default.
+	Origins []string `yaml:"origins"`
+}
+
+func (s *SignIn) validate(path string) error {
+	fail := func(key, format string, args ...any) error {
+		return fmt.Errorf("%s: sign_in.%s: %s", path, key, fmt.Sprintf(format, args...))
+	}
+	s.PublicURL = strings.TrimSuffix(s.PublicURL, "/")
+	if s.PublicURL != "" {
+		if why := badOrigin(s.PublicURL); why != "" {
+			return fail("public_url", "%s", why)
+		}
+	}
+	if len(s.OIDC) > 0 && s.PublicURL == "" {
+		return fail("public_url", "is needed for oidc")
+	}
+	names := make(map[string]bool)
+	for i := range s.OIDC {
+		p := &s.OIDC[i]
+		key, why := p.problem()
+		if why == "" && names[p.Name] {
+			key, why = "name", "another one has it"
+		}
+		if why != "" {
+			return fail(fmt.Sprintf("oidc[%d].%s", i, key), "%s", why)
+		}
+		names[p.Name] = true
+	}
+	if s.Passkeys == nil {
+		return nil
+	}
+	if key, why := s.Passkeys.complete(s.PublicURL); why != "" {
+		return fail("passkeys."+key, "%s", why)
+	}
+	return nil
+}
+
+// badOrigin says what is wrong with an origin: a password or a session must
+// not travel in the clear.
+func badOrigin(s string) string {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "":
+		return "must be scheme and host, such as https://gate.example.com"
+	case u.Scheme == "https", u.Scheme == "http" && loopback(u.Hostname()):
+		return ""
+	}
+	return "must be https, or http on loopback"
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+}
+
+func (p *OIDC) problem() (key, why string) {
+	u, err := url.Parse(p.Issuer)
+	switch {
+	case !gatehouse.ValidName(p.Name) || len(p.Name) > 32:
+		return "name", "must be 1 to 32 letters, digits, or any of ._@:+-"
+	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+		return "issuer", "must be an https address, or http on loopback"
+	case p.ClientID == "":
+		return "client_id", "is needed"
+	case p.Tenant != "" && !gatehouse.ValidName(p.Tenant):
+		return "tenant", "cannot name a tenant"
+	case p.Provision && len(p.Roles) == 0:
+		return "provision", "needs roles: a person without a role cannot sign in"
+	}
+	for group, roles := range p.Roles {
+		who := gatehouse.Principal{Name: "group", Kind: gatehouse.KindPerson, Roles: roles}
+		if err := who.Validate(); err != nil {
+			return "roles", fmt.Sprintf("%s: %v", gatehouse.Quote(group), err)
+		}
+	}
+	return "", ""
+}
+
+func (k *Passkeys) complete(publicURL string) (key, why string) {
+	if len(k.Origins) == 0 && publicURL != "" {
+		k.Origins = []string{publicURL}
+	}
+	if len(k.Origins) == 0 {
+		return "origins", "is needed where there is no public_url"
+	}
+	for _, o := range k.Origins {
+		if why := badOrigin(o); why != "" {
+			return "origins", why
+		}
+	}
+	hosts := make([]string, len(k.Origins))
+	for i, o := range k.Origins {
+		u, _ := url.Parse(o) // looked at above
+		hosts[i] = u.Hostname()
+	}
+	if k.RPID == "" {
+		k.RPID = hosts[0]
+	}
+	if net.ParseIP(k.RPID) != nil {
+		return "rp_id", "must be a domain: browsers keep no passkeys for addresses (on this machine: localhost)"
+	}
+	if slices.ContainsFunc(hosts, func(h string) bool { return h != k.RPID && !strings.HasSuffix(h, "."+k.RPID) }) {
+		return "rp_id", "must be the domain, or a parent domain, of every origin"
+	}
+	return "", ""
+}

@@ -1,0 +1,221 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+func (c *Console) actionRoutes() []route {
+	proposers := []gatehouse.Role{gatehouse.RoleProposer}
+	return []route{
+		{pattern: "GET /actions/{id}", handle: c.action},
+		{pattern: "GET /actions/{id}/live", handle: c.actionLive},
+		{pattern: "POST /actions/{id}/decide", handle: c.decide},
+		{pattern: "POST /actions/{id}/cancel", handle: c.cancel},
+		{pattern: "POST /actions/{id}/reverse", handle: c.reverse},
+		{pattern: "GET /actions/{id}/edit", roles: proposers, handle: c.editPage},
+		{pattern: "POST /actions/{id}/edit", roles: proposers, handle: c.revise},
+		{pattern: "GET /actions/{id}/stepup/oidc/{provider}", handle: c.stepUpOIDC},
+		{pattern: "POST /actions/{id}/stepup/passkey/begin", handle: c.stepUpPasskeyBegin},
+		{pattern: "POST /actions/{id}/stepup/passkey/finish", handle: c.stepUpPasskeyFinish},
+	}
+}
+
+// actionPage is all that is shown of one action.
+type actionPage struct {
+	a        *gatehouse.Action
+	sentence card.Phrase
+	step     card.Step
+	payload  payload
+	// cannot tells why this person sees no buttons, nil when they may decide.
+	cannot error
+	// sealed: the votes' notes are shown once this person has given a reason.
+	sealed bool
+	// stepUp is the open proof for this action as shown, nil for none.
+	stepUp  *gatehouse.StepUp
+	options gatehouse.SignInOptions
+	looks   []string
+	history []moment
+	// undo is until when an approval can be taken back, zero when it cannot.
+	undo                time.Time
+	canReverse, canEdit bool
+
+	// outcome is what an answer came to that was not accepted, notes what was
+	// typed with it.
+	outcome *gatehouse.Error
+	notes   string
+	// back is the list that the action was opened from, "" for none; next is
+	// that list as a query.
+	back string
+	next inboxQuery
+}
+
+// openAction collects what the page of an action shows. It notes that the
+// person looks at it.
+func (c *Console) openAction(v *view, id string) (*actionPage, error) {
+	a, err := c.cfg.Actions.FindAction(v.ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	p := &actionPage{
+		a: a, sentence: card.Describe(a), step: card.Ladder(a), payload: newPayload(a, v.query("full") != ""),
+		cannot: mayDecide(a, v.person), looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
+		history: historyOf(a), undo: undoUntil(v, a),
+		canReverse: a.Status == gatehouse.StatusApplied && a.Receipt != nil && a.Receipt.Reversible &&
+			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
+		canEdit: a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer),
+	}
+	if a.Status == gatehouse.StatusPending {
+		c.presence.looks(a.Tenant, a.ID, v.person.Name, v.now)
+	}
+	if p.cannot == nil && p.step.StepUp {
+		p.options = c.cfg.SignIn.Options()
+		p.stepUp, err = c.cfg.Browser.FindStepUp(v.ctx, a.ID, a.Digest)
+		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+			return nil, err
+		}
+	}
+	p.sealed = p.cannot == nil && p.step.Reason
+	return p, nil
+}
+
+// action shows one action on a page of its own.
+func (c *Console) action(v *view) error {
+	p, err := c.openAction(v, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return v.showAction(http.StatusOK, p)
+}
+
+func (v *view) showAction(status int, p *actionPage) error {
+	if v.wants("detail") {
+		if status < 400 {
+			v.w.Header().Set("HX-Push-Url", v.r.URL.RequestURI())
+		}
+		return v.write(status, actionAlone(v, p))
+	}
+	return v.render(status, strings.TrimSpace(p.a.RiskLevel.String()+" "+p.a.ActionType), "/inbox", actionAlone(v, p))
+}
+
+// undoUntil is the end of the hold that an approval rests in, as far as this
+// person can take it back.
+func undoUntil(v *view, a *gatehouse.Action) time.Time {
+	if a.Status != gatehouse.StatusApproved || a.Approval == nil || a.DecidedAt == nil || a.Push == nil || a.Push.Attempts > 0 ||
+		!v.has(gatehouse.RoleApprover) {
+		return time.Time{}
+	}
+	if end := a.DecidedAt.Add(a.HoldFor.D()); end.After(v.now) {
+		return end
+	}
+	return time.Time{}
+}
+
+// actionLive tells an open page whether the action is still as it shows it.
+func (c *Console) actionLive(v *view) error {
+	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if a.Status == gatehouse.StatusPending {
+		c.presence.looks(a.Tenant, a.ID, v.person.Name, v.now)
+	}
+	return v.write(http.StatusOK, liveMark(v, a, v.query("seen"), c.presence.others(a.Tenant, a.ID, v.person.Name, v.now)))
+}
+
+// stateOf is what a page notices a change by.
+func stateOf(a *gatehouse.Action) string {
+	s := string(a.Status)
+	if a.Approval != nil {
+		for _, vote := range a.Approval.Votes {
+			s += "." + string(vote.Decision)
+		}
+	}
+	if a.Push != nil {
+		s += "." + string(a.Push.Status)
+	}
+	return s
+}
+
+// moment is one line of an action's history.
+type moment struct {
+	at   time.Time
+	what string
+	who  string
+	via  string
+	// notes are a person's words.
+	notes string
+	// after is how long it took since the line before.
+	after string
+	// vote is true for a person's vote, whose notes may be sealed.
+	vote   bool
+	person string
+}
+
+// historyOf tells what happened to an action, in order.
+func historyOf(a *gatehouse.Action) []moment {
+	list := []moment{{at: a.ProposedAt, what: "proposed", who: a.ProposedBy}}
+	add := func(at *time.Time, what, who, via string) {
+		if at != nil {
+			list = append(list, moment{at: *at, what: what, who: who, via: via})
+		}
+	}
+	if a.Approval != nil {
+		for _, vote := range a.Approval.Votes {
+			what := "voted to approve"
+			if vote.Decision == gatehouse.Reject {
+				what = "voted to reject"
+			}
+			list = append(list, moment{at: vote.At, what: what, who: vote.Name, via: string(vote.Via), notes: vote.Notes, vote: true, person: vote.Person})
+		}
+	}
+	if a.Status != gatehouse.StatusPending {
+		add(a.DecidedAt, decidedWord(a), a.DecidedBy, string(a.DecidedVia))
+	}
+	if a.Push != nil {
+		add(a.DecidedAt, queuedWord(a), "the gate", "")
+		add(a.Push.PickedAt, "picked up to be sent", "the dispatcher", "")
+		add(a.Push.SentAt, "sent to "+a.Connector, "the dispatcher", "")
+		add(a.Push.AppliedAt, "applied", a.Connector, "")
+	}
+	if a.Push == nil || a.Push.AppliedAt == nil {
+		if a.FinishedAt != nil && (a.DecidedAt == nil || !a.FinishedAt.Equal(*a.DecidedAt)) {
+			add(a.FinishedAt, string(a.Status), "", "")
+		}
+	}
+	for i := 1; i < len(list); i++ {
+		if d := list[i].at.Sub(list[i-1].at); d > 0 {
+			list[i].after = span(d)
+		}
+	}
+	return list
+}
+
+// decidedWord names the decision that stands behind a state.
+func decidedWord(a *gatehouse.Action) string {
+	switch a.Status {
+	case gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded:
+		return string(a.Status)
+	}
+	if a.DecidedVia == gatehouse.ViaPolicy {
+		return "allowed by policy"
+	}
+	return "approved"
+}
+
+// queuedWord tells that an approved action waits to be sent, and how long it
+// is held first.
+func queuedWord(a *gatehouse.Action) string {
+	if a.HoldFor > 0 {
+		return "queued, held for " + span(a.HoldFor.D())
+	}
+	return "queued"
+}
+
+// actionPath is the page of an action.
+func actionPath(id string) string { return "/actions/" + url.PathEscape(id) }

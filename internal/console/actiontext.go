@@ -1,0 +1,232 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// largePayload is the size, in bytes, from which on a change is not taken
+// apart for a line of a list: fifty such lines would keep a reader waiting.
+const largePayload = 64 << 10
+
+func large(a *gatehouse.Action) bool { return len(a.ProposedChange)+len(a.CurrentState) > largePayload }
+
+// shortOf is what a line of a list says.
+func shortOf(a *gatehouse.Action) card.Phrase {
+	if large(a) {
+		return card.Phrase{{Text: "Large change of "}, {Text: a.Target.EntityRef, Value: true}}
+	}
+	return card.ShortPhrase(a)
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// spanTitle explains a character that does not show as itself.
+func spanTitle(s card.Span) string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return "letters of several scripts in one word"
+}
+
+func lineMark(k card.LineKind) string {
+	switch k {
+	case card.Plus:
+		return "+"
+	case card.Minus:
+		return "−"
+	}
+	return " "
+}
+
+func evalTone(result string) string {
+	switch result {
+	case "pass":
+		return "good"
+	case "warn":
+		return "warn"
+	case "fail":
+		return "bad"
+	}
+	return "quiet"
+}
+
+func evalMark(result string) string {
+	switch result {
+	case "pass":
+		return "✓"
+	case "warn":
+		return "!"
+	case "fail":
+		return "✕"
+	}
+	return "–"
+}
+
+func whyTitle(a *gatehouse.Action) string {
+	switch {
+	case a.Approval != nil && a.Status == gatehouse.StatusPending:
+		return "Why you are asked"
+	case a.Approval != nil:
+		return "Why people were asked"
+	case a.Policy.Outcome == gatehouse.OutcomeDeny:
+		return "Why it was denied"
+	}
+	return "Why nobody was asked"
+}
+
+// cannotText tells why there are no buttons.
+func cannotText(p *actionPage) string {
+	a := p.a
+	switch gatehouse.CodeOf(p.cannot) {
+	case gatehouse.CodeSelfApproval:
+		return "You cannot decide this: it was proposed by you, by an agent that you answer for, or on your behalf."
+	case gatehouse.CodeRoleRequired:
+		return "You cannot decide this: " + asError(p.cannot).Detail + "."
+	case gatehouse.CodeAlreadyVoted:
+		left := a.Approval.Required - a.Approval.Approvals()
+		return fmt.Sprintf("You have voted. %s to go.", plural(left, "approval", "approvals"))
+	case gatehouse.CodeExpired:
+		return "Nobody decided in time: it expired at " + clock(a.Approval.ExpiresAt) + ", and nothing was changed."
+	}
+	if a.DecidedBy != "" && a.DecidedAt != nil {
+		return fmt.Sprintf("It is %s; decided by %s at %s.", a.Status, a.DecidedBy, clock(*a.DecidedAt))
+	}
+	return fmt.Sprintf("There is nothing to decide: it is %s.", a.Status)
+}
+
+// ownPending reports whether this person proposed it and may withdraw it.
+func ownPending(v *view, a *gatehouse.Action) bool {
+	return a.Status == gatehouse.StatusPending && a.ProposerID == v.person.ID
+}
+
+// stale reports whether the last answer found the target changed.
+func stale(p *actionPage) bool {
+	return p.outcome != nil && p.outcome.Code == gatehouse.CodeTargetChanged
+}
+
+// returnPath is where an answer leads back to.
+func returnPath(p *actionPage) string {
+	if p.back != "" {
+		return p.next.with("").url()
+	}
+	return actionPath(p.a.ID)
+}
+
+// fullPath is the same page with nothing left out.
+func fullPath(p *actionPage) string {
+	if p.back == "" {
+		return actionPath(p.a.ID) + "?full=1"
+	}
+	v := p.next.with(p.a.ID).values()
+	v.Set("full", "1")
+	return "/inbox?" + v.Encode()
+}
+
+func livePath(id, seen string) string {
+	return actionPath(id) + "/live?" + url.Values{"seen": {seen}}.Encode()
+}
+
+// contextJSON returns a member of an error's context as indented JSON.
+func contextJSON(e *gatehouse.Error, name string) string {
+	if j, ok := e.Context[name].(gatehouse.JSON); ok {
+		return pretty(j)
+	}
+	return contextText(e, name)
+}
+
+func contextText(e *gatehouse.Error, name string) string {
+	if x, ok := e.Context[name]; ok && x != nil {
+		return fmt.Sprint(x)
+	}
+	return "not known"
+}
+
+// firstPage and nextPage are the ways through a list.
+func firstPage(q inboxQuery) string {
+	if q.Cursor == "" {
+		return ""
+	}
+	return q.next("").url()
+}
+
+func nextPage(p *inboxPage) string {
+	if p.next == "" {
+		return ""
+	}
+	return p.q.next(p.next).url()
+}
+
+// doneTitle tells what became of the item decided last.
+func doneTitle(v *view, a *gatehouse.Action) string {
+	switch {
+	case a.Status == gatehouse.StatusPending:
+		return "Your vote is stored"
+	case a.Status == gatehouse.StatusApproved && !undoUntil(v, a).IsZero():
+		return "Approved"
+	case a.Status == gatehouse.StatusApproved, a.Status == gatehouse.StatusPushing:
+		return "Approved; it is being sent"
+	}
+	return "It is " + string(a.Status)
+}
+
+func doneTone(a *gatehouse.Action) string {
+	switch statusTone(string(a.Status)) {
+	case "bad":
+		if a.Status == gatehouse.StatusRejected {
+			return "good"
+		}
+		return "bad"
+	case "warn":
+		return "warn"
+	}
+	return "good"
+}
+
+// policyLine says which policy judged, and by how many rules.
+func policyLine(a *gatehouse.Action) string {
+	s := fmt.Sprintf("Policy version %d", a.Policy.Version)
+	if n := len(a.Policy.Rules); n > 0 {
+		s += ", " + plural(n, "rule", "rules") + ":"
+	} else {
+		s += "; no rule of its own matched."
+	}
+	return s
+}
+
+// quorumLine says who must answer, and until when.
+func quorumLine(ap *gatehouse.Approval) string {
+	s := plural(ap.Required, "person", "different persons") + " must approve"
+	if len(ap.Roles) > 0 {
+		s += ", from the role " + joinRoles(ap.Roles)
+	}
+	if len(ap.People) > 0 {
+		s += ", or " + strings.Join(ap.People, ", ")
+	}
+	return s + ". Until " + clock(ap.ExpiresAt) + "."
+}
+
+// fieldName is the name of a field at the top, else its pointer.
+func fieldName(c card.Change) string {
+	if len(c.Steps) == 1 {
+		return c.Steps[0]
+	}
+	return c.Path
+}
+
+// inPane makes a form's answer take the place of the open action, where there
+// is script. The server names the address, since not every answer has one.
+func inPane(path string) templ.Attributes {
+	return templ.Attributes{"hx-post": path, "hx-target": "#detail", "hx-select": "#detail", "hx-swap": "outerHTML"}
+}

@@ -1,0 +1,348 @@
+// Small behaviours on top of pages that work without them: keys, live updates,
+// copying, dialogs, passkeys. It decides nothing: it presses the buttons that
+// the pages have.
+
+const root = document.documentElement;
+root.classList.add("js");
+
+const $ = (selector, from = document) => from.querySelector(selector);
+const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
+const say = (text) => { const a = $("#announce"); if (a) a.textContent = text; };
+
+// Live updates: the server says that something changed, and nothing else. Parts
+// of the page that can be old ask again by themselves.
+
+const changed = () => document.body.dispatchEvent(new CustomEvent("gatehouse:changed"));
+
+function connect(url) {
+  const offline = $("#offline");
+  let source, poll, lost;
+  const away = (yes) => {
+    clearTimeout(lost);
+    if (!yes) { offline.hidden = true; return; }
+    // A connection that comes back at once is not worth a word.
+    lost = setTimeout(() => { offline.hidden = false; }, navigator.onLine ? 1500 : 0);
+  };
+  const open = () => {
+    source = new EventSource(url);
+    source.addEventListener("open", () => { away(false); clearInterval(poll); poll = 0; root.dataset.live = "on"; });
+    source.addEventListener("changed", changed);
+    source.addEventListener("error", () => {
+      delete root.dataset.live;
+      away(true);
+      // Closed for good: the server has no room. Ask now and then instead.
+      if (source.readyState === EventSource.CLOSED && !poll) poll = setInterval(() => { changed(); source.close(); open(); }, 15000);
+    });
+  };
+  open();
+  addEventListener("offline", () => away(true));
+  addEventListener("online", () => { source.close(); open(); changed(); });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) changed(); });
+  addEventListener("pagehide", () => source.close());
+  addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+}
+if (document.body.dataset.events) connect(document.body.dataset.events);
+
+// What is shown changed: for a moment keys do nothing, so that none meant for
+// what was there before hits what is there now.
+
+const settle = 400;
+let quietUntil = performance.now() + settle;
+const hush = () => { quietUntil = performance.now() + settle; };
+
+// The list and the open action.
+
+const rows = () => $$("#rows > .row");
+const detail = () => $("#detail");
+const openID = () => detail()?.dataset.open || "";
+let cursorID = openID();
+
+function markCursor(scroll) {
+  for (const row of rows()) row.classList.toggle("cursor", row.dataset.id === cursorID);
+  if (scroll) document.getElementById("row-" + cursorID)?.scrollIntoView({ block: "nearest" });
+}
+
+function move(step) {
+  const list = rows();
+  if (!list.length) return;
+  const at = list.findIndex((row) => row.dataset.id === cursorID);
+  const to = at < 0 ? (step > 0 ? 0 : list.length - 1) : Math.min(list.length - 1, Math.max(0, at + step));
+  cursorID = list[to].dataset.id;
+  markCursor(true);
+  $(".row-link", list[to]).focus({ preventScroll: true });
+}
+
+// nextOpen is the row after the given one that is still to be decided.
+function nextOpen(id) {
+  const list = rows();
+  const at = list.findIndex((row) => row.dataset.id === id);
+  const rest = [...list.slice(at + 1), ...list.slice(0, Math.max(at, 0))];
+  return rest.find((row) => !row.classList.contains("settled"))?.dataset.id || "";
+}
+
+function settleRow(id, status) {
+  const row = document.getElementById("row-" + id);
+  if (!row) return;
+  row.classList.add("settled");
+  const done = $(".row-done", row);
+  done.textContent = status === "pending" ? "voted" : status;
+  done.hidden = false;
+  $("input[name=pick]", row)?.remove();
+}
+
+function arrive() {
+  const pane = detail();
+  if (!pane) return;
+  $(".inbox")?.classList.toggle("has-open", Boolean(pane.dataset.open));
+  for (const row of rows()) {
+    const isOpen = row.dataset.id === pane.dataset.open;
+    row.classList.toggle("open", isOpen);
+    const link = $(".row-link", row);
+    if (isOpen) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+  }
+  if (pane.dataset.done) settleRow(pane.dataset.done, pane.dataset.doneStatus);
+  if (pane.dataset.open) cursorID = pane.dataset.open;
+  markCursor(false);
+}
+arrive();
+
+document.addEventListener("htmx:after:swap", (e) => {
+  const target = e.detail?.ctx?.target;
+  if (target && target.id !== "detail") return; // a pill or a mark, nothing that is read
+  hush();
+  arrive();
+  change = -1;
+  const pane = detail();
+  if (!pane) return;
+  pane.scrollTop = 0;
+  if (matchMedia("(max-width: 60rem)").matches) scrollTo(0, 0);
+  pane.focus({ preventScroll: true });
+  say($(".sentence", pane)?.textContent || $(".notice-title", pane)?.textContent || "");
+});
+
+// Answers. Before a form is sent, it learns which row comes next; a passkey is
+// asked for first where the answer needs one. This runs before htmx hears of it.
+
+document.addEventListener("submit", async (e) => {
+  const form = e.target;
+  if (!(form instanceof HTMLFormElement) || !form.dataset.decide) return;
+  const stop = () => { e.preventDefault(); e.stopImmediatePropagation(); };
+  if (form.dataset.busy) { stop(); return; }
+  const next = form.elements.namedItem("next");
+  const id = form.closest("[data-id]")?.dataset.id || openID();
+  if (next && rows().length) next.value = nextOpen(id);
+  const passkey = form.dataset.passkey && !form.elements.namedItem("edit_token")?.value;
+  form.dataset.busy = "1";
+  if (!passkey) return;
+  stop();
+  const proven = await stepUp(form);
+  delete form.dataset.busy;
+  if (!proven) return;
+  delete form.dataset.passkey;
+  form.requestSubmit(e.submitter);
+}, true);
+
+document.addEventListener("htmx:error", (e) => {
+  for (const form of $$("form[data-busy]")) delete form.dataset.busy;
+  const pane = detail();
+  if (!pane || e.detail?.ctx?.target !== pane) return;
+  say("Nothing was sent: the server cannot be reached.");
+  $("#offline").hidden = false;
+});
+
+// Passkeys.
+
+async function post(url, body) {
+  const res = await fetch(url, {
+    method: "POST", body, credentials: "same-origin",
+    headers: { Accept: "application/json", ...(body ? { "Content-Type": "application/json" } : {}) },
+  });
+  const text = await res.text();
+  const value = text && (res.headers.get("Content-Type") || "").includes("json") ? JSON.parse(text) : {};
+  if (!res.ok) throw new Error(value.detail || "The server answered " + res.status + ".");
+  return value;
+}
+
+async function stepUp(form) {
+  const digest = encodeURIComponent(form.dataset.digest);
+  try {
+    const options = await post(form.dataset.passkey + "/begin?digest=" + digest);
+    const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options.publicKey ?? options);
+    const credential = await navigator.credentials.get({ publicKey });
+    await post(form.dataset.passkey + "/finish", JSON.stringify(credential.toJSON()));
+    return true;
+  } catch (err) {
+    problem($(".step-up", form) || form, err);
+    return false;
+  }
+}
+
+function problem(near, err) {
+  let p = $(".passkey-problem", near);
+  if (!p) {
+    p = document.createElement("p");
+    p.className = "passkey-problem warn-text";
+    p.setAttribute("role", "alert");
+    near.append(p);
+  }
+  p.textContent = err.name === "NotAllowedError" ? "The passkey was not used. Try again, or take another way." : err.message;
+}
+
+document.addEventListener("click", async (e) => {
+  const button = e.target.closest?.("[data-passkey-signin]");
+  if (!button) return;
+  try {
+    const options = await post("/signin/passkey/begin");
+    const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options.publicKey ?? options);
+    const credential = await navigator.credentials.get({ publicKey });
+    const to = await post("/signin/passkey/finish?next=" + encodeURIComponent(button.dataset.passkeySignin), JSON.stringify(credential.toJSON()));
+    location.assign(to.next);
+  } catch (err) {
+    problem(button.parentElement, err);
+  }
+});
+
+// Copying.
+
+document.addEventListener("click", async (e) => {
+  const button = e.target.closest?.("[data-copy]");
+  if (!button) return;
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(button.previousElementSibling);
+    button.textContent = "Selected";
+  }
+  say(button.textContent);
+  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+});
+
+// The selection for a decision in bulk.
+
+function countPicked() {
+  const n = $$("input[name=pick]:checked").length;
+  const label = $("#picked");
+  if (label) label.textContent = n + " selected";
+  $("#bulk")?.classList.toggle("on", n > 0);
+}
+document.addEventListener("change", (e) => { if (e.target.name === "pick") countPicked(); });
+countPicked();
+
+// Dialogs.
+
+const help = $("#help"), palette = $("#palette");
+document.addEventListener("click", (e) => {
+  if (e.target.closest?.("[data-close]")) e.target.closest("dialog")?.close();
+  if (e.target instanceof HTMLDialogElement) e.target.close();
+});
+
+function openPalette() {
+  if (!palette || palette.open) return;
+  palette.showModal();
+  const input = $("input", palette);
+  input.value = "";
+  filterPalette("");
+  input.focus();
+}
+function filterPalette(text) {
+  const want = text.trim().toLowerCase();
+  let first = true;
+  for (const li of $$("li", palette)) {
+    const hit = li.textContent.toLowerCase().includes(want);
+    li.hidden = !hit;
+    li.classList.toggle("on", hit && first && want !== "");
+    if (hit) first = false;
+  }
+}
+palette?.addEventListener("input", (e) => filterPalette(e.target.value));
+palette?.addEventListener("submit", (e) => {
+  const on = $("li.on a", palette);
+  if (on) { e.preventDefault(); location.assign(on.href); }
+});
+
+// Keys. They press what is on the page, for the action that is open, and never
+// while somebody types.
+
+let change = -1, going = 0;
+
+function stepChange(by) {
+  const all = $$("#detail .change, #detail .diff .line-added, #detail .diff .line-removed").filter((el) => el.offsetParent);
+  const stops = all.filter((el) => el.classList.contains("change") || !el.previousElementSibling || el.previousElementSibling.className !== el.className);
+  if (!stops.length) return;
+  change = Math.min(stops.length - 1, Math.max(0, change + by));
+  $$("#detail .change.cursor").forEach((el) => el.classList.remove("cursor"));
+  const el = stops[change];
+  el.classList.add("cursor");
+  el.scrollIntoView({ block: "center" });
+}
+
+function press(key) {
+  const el = $('#detail [data-key="' + key + '"]');
+  if (!el) return false;
+  const form = el.form;
+  if (form && !form.checkValidity()) {
+    // More is asked for than a key: go there.
+    form.querySelector(":invalid")?.focus();
+    return true;
+  }
+  if (el.tagName === "SUMMARY") {
+    el.parentElement.open = true;
+    $("input:not([type=hidden]), textarea", el.parentElement)?.focus();
+    return true;
+  }
+  el.click();
+  return true;
+}
+
+function back() {
+  const link = $("#detail [data-back]") || $("[data-back]");
+  if (!link) return false;
+  const inPane = $(".inbox.has-open");
+  link.click();
+  if (inPane) hush();
+  return true;
+}
+
+const keys = {
+  j: () => move(1),
+  k: () => move(-1),
+  a: () => press("a"),
+  d: () => press("d"),
+  e: () => press("e"),
+  u: () => press("u"),
+  n: () => stepChange(1),
+  p: () => stepChange(-1),
+  w: () => { const why = $("#why"); why?.scrollIntoView({ block: "start" }); why?.focus({ preventScroll: true }); },
+  x: () => { const box = $('.row[data-id="' + CSS.escape(cursorID) + '"] input[name=pick]'); if (!box) return say("This one is decided by itself."); box.checked = !box.checked; countPicked(); say(box.checked ? "selected" : "not selected"); },
+  "/": () => { const box = $("#search"); if (!box) return openPalette(); box.closest("details").open = true; box.focus(); box.select(); },
+  "?": () => help && !help.open && help.showModal(),
+  Enter: (e) => {
+    if (document.activeElement?.matches("a, button, summary")) return false;
+    const link = $('.row[data-id="' + CSS.escape(cursorID) + '"] .row-link');
+    if (!link) return false;
+    link.click();
+  },
+  Escape: () => back(),
+  g: () => { going = performance.now() + 1500; },
+};
+
+const typing = (el) => el?.closest?.("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
+
+document.addEventListener("keydown", (e) => {
+  if ((e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === "k") { e.preventDefault(); openPalette(); return; }
+  if (e.key === "Escape" && typing(e.target) && !e.target.closest("dialog")) { e.target.blur(); return; }
+  if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.repeat && !"jknp".includes(e.key)) return;
+  if (root.dataset.keys === "off" || typing(e.target) || $("dialog[open]")) return;
+  if (performance.now() < quietUntil) return;
+  if (going && performance.now() < going) {
+    going = 0;
+    const link = $('[data-go="' + CSS.escape(e.key) + '"]');
+    if (link) { e.preventDefault(); link.click(); }
+    return;
+  }
+  going = 0;
+  const act = Object.hasOwn(keys, e.key) ? keys[e.key] : null;
+  if (act && act(e) !== false) e.preventDefault();
+});
+markCursor(false);

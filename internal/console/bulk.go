@@ -1,0 +1,101 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// bulkView is a selection with its total effect, before anything is decided.
+type bulkView struct {
+	items    []bulkItem
+	excluded []bulkItem
+	totals   card.Totals
+	back     string
+	// answer is set once it was decided.
+	answer   *gatehouse.BulkAnswer
+	decision gatehouse.DecisionKind
+}
+
+// bulkItem is one action of it; why is the reason that it is left out.
+type bulkItem struct {
+	a     *gatehouse.Action
+	short card.Phrase
+	// payload is the whole of it: what cannot be shown in full is left out.
+	payload payload
+	why     string
+	result  gatehouse.BulkResult
+}
+
+// bulkPage shows what a selection comes to.
+func (c *Console) bulkPage(v *view) error {
+	picked := v.r.URL.Query()["pick"]
+	if len(picked) > gatehouse.MaxBulk {
+		return gatehouse.E(gatehouse.CodeInvalid, "at most %d can be decided at once", gatehouse.MaxBulk)
+	}
+	b := &bulkView{back: localPath(v.query("return"))}
+	for _, id := range picked {
+		a, err := c.cfg.Actions.FindAction(v.ctx, id)
+		if err != nil {
+			if gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
+				continue
+			}
+			return err
+		}
+		b.add(v, a)
+	}
+	actions := make([]*gatehouse.Action, len(b.items))
+	for i, item := range b.items {
+		actions[i] = item.a
+	}
+	b.totals = card.Effect(actions, card.Person{ID: v.person.ID, Person: v.person.Person, Name: v.person.Name}, v.now)
+	return v.render(http.StatusOK, "Decide several", "/inbox", bulkReview(v, b))
+}
+
+func (b *bulkView) add(v *view, a *gatehouse.Action) {
+	item := bulkItem{a: a, short: card.Describe(a), payload: newPayload(a, false)}
+	switch err := mayDecide(a, v.person); {
+	case err != nil:
+		item.why = asError(err).Detail
+	case !card.Ladder(a).Bulk:
+		item.why = a.RiskLevel.String() + " is decided one by one"
+	case item.payload.hidden > 0:
+		item.why = "it is too long to be shown here in full"
+	}
+	if item.why != "" {
+		b.excluded = append(b.excluded, item)
+		return
+	}
+	b.items = append(b.items, item)
+}
+
+// bulkDecide gives one answer to the items of the form, each with the digest
+// that was shown.
+func (c *Console) bulkDecide(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	d := gatehouse.BulkDecision{Decision: gatehouse.DecisionKind(v.form("decision")), Notes: strings.TrimSpace(v.form("notes"))}
+	if d.Decision == gatehouse.Reject && d.Notes == "" {
+		return gatehouse.E(gatehouse.CodeInvalid, "say why you reject them: the proposers read it")
+	}
+	for _, item := range v.r.PostForm["item"] {
+		id, digest, _ := strings.Cut(item, " ")
+		d.Items = append(d.Items, gatehouse.BulkItem{ActionID: id, Digest: gatehouse.Digest(digest)})
+	}
+	answer, err := c.cfg.Actions.BulkDecide(v.ctx, d)
+	if err != nil {
+		return err
+	}
+	b := &bulkView{back: localPath(v.form("return")), answer: answer, decision: d.Decision}
+	for _, r := range answer.Results {
+		a, err := c.cfg.Actions.FindAction(v.ctx, r.ActionID)
+		if err != nil {
+			continue
+		}
+		b.items = append(b.items, bulkItem{a: a, short: shortOf(a), result: r})
+	}
+	return v.render(http.StatusOK, "Decided", "/inbox", bulkResult(v, b))
+}

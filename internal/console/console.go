@@ -1,0 +1,157 @@
+package console
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Config is what a [Console] is made of. The services, Sessions and Log are
+// needed; the rest has defaults.
+type Config struct {
+	Actions  gatehouse.ActionService
+	Dispatch gatehouse.DispatchService
+	Admin    gatehouse.AdminService
+	Policies gatehouse.PolicyService
+	Audit    gatehouse.AuditService
+	// LogChecker verifies the log from the inside.
+	LogChecker LogChecker
+	// PolicyChecker lints and tests policies that are not stored.
+	PolicyChecker PolicyChecker
+	Statistics    Statistician
+	// Decisions reads the counters of decisions; nil shows none.
+	Decisions func() []DecisionCount
+
+	// Browser keeps the sessions, SignIn runs the ceremonies, Sessions lists
+	// and ends sessions.
+	Browser  gatehouse.BrowserService
+	SignIn   gatehouse.SignInService
+	Sessions gatehouse.SessionService
+	// Hints wakes the pages that are open; nil means that they poll.
+	Hints Hints
+	Log   *slog.Logger
+	// Secure says that browsers reach the console over https, be it through a
+	// proxy: then the session's cookie is sent over https only.
+	Secure bool
+	// Now is the clock of what is displayed, never of what is decided.
+	Now func() time.Time
+}
+
+// Hints is what tells the console that something changed.
+type Hints interface {
+	// Subscribe returns a channel that receives after a change of any of the
+	// topics, and a function that ends the subscription.
+	Subscribe(topics ...string) (<-chan struct{}, func())
+}
+
+// Console serves the pages. It is an http.Handler for all of them.
+type Console struct {
+	cfg     Config
+	log     *slog.Logger
+	assets  *assets
+	nav     []navItem
+	handler http.Handler
+	// streams counts the open streams of changes.
+	streams  atomic.Int64
+	presence presence
+}
+
+// navItem is an entry of the navigation. Key is the letter after g.
+type navItem struct {
+	Path, Label, Key string
+	roles            []gatehouse.Role
+}
+
+// navigation lists the sections in their order. An entry is shown when a route
+// serves its path, and to those who may see it.
+func navigation() []navItem {
+	return []navItem{
+		{"/inbox", "Inbox", "i", nil},
+		{"/dispatch", "Dispatch", "d", nil},
+		{"/policies", "Policies", "p", nil},
+		{"/audit", "Audit", "a", []gatehouse.Role{gatehouse.RoleAuditor}},
+		{"/insights", "Insights", "n", nil},
+		{"/settings", "Settings", "s", nil},
+	}
+}
+
+// route is one page or one form's target.
+type route struct {
+	// pattern is that of http.ServeMux, with its method.
+	pattern string
+	// roles: any of them is needed; none listed means that a session is enough.
+	roles []gatehouse.Role
+	// public routes are served without a session.
+	public bool
+	handle func(*view) error
+}
+
+// routes lists every route there is, in the order of the sections.
+func (c *Console) routes() []route {
+	return slices.Concat(
+		c.baseRoutes(),
+		c.signinRoutes(),
+		c.inboxRoutes(),
+		c.actionRoutes(),
+		c.dispatchRoutes(),
+		c.policyRoutes(),
+		c.auditRoutes(),
+		c.insightRoutes(),
+	)
+}
+
+// New makes a console. It fails on a configuration that lacks something.
+func New(cfg Config) (*Console, error) {
+	switch {
+	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil:
+		return nil, errors.New("console: a service is missing")
+	case cfg.Browser == nil, cfg.SignIn == nil, cfg.Sessions == nil:
+		return nil, errors.New("console: a service of sessions is missing")
+	case cfg.Log == nil:
+		return nil, errors.New("console: the logger is missing")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	a, err := loadAssets()
+	if err != nil {
+		return nil, err
+	}
+	c := &Console{cfg: cfg, log: cfg.Log, assets: a}
+	mux := http.NewServeMux()
+	served := make(map[string]bool)
+	for _, rt := range c.routes() {
+		mux.Handle(rt.pattern, c.serve(rt))
+		served[rt.pattern] = true
+	}
+	for _, item := range navigation() {
+		if served["GET "+item.Path] {
+			c.nav = append(c.nav, item)
+		}
+	}
+	mux.Handle("GET /assets/", a)
+	mux.Handle("/", c.serve(route{public: true, handle: func(*view) error {
+		return gatehouse.E(gatehouse.CodeNotFound, "there is no such page")
+	}}))
+	c.handler = c.guard(mux)
+	return c, nil
+}
+
+// ServeHTTP serves the pages.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
+
+// baseRoutes are those that belong to no section.
+func (c *Console) baseRoutes() []route {
+	return []route{
+		{pattern: "GET /{$}", public: true, handle: func(v *view) error { return v.redirect("/inbox") }},
+		{pattern: "POST /preferences", public: true, handle: c.savePreferences},
+		{pattern: "GET /help", handle: c.help},
+		{pattern: "GET /search", handle: c.search},
+		{pattern: "GET /events/changes", handle: c.changes},
+	}
+}

@@ -1,0 +1,156 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// decide takes a person's answer. What is not accepted is told on the action's
+// page as it is now, under the status of the error.
+func (c *Console) decide(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	id := v.r.PathValue("id")
+	a, err := c.cfg.Actions.FindAction(v.ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := c.answer(v, a); err != nil {
+		return c.refuse(v, id, err)
+	}
+	return v.onward(a.ID)
+}
+
+// answer checks what the page asks for beyond the gate, and decides.
+func (c *Console) answer(v *view, a *gatehouse.Action) error {
+	d := gatehouse.Decision{
+		Decision: gatehouse.DecisionKind(v.form("decision")), Notes: strings.TrimSpace(v.form("notes")), Digest: gatehouse.Digest(v.form("digest")),
+		Confirm: v.form("confirm"), AcknowledgeStale: v.form("acknowledge_stale") != "",
+	}
+	step := card.Ladder(a)
+	switch {
+	case d.Decision == gatehouse.Reject && d.Notes == "" && a.Status == gatehouse.StatusPending:
+		return gatehouse.E(gatehouse.CodeInvalid, "say why you reject it: the proposer and the next reviewer read it")
+	case d.Decision == gatehouse.Approve && d.Notes == "" && step.Reason && a.Status == gatehouse.StatusPending:
+		return gatehouse.E(gatehouse.CodeInvalid, "the second approval of %s needs a reason of its own", a.RiskLevel)
+	}
+	if token := v.form("edit_token"); token != "" && d.Decision == gatehouse.Approve && step.StepUp {
+		if _, err := c.cfg.Browser.StepUpWithEditToken(v.ctx, a.ID, d.Digest, token); err != nil {
+			return err
+		}
+	}
+	_, err := c.cfg.Actions.Decide(v.ctx, a.ID, d)
+	return err
+}
+
+// refuse shows the action as it is now, with what an answer came to.
+func (c *Console) refuse(v *view, id string, err error) error {
+	e := asError(err)
+	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated {
+		return err
+	}
+	p, found := c.openAction(v, id)
+	if found != nil {
+		return found
+	}
+	p.outcome, p.notes = e, v.form("notes")
+	if to := localPath(v.form("return")); strings.HasPrefix(to, "/inbox") {
+		p.back, p.next = to, queryOf(to)
+	}
+	return v.showAction(gatehouse.StatusOf(e.Code), p)
+}
+
+// onward redirects after an answer: to the next action of the list that it was
+// opened from, else to the action itself.
+func (v *view) onward(done string) error {
+	to := localPath(v.form("return"))
+	if path, _, _ := strings.Cut(to, "?"); path != "/inbox" || v.form("return") == "" {
+		return v.redirect(actionPath(done))
+	}
+	q := queryOf(to)
+	q.Open, q.Done = v.form("next"), done
+	return v.redirect(q.url())
+}
+
+// queryOf reads the inbox's query out of its URL.
+func queryOf(path string) inboxQuery {
+	_, raw, _ := strings.Cut(path, "?")
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		values = nil
+	}
+	return readInboxQuery(values)
+}
+
+// cancel takes an approval back while it is held, or, for its proposer, a
+// pending action.
+func (c *Console) cancel(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	id := v.r.PathValue("id")
+	if _, err := c.cfg.Actions.Cancel(v.ctx, id); err != nil {
+		if gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
+			return err
+		}
+		return c.refuse(v, id, err)
+	}
+	return v.onward(id)
+}
+
+// reverse proposes to undo what was applied, and shows the proposal.
+func (c *Console) reverse(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	id := v.r.PathValue("id")
+	a, err := c.cfg.Actions.Reverse(v.ctx, id, gatehouse.ReverseRequest{Rationale: strings.TrimSpace(v.form("rationale"))})
+	if err != nil {
+		if gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
+			return err
+		}
+		return c.refuse(v, id, err)
+	}
+	return v.redirect(actionPath(a.ID))
+}
+
+// stepUpOIDC asks a provider to authenticate the person anew.
+func (c *Console) stepUpOIDC(v *view) error {
+	id := v.r.PathValue("id")
+	to, err := c.cfg.SignIn.BeginOIDCStepUp(v.ctx, v.r.PathValue("provider"), id, gatehouse.Digest(v.query("digest")), localPath(v.query("return")))
+	if err != nil {
+		return err
+	}
+	return v.leave(to)
+}
+
+func (c *Console) stepUpPasskeyBegin(v *view) error {
+	return v.challenge(c.cfg.SignIn.BeginPasskeyStepUp(v.ctx, v.r.PathValue("id"), gatehouse.Digest(v.query("digest"))))
+}
+
+func (c *Console) stepUpPasskeyFinish(v *view) error {
+	response, err := v.body()
+	if err != nil {
+		return err
+	}
+	if _, err := c.cfg.SignIn.FinishPasskeyStepUp(v.ctx, v.takeState(), response); err != nil {
+		return err
+	}
+	v.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// stepUpPath is where a provider is asked, to come back to this action.
+func stepUpPath(p *actionPage, provider string) string {
+	to := actionPath(p.a.ID)
+	if p.back != "" {
+		to = p.next.with(p.a.ID).url()
+	}
+	return actionPath(p.a.ID) + "/stepup/oidc/" + url.PathEscape(provider) + "?" +
+		url.Values{"digest": {string(p.a.Digest)}, "return": {to}}.Encode()
+}

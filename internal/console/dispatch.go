@@ -1,0 +1,212 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+func (c *Console) dispatchRoutes() []route {
+	return []route{
+		{pattern: "GET /dispatch", handle: c.dispatch},
+		{pattern: "POST /dispatch/pushes/{id}/resolve", roles: []gatehouse.Role{gatehouse.RoleOperator}, handle: c.resolve},
+		{pattern: "POST /dispatch/replay", roles: []gatehouse.Role{gatehouse.RoleAdmin}, handle: c.replay},
+	}
+}
+
+// The tabs of the page: what needs a person first, then each state.
+const (
+	tabAttention = "attention"
+	tabQueue     = "queue"
+	tabDone      = "done"
+)
+
+// dispatchTab is a tab with the states that it lists.
+type dispatchTab struct {
+	name, label, meaning string
+	statuses             []gatehouse.PushStatus
+}
+
+func dispatchTabs() []dispatchTab {
+	return []dispatchTab{
+		{tabAttention, "Needs a person", "outcomes that nobody knows, and dead letters", nil},
+		{tabQueue, "Queue", "what waits, and what is under way", []gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued}},
+		{tabDone, "Done", "what was applied or canceled", []gatehouse.PushStatus{gatehouse.PushApplied, gatehouse.PushCanceled}},
+	}
+}
+
+// pushRow is a push with the action that it carries out.
+type pushRow struct {
+	p     *gatehouse.Push
+	a     *gatehouse.Action
+	short card.Phrase
+}
+
+// deadRow is a dead letter likewise.
+type deadRow struct {
+	d     *gatehouse.DeadLetter
+	a     *gatehouse.Action
+	short card.Phrase
+}
+
+// pushGroup is one state's list; more leads to its next page, "" for none.
+type pushGroup struct {
+	status gatehouse.PushStatus
+	rows   []pushRow
+	more   string
+}
+
+type dispatchPage struct {
+	tab     string
+	unknown pushGroup
+	dead    []deadRow
+	deadAll string // leads to more dead letters
+	groups  []pushGroup
+	// failed is a refusal to say at the head of the page, replayed what a
+	// replay came to.
+	failed   *gatehouse.Error
+	replayed *gatehouse.ReplayAnswer
+}
+
+// groupRows is how much of each state a page shows.
+const groupRows = 50
+
+func (c *Console) dispatch(v *view) error {
+	p, err := c.dispatchPage(v)
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "Dispatch", "/dispatch", dispatchView(v, p))
+}
+
+func (c *Console) dispatchPage(v *view) (*dispatchPage, error) {
+	p := &dispatchPage{tab: tabAttention}
+	for _, t := range dispatchTabs() {
+		if v.query("tab") != t.name {
+			continue
+		}
+		p.tab = t.name
+		for _, status := range t.statuses {
+			g, err := c.pushGroup(v, t.name, status)
+			if err != nil {
+				return nil, err
+			}
+			p.groups = append(p.groups, g)
+		}
+	}
+	if p.tab != tabAttention {
+		return p, nil
+	}
+	var err error
+	if p.unknown, err = c.pushGroup(v, tabAttention, gatehouse.PushUnknown); err != nil {
+		return nil, err
+	}
+	page, err := c.cfg.Dispatch.ListDeadLetters(v.ctx, v.query(string(gatehouse.PushFailed)), groupRows)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range page.Items {
+		a, err := c.cfg.Actions.FindAction(v.ctx, d.ActionID)
+		if err != nil {
+			return nil, err
+		}
+		p.dead = append(p.dead, deadRow{d: d, a: a, short: card.ShortPhrase(a)})
+	}
+	p.deadAll = morePushes(tabAttention, gatehouse.PushFailed, page.NextCursor)
+	return p, nil
+}
+
+// pushGroup reads a page of one state. Each state has its own cursor, under
+// its own name.
+func (c *Console) pushGroup(v *view, tab string, status gatehouse.PushStatus) (pushGroup, error) {
+	g := pushGroup{status: status}
+	page, err := c.cfg.Dispatch.ListPushes(v.ctx, gatehouse.PushFilter{Status: status, Cursor: v.query(string(status)), Limit: groupRows})
+	if err != nil {
+		return g, err
+	}
+	for _, p := range page.Items {
+		a, err := c.cfg.Actions.FindAction(v.ctx, p.ActionID)
+		if err != nil {
+			return g, err
+		}
+		g.rows = append(g.rows, pushRow{p: p, a: a, short: card.ShortPhrase(a)})
+	}
+	g.more = morePushes(tab, status, page.NextCursor)
+	return g, nil
+}
+
+func morePushes(tab string, status gatehouse.PushStatus, cursor string) string {
+	if cursor == "" {
+		return ""
+	}
+	return "/dispatch?" + url.Values{"tab": {tab}, string(status): {cursor}}.Encode()
+}
+
+// resolve takes an operator's word on an unknown outcome.
+func (c *Console) resolve(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	_, err := c.cfg.Dispatch.ResolvePush(v.ctx, v.r.PathValue("id"), gatehouse.Resolution{
+		Outcome: v.form("outcome"), Reason: strings.TrimSpace(v.form("reason")),
+	})
+	if err != nil {
+		return c.dispatchRefused(v, err)
+	}
+	return v.redirect("/dispatch")
+}
+
+// replay puts the marked dead letters back into the queue.
+func (c *Console) replay(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	ids := v.r.PostForm["push"]
+	if len(ids) == 0 {
+		return c.dispatchRefused(v, gatehouse.E(gatehouse.CodeInvalid, "mark what is to be replayed"))
+	}
+	answer, err := c.cfg.Dispatch.ReplayDeadLetters(v.ctx, gatehouse.ReplayRequest{IDs: ids})
+	if err != nil {
+		return c.dispatchRefused(v, err)
+	}
+	p, err := c.dispatchPage(v)
+	if err != nil {
+		return err
+	}
+	p.replayed = answer
+	return v.render(http.StatusOK, "Dispatch", "/dispatch", dispatchView(v, p))
+}
+
+// dispatchRefused shows the page as it is now, with what was refused.
+func (c *Console) dispatchRefused(v *view, err error) error {
+	e := asError(err)
+	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated || e.Code == gatehouse.CodeNotFound {
+		return err
+	}
+	p, found := c.dispatchPage(v)
+	if found != nil {
+		return found
+	}
+	p.failed = e
+	return v.render(gatehouse.StatusOf(e.Code), "Dispatch", "/dispatch", dispatchView(v, p))
+}
+
+// groupTitle names a state to an operator.
+func groupTitle(s gatehouse.PushStatus) string {
+	switch s {
+	case gatehouse.PushQueued:
+		return "Queued"
+	case gatehouse.PushPicking:
+		return "Being prepared"
+	case gatehouse.PushSent:
+		return "Sent, without an answer yet"
+	case gatehouse.PushApplied:
+		return "Applied"
+	case gatehouse.PushCanceled:
+		return "Canceled"
+	}
+	return string(s)
+}

@@ -1,0 +1,117 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// fail answers with an error's page: what happened, and what to do. What is
+// internal goes to the log.
+func (v *view) fail(err error) {
+	e := asError(err)
+	if e.Code == gatehouse.CodeInternal {
+		v.c.log.ErrorContext(v.r.Context(), "page failed", "request_id", v.requestID, "method", v.r.Method, "path", v.r.URL.Path, "error", err)
+	}
+	status := gatehouse.StatusOf(e.Code)
+	switch {
+	case v.r.Header.Get("Accept") == "application/json":
+		_ = v.jsonWith(status, map[string]string{"code": string(e.Code), "detail": e.Detail})
+		return
+	case v.wants("detail"):
+		_ = v.write(status, errorPane(v, e))
+		return
+	}
+	if rendered := v.render(status, errorTitle(e.Code), "", errorPage(v, e)); rendered != nil {
+		v.c.log.ErrorContext(v.r.Context(), "error page failed", "request_id", v.requestID, "error", rendered)
+		http.Error(v.w, string(e.Code), status)
+	}
+}
+
+// asError returns the error that may be shown.
+func asError(err error) *gatehouse.Error {
+	var e *gatehouse.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return gatehouse.E(gatehouse.CodeInternal, "something went wrong on the server").Because(err)
+}
+
+// errorTitle names an error in a few words.
+func errorTitle(code gatehouse.Code) string {
+	switch code {
+	case gatehouse.CodeNotFound:
+		return "Not found"
+	case gatehouse.CodeRoleRequired, gatehouse.CodeSelfApproval, gatehouse.CodeEditTokenRequired, gatehouse.CodeStepUpRequired:
+		return "Not allowed"
+	case gatehouse.CodeUnauthenticated:
+		return "Not signed in"
+	case gatehouse.CodeExpired:
+		return "Too late: it has expired"
+	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval:
+		return "Already decided"
+	case gatehouse.CodeAlreadyVoted:
+		return "You have voted already"
+	case gatehouse.CodeDigestMismatch:
+		return "This is not what you saw"
+	case gatehouse.CodeTargetChanged:
+		return "The target has changed"
+	case gatehouse.CodeConfirmation:
+		return "Please confirm"
+	case gatehouse.CodeCeilingExceeded:
+		return "A ceiling would be exceeded"
+	case gatehouse.CodeAuthorityRevoked:
+		return "No longer allowed"
+	case gatehouse.CodeTooLate:
+		return "Too late"
+	case gatehouse.CodeNotReversible:
+		return "Cannot be reversed"
+	case gatehouse.CodeBusy, gatehouse.CodeInProgress, gatehouse.CodeRateLimited:
+		return "Please try again"
+	case gatehouse.CodeInternal:
+		return "Something went wrong"
+	case gatehouse.CodeMalformed, gatehouse.CodeInvalid, gatehouse.CodeBodyTooLarge:
+		return "That cannot be accepted"
+	}
+	return "Not possible"
+}
+
+// errorAdvice says what to do about an error.
+func errorAdvice(code gatehouse.Code) string {
+	switch code {
+	case gatehouse.CodeNotFound:
+		return "It may belong to another tenant, or the address is incomplete. Search for it by its id from the inbox."
+	case gatehouse.CodeRoleRequired:
+		return "Ask an administrator for the role, or sign in as somebody who has it."
+	case gatehouse.CodeSelfApproval:
+		return "Ask somebody else who may approve. Nobody decides on what was proposed by, or for, themselves."
+	case gatehouse.CodeEditTokenRequired, gatehouse.CodeStepUpRequired:
+		return "Prove once more that it is you, with your passkey, your provider, or your edit token, and decide again."
+	case gatehouse.CodeUnauthenticated:
+		return "Sign in again. A set-up link works once, for thirty minutes; an administrator can make a new one."
+	case gatehouse.CodeExpired:
+		return "Nothing was changed. If it is still wanted, its proposer can propose it again."
+	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval:
+		return "Your answer was not counted; the decision below stands."
+	case gatehouse.CodeAlreadyVoted:
+		return "One person has one vote. You can still turn an approval into a rejection while others are to vote."
+	case gatehouse.CodeDigestMismatch:
+		return "Nothing was decided. Look at it again as it is now, then decide."
+	case gatehouse.CodeTargetChanged:
+		return "Nothing was decided. Compare what was expected with what is there now; then reject, or approve and say that you know."
+	case gatehouse.CodeConfirmation:
+		return "Nothing was decided. Type the value exactly as it is shown."
+	case gatehouse.CodeCeilingExceeded:
+		return "Your vote was not stored. Wait until the window has moved on, or have the ceiling changed in the policy."
+	case gatehouse.CodeAuthorityRevoked:
+		return "The policy that is active now forbids it, or a voter has lost the right. Nothing was approved."
+	case gatehouse.CodeTooLate:
+		return "It is under way already. Once it is applied, it may be possible to reverse it."
+	case gatehouse.CodeBusy, gatehouse.CodeInProgress, gatehouse.CodeRateLimited:
+		return "Nothing was changed. Wait a moment and try the same again."
+	case gatehouse.CodeInternal:
+		return "Try again; if it stays, tell the operator the request's id."
+	}
+	return "Nothing was changed."
+}

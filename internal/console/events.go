@@ -1,0 +1,104 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+)
+
+// The pace of the stream of changes.
+const (
+	// heartbeat keeps proxies from closing a stream, and finds out that its
+	// session has ended.
+	heartbeat = 20 * time.Second
+	// quiet is the least time between two events of one stream.
+	quiet = 500 * time.Millisecond
+	// maxStreams bounds the streams of one process; who gets none polls.
+	maxStreams = 2000
+	// retryAfter is how long a browser waits before it connects again.
+	retryAfter = 3 * time.Second
+)
+
+// changes streams that something changed, and nothing else: what it was, the
+// page asks for by itself, with the rights of who looks. A stream that comes
+// back with Last-Event-ID is told at once, since it may have missed something.
+func (c *Console) changes(v *view) error {
+	if v.r.Method == http.MethodHead {
+		return nil // a stream without a body would never end
+	}
+	if c.streams.Add(1) > maxStreams {
+		c.streams.Add(-1)
+		return gatehouse.E(gatehouse.CodeBusy, "there are too many open pages")
+	}
+	defer c.streams.Add(-1)
+	var hint <-chan struct{}
+	if c.cfg.Hints != nil {
+		h, end := c.cfg.Hints.Subscribe(app.TopicAudit)
+		defer end()
+		hint = h
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	v.w.WriteHeader(http.StatusOK)
+	number := lastEventID(v.r)
+	if !v.send(fmt.Sprintf("retry: %d\n\n", retryAfter.Milliseconds())) {
+		return nil
+	}
+	if number > 0 {
+		number++
+		if !v.send(changedEvent(number)) {
+			return nil
+		}
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	var rest <-chan time.Time
+	waiting := hint
+	for {
+		select {
+		case <-v.ctx.Done():
+			return nil
+		case <-waiting:
+			number++
+			if v.identify() != nil || !v.send(changedEvent(number)) {
+				return nil
+			}
+			waiting, rest = nil, time.After(quiet)
+		case <-rest:
+			waiting, rest = hint, nil
+		case <-beat.C:
+			if v.identify() != nil || !v.send(": still here\n\n") {
+				return nil
+			}
+		}
+	}
+}
+
+func changedEvent(number int64) string {
+	return "id: " + strconv.FormatInt(number, 10) + "\nevent: changed\ndata:\n\n"
+}
+
+// lastEventID is where a browser's stream broke off, 0 for a new one.
+func lastEventID(r *http.Request) int64 {
+	n, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// send writes to a stream and reports whether it got through.
+func (v *view) send(text string) bool {
+	rc := http.NewResponseController(v.w)
+	// A server without deadlines needs none to be moved.
+	_ = rc.SetWriteDeadline(time.Now().Add(2 * heartbeat))
+	if _, err := v.w.Write([]byte(text)); err != nil {
+		return false
+	}
+	return rc.Flush() == nil
+}

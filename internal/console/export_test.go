@@ -1,0 +1,22 @@
+package console
+
+import "github.com/gatehouse-dev/gatehouse"
+
+// RouteInfo is a route as tests walk it.
+type RouteInfo struct {
+	Pattern string
+	Roles   []gatehouse.Role
+	Public  bool
+}
+
+// Routes lists the routes.
+func Routes(c *Console) []RouteInfo {
+	var list []RouteInfo
+	for _, rt := range c.routes() {
+		list = append(list, RouteInfo{rt.pattern, rt.roles, rt.public})
+	}
+	return list
+}
+
+// LocalPath is what a path to go back to is made safe with.
+var LocalPath = localPath

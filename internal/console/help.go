@@ -1,0 +1,67 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// keyHelp is one line of the key map. What the keys do stands in console.js.
+type keyHelp struct {
+	keys []string
+	what string
+}
+
+func keyMap() []keyHelp {
+	return []keyHelp{
+		{[]string{"j", "k"}, "next, previous item"},
+		{[]string{"Enter"}, "open the item"},
+		{[]string{"Esc"}, "back to the list"},
+		{[]string{"x"}, "select for a decision in bulk"},
+		{[]string{"a"}, "approve; where more is asked for, go there"},
+		{[]string{"d"}, "reject; asks why"},
+		{[]string{"e"}, "edit: propose a revision"},
+		{[]string{"u"}, "undo, while it is held"},
+		{[]string{"n", "p"}, "next, previous change"},
+		{[]string{"w"}, "why you were asked"},
+		{[]string{"/"}, "search"},
+		{[]string{"Ctrl-K"}, "go to a page or an id"},
+		{[]string{"g", "i"}, "inbox; g and d, p, a, n, s: dispatch, policies, audit, insights, settings"},
+		{[]string{"?"}, "this help"},
+	}
+}
+
+func (c *Console) help(v *view) error {
+	return v.render(http.StatusOK, "Keys and help", "", helpPage(v))
+}
+
+// search leads to what a text names: an action by its id, else the inbox with
+// what matches.
+func (c *Console) search(v *view) error {
+	q := v.query("q")
+	if strings.HasPrefix(q, "act_") || strings.HasPrefix(q, "apr_") {
+		a, err := c.cfg.Actions.FindAction(v.ctx, q)
+		switch {
+		case err == nil:
+			return v.redirect("/actions/" + url.PathEscape(a.ID))
+		case gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
+			return err
+		}
+	}
+	for _, item := range v.navItems() {
+		if strings.EqualFold(q, item.Label) {
+			return v.redirect(item.Path)
+		}
+	}
+	return v.redirect("/inbox?" + url.Values{"tab": {"team"}, "q": {q}}.Encode())
+}
+
+func rolesText(roles []gatehouse.Role) string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = string(r)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,86 @@
+package console_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// hostileTexts is the corpus that internal/card and the browser tests use too.
+func hostileTexts(t *testing.T) []string {
+	t.Helper()
+	raw, err := os.ReadFile("../card/testdata/hostile.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []struct {
+		Name, Text string
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`, `</textarea><script>alert(1)</script>`,
+		`</title><svg onload=alert(1)>`, `javascript:alert(1)`, `{{7*7}}${7*7}`, `<a href="javascript:alert(1)" hx-get="/signout" hx-trigger="load">x</a>`,
+		`]]><!--`, "&lt;script&gt;", `<style>*{display:none}</style>`, `<meta http-equiv=refresh content="0;url=//evil">`,
+	}
+	for _, h := range list {
+		texts = append(texts, h.Text)
+	}
+	if len(texts) < 20 {
+		t.Fatalf("the corpus has %d texts", len(texts))
+	}
+	return texts
+}
+
+// TestHostileTextStaysText puts each text of the corpus into everything that
+// an agent writes, and looks at every page that shows it: no markup of theirs,
+// and no character that does not show.
+func TestHostileTextStaysText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover, gatehouse.RoleProposer)
+	calm := ana.get("/actions/" + w.propose(bot, nil).ID).want(200)
+	for i, text := range hostileTexts(t) {
+		if strings.ContainsRune(text, 0) || len(text) > 2000 {
+			continue // refused, or not the point
+		}
+		quoted := gatehouse.StringJSON(text)
+		p := priceChange()
+		p.Target.EntityRef = fmt.Sprintf("SKU-%d", i)
+		p.CurrentState = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: quoted}, gatehouse.Member{Name: "k", Value: `"v"`})
+		p.ProposedChange = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: gatehouse.StringJSON(text + "2")}, gatehouse.Member{Name: "list", Value: gatehouse.ArrayJSON(quoted)})
+		p.Rationale, p.Metadata = text, gatehouse.ObjectJSON(gatehouse.Member{Name: "m", Value: quoted})
+		p.Evaluations = []gatehouse.Evaluation{{Name: "check", Kind: "human", Result: "pass", Details: text}}
+		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: text, Summary: text}
+		a, _, err := w.gate.Propose(bot, p)
+		if err != nil {
+			continue // what the gate refuses is shown to nobody
+		}
+		for _, path := range []string{"/actions/" + a.ID, "/inbox?open=" + a.ID, "/inbox/bulk?pick=" + a.ID, "/actions/" + a.ID + "/edit"} {
+			page := ana.get(path).want(200)
+			page.plain()
+			if !strings.HasSuffix(path, "/edit") {
+				page.shown(text)
+			}
+		}
+	}
+	calm.plain()
+}
+
+// shown checks that no character of a page hides.
+func (p *page) shown(text string) {
+	p.t.Helper()
+	for _, r := range p.body {
+		if r != '\n' && r != '\t' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r) || r == 0x200B || r == 0xFEFF || r == 0x2060) {
+			p.t.Errorf("%s: U+%04X stands in the page as it is, of %q", p.url, r, text)
+			return
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package console
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+func (c *Console) inboxRoutes() []route {
+	return []route{
+		{pattern: "GET /inbox", handle: c.inbox},
+		{pattern: "GET /inbox/new", handle: c.inboxNew},
+		{pattern: "GET /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkPage},
+		{pattern: "POST /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkDecide},
+	}
+}
+
+// firstProposal fills an empty inbox of a development server.
+const (
+	firstProposalText = "What agents propose appears here. On the machine of a development server, this proposes a change as its agent:"
+	firstProposal     = `eval "$(gatehouse dev env --as agent)"; gatehouse propose --type price_change --connector shop --operation update ` +
+		`--target item/SKU-0001 --was price=10.00 --set price=12.50 --rationale "supplier raised cost"`
+)
+
+// inboxRow is an action as the list shows it.
+type inboxRow struct {
+	a      *gatehouse.Action
+	short  card.Phrase
+	delta  string
+	looks  []string // who else has it open
+	bulk   bool     // may be selected
+	voted  bool     // by this person
+	isOpen bool
+}
+
+// inboxPage is all that the inbox shows.
+type inboxPage struct {
+	q    inboxQuery
+	rows []inboxRow
+	next string // the cursor of the next page
+	// detail is the open action, nil for none; done what was decided last.
+	detail *actionPage
+	done   *gatehouse.Action
+	fresh  freshCount
+}
+
+// freshCount is what was proposed since the list was made.
+type freshCount struct {
+	n    int
+	more bool // there may be more than n
+}
+
+// enoughRows is how many rows make a page. The store's pages are taken whole,
+// so that the cursor fits; a page has fewer than twice as many rows.
+const (
+	enoughRows = 40
+	// maxStorePages bounds the search for rows that a person may decide.
+	maxStorePages = 8
+)
+
+// inbox shows the list with the open action beside it.
+func (c *Console) inbox(v *view) error {
+	q := readInboxQuery(v.r.URL.Query())
+	p := &inboxPage{q: q}
+	var err error
+	if q.Open != "" {
+		if p.detail, err = c.openAction(v, q.Open); err != nil {
+			return err
+		}
+		p.detail.back = q.with("").url()
+		p.detail.next = q.with("")
+	}
+	if q.Done != "" {
+		if p.done, err = c.cfg.Actions.FindAction(v.ctx, q.Done); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+			return err
+		}
+	}
+	v.wide = true
+	if v.wants("detail") {
+		v.w.Header().Set("HX-Push-Url", q.with(q.Open).url())
+		return v.write(http.StatusOK, inboxDetail(v, p))
+	}
+	if p.rows, p.next, err = c.inboxRows(v, q); err != nil {
+		return err
+	}
+	p.freeze(v.now)
+	return v.render(http.StatusOK, "Inbox", "/inbox", inboxView(v, p))
+}
+
+// freeze fixes the moment that the list is of.
+func (p *inboxPage) freeze(now time.Time) {
+	if !p.q.Snap.IsZero() {
+		return
+	}
+	p.q.Snap = now
+	for _, row := range p.rows {
+		// The store's clock may be ahead of ours.
+		if row.a.ProposedAt.After(p.q.Snap) {
+			p.q.Snap = row.a.ProposedAt
+		}
+	}
+	p.q.Snap = p.q.Snap.Truncate(time.Microsecond)
+}
+
+// inboxRows returns a page of the list and the cursor of the next.
+func (c *Console) inboxRows(v *view, q inboxQuery) ([]inboxRow, string, error) {
+	var rows []inboxRow
+	f := q.filter()
+	for range maxStorePages {
+		page, err := c.cfg.Actions.ListActions(v.ctx, f)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, a := range page.Items {
+			if c.listed(v, q, a) {
+				rows = append(rows, c.inboxRow(v, q, a))
+			}
+		}
+		f.Cursor = page.NextCursor
+		if f.Cursor == "" || len(rows) >= enoughRows {
+			break
+		}
+	}
+	return rows, f.Cursor, nil
+}
+
+// listed reports whether an action belongs to the tab, as of its snapshot.
+func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
+	if q.Tab == tabDecided {
+		return a.Status != gatehouse.StatusPending
+	}
+	if a.Status != gatehouse.StatusPending || !q.Snap.IsZero() && a.ProposedAt.After(q.Snap) {
+		return false
+	}
+	return q.Tab == tabTeam || mayDecide(a, v.person) == nil
+}
+
+func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow {
+	row := inboxRow{
+		a: a, short: shortOf(a), delta: moneyDelta(a), isOpen: a.ID == q.Open,
+		looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
+	}
+	if a.Approval != nil {
+		row.voted = a.Approval.VoteOf(v.person.Person) != nil
+	}
+	row.bulk = a.Status == gatehouse.StatusPending && !a.RiskLevel.NeedsConfirmation() && mayDecide(a, v.person) == nil
+	return row
+}
+
+// mayDecide tells why a person has nothing to decide here: nil when the
+// question is open to them and they have not answered it.
+func mayDecide(a *gatehouse.Action, p *gatehouse.Principal) error {
+	switch {
+	case a.Status == gatehouse.StatusExpired:
+		return gatehouse.E(gatehouse.CodeExpired, "nobody decided in time")
+	case a.Approval == nil, a.Status != gatehouse.StatusPending:
+		return gatehouse.E(gatehouse.CodeAlreadyDecided, "it is %s", a.Status)
+	}
+	if err := app.MayAnswer(a.Approval, p); err != nil {
+		return err
+	}
+	if own := a.Approval.VoteOf(p.Person); own != nil {
+		return gatehouse.E(gatehouse.CodeAlreadyVoted, "you have voted: %s", own.Decision)
+	}
+	return nil
+}
+
+// moneyDelta is how much a change moves, as the row shows it.
+func moneyDelta(a *gatehouse.Action) string {
+	if !large(a) {
+		for _, change := range card.Changes(a) {
+			if change.Delta != nil && change.Delta.Currency != "" {
+				return change.Delta.String()
+			}
+		}
+	}
+	if a.Magnitude != nil && a.Magnitude.Currency != "" {
+		return string(a.Magnitude.Amount) + " " + a.Magnitude.Currency
+	}
+	return ""
+}
+
+// inboxNew tells how much was proposed since the list was made.
+func (c *Console) inboxNew(v *view) error {
+	q := readInboxQuery(v.r.URL.Query())
+	fresh, err := c.countFresh(v, q)
+	if err != nil {
+		return err
+	}
+	return v.write(http.StatusOK, freshPill(q, fresh))
+}
+
+// countFresh counts what the list would have besides. It looks at the newest
+// only.
+func (c *Console) countFresh(v *view, q inboxQuery) (freshCount, error) {
+	var count freshCount
+	if q.Snap.IsZero() || q.Tab == tabDecided {
+		return count, nil
+	}
+	f := q.filter()
+	f.Sort, f.Status, f.Cursor = gatehouse.SortNewest, gatehouse.StatusPending, ""
+	page, err := c.cfg.Actions.ListActions(v.ctx, f)
+	if err != nil {
+		return count, err
+	}
+	count.more = page.NextCursor != ""
+	now := q
+	now.Snap = time.Time{}
+	for _, a := range page.Items {
+		if !a.ProposedAt.After(q.Snap) {
+			count.more = false
+			break
+		}
+		if c.listed(v, now, a) {
+			count.n++
+		}
+	}
+	return count, nil
+}
+
+// wants reports whether a script asks for one part of the page only.
+func (v *view) wants(id string) bool {
+	_, target, _ := cutLast(v.r.Header.Get("HX-Target"), "#")
+	return v.r.Header.Get("HX-Request") == "true" && target == id
+}

@@ -1,0 +1,173 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func TestTabs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	mine := w.propose(bot, nil)
+	own := w.propose(bot, func(p *gatehouse.Proposal) { p.OnBehalfOf = "ana" })
+	ana, ben := w.signIn("ana", gatehouse.RoleApprover), w.signIn("ben", gatehouse.RoleApprover)
+
+	ana.get("/inbox").has(mine.ID).lacks(own.ID)
+	ana.get("/inbox?tab=team").has(mine.ID, own.ID)
+	ana.get("/inbox?tab=decided").has("Nothing has been decided yet")
+	ben.post("/actions/"+mine.ID+"/decide", decision(mine, gatehouse.Reject, "notes", "no")...).want(200)
+	ana.get("/inbox").has("Nothing is waiting for you", "gatehouse propose").lacks(mine.ID)
+	ana.get("/inbox?tab=decided").has(mine.ID, "rejected").lacks(own.ID)
+}
+
+func TestFiltersStandInTheURL(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, other := w.agent("bot"), w.agent("other")
+	a := w.propose(bot, nil)
+	b := w.propose(other, func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "quote_draft", "Q-1" })
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	for query, want := range map[string][2]string{
+		"type=quote_draft": {b.ID, a.ID},
+		"by=bot":           {a.ID, b.ID},
+		"q=q-1":            {b.ID, a.ID},
+		"risk=3&by=other":  {b.ID, a.ID},
+	} {
+		// Each row's link keeps the filter.
+		ana.get("/inbox?" + query).has(want[0]).lacks(want[1])
+		page := ana.get("/inbox?" + query)
+		name, value, _ := strings.Cut(strings.Split(query, "&")[0], "=")
+		if !strings.Contains(page.body, "open="+want[0]) || !strings.Contains(page.body, name+"="+value) {
+			t.Errorf("?%s: the row's link does not keep the filter", query)
+		}
+	}
+	ana.get("/inbox?risk=5").has("Nothing matches").lacks(a.ID, b.ID)
+}
+
+func TestTheListIsFrozenAndNewOnesWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	a := w.propose(bot, nil)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	page := ana.get("/inbox").has(a.ID)
+	at := strings.Index(page.body, "snap=")
+	snap := page.body[at : at+strings.IndexAny(page.body[at:], `"&`)]
+	ana.get("/inbox/new?" + snap).want(200).lacks("fresh-pill")
+
+	fresh := w.propose(bot, func(p *gatehouse.Proposal) { p.ExpiresIn = gatehouse.Duration(600e9) })
+	ana.get("/inbox?" + snap).has(a.ID).lacks(fresh.ID)
+	ana.get("/inbox/new?"+snap).want(200).has("1", "new", testid("fresh-pill")).lacks("<html")
+	ana.get("/inbox").has(a.ID, fresh.ID)
+}
+
+func TestPagesHoldEachItemOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	for i := range 130 {
+		w.propose(bot, func(p *gatehouse.Proposal) {
+			p.Target.EntityRef = fmt.Sprintf("SKU-%d", i)
+			if i%3 == 0 {
+				p.OnBehalfOf = "ana"
+			}
+		})
+	}
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	seen := map[string]int{}
+	path := "/inbox"
+	for range 10 {
+		page := ana.get(path).want(200)
+		for _, part := range strings.Split(page.body, `id="row-`)[1:] {
+			seen[part[:strings.Index(part, `"`)]]++
+		}
+		at := strings.Index(page.body, `rel="next"`)
+		if at < 0 {
+			break
+		}
+		from := strings.LastIndex(page.body[:at], `href="`) + len(`href="`)
+		path = strings.ReplaceAll(page.body[from:from+strings.Index(page.body[from:], `"`)], "&amp;", "&")
+	}
+	if len(seen) != 86 {
+		t.Errorf("the pages hold %d items, want 86", len(seen))
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("%s stands %d times", id, n)
+		}
+	}
+}
+
+func TestPresence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.propose(w.agent("bot"), nil)
+	ana, ben := w.signIn("ana", gatehouse.RoleApprover), w.signIn("ben", gatehouse.RoleApprover)
+	ana.get("/inbox?open=" + a.ID).lacks("looking")
+	ben.get("/inbox").has("ana looking")
+	ben.get("/actions/" + a.ID).has("ana is looking at this too")
+	ana.get("/actions/" + a.ID + "/live?seen=pending").want(200).has("ben is looking").lacks("has changed")
+	ben.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(200)
+	ana.get("/actions/"+a.ID+"/live?seen=pending").want(200).has("has changed while you read", "ben")
+}
+
+func TestBulk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	a := w.propose(bot, nil)
+	b := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef, p.ProposedChange = "SKU-2", `{"price":"5.00"}` })
+	large := w.propose(bot, func(p *gatehouse.Proposal) {
+		p.ActionType, p.Operation = "create_item", "insert"
+		p.CurrentState, p.ProposedChange = "", `{"name":"Lamp"}`
+	})
+	own := w.propose(bot, func(p *gatehouse.Proposal) { p.OnBehalfOf = "ana" })
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	pick := url.Values{"pick": {a.ID, b.ID, large.ID, own.ID, "act_none"}, "return": {"/inbox"}}
+	ana.get("/inbox/bulk?"+pick.Encode()).want(200).
+		has("2 actions", "-2.50 USD", "5.00 USD", "is decided one by one", testid("bulk-excluded"), "12.50", "Approve 2 items")
+
+	items := []string{"item", a.ID + " " + string(a.Digest), "item", b.ID + " " + string(b.Digest), "item", large.ID + " " + string(large.Digest), "return", "/inbox"}
+	ana.post("/inbox/bulk", append(items, "decision", "rejected", "notes", " ")...).want(http.StatusUnprocessableEntity)
+	ana.post("/inbox/bulk", append(items, "decision", "approved")...).want(200).has("2 items approved", "individual_decision_required")
+	for id, want := range map[string]gatehouse.Status{a.ID: gatehouse.StatusApproved, b.ID: gatehouse.StatusApproved, large.ID: gatehouse.StatusPending} {
+		if got := w.action(id); got.Status != want {
+			t.Errorf("%s is %s, want %s", id, got.Status, want)
+		}
+	}
+}
+
+func TestEditProposesOneRevision(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.propose(w.agent("bot"), nil)
+	ana := w.signIn("ana", gatehouse.RoleApprover, gatehouse.RoleProposer)
+	ana.get("/actions/"+a.ID+"/edit").want(200).has("12.50", testid("edit-go"))
+	ana.post("/actions/"+a.ID+"/edit", "once", "k1", "change", `{"price": 12.5.0}`).want(http.StatusBadRequest).has("not JSON")
+	form := []string{"once", "k1", "change", `{"price":"11.00"}`, "rationale", "less"}
+	p := ana.post("/actions/"+a.ID+"/edit", form...).want(200).has("11.00", "Replaces", testid("cannot"))
+	if again := ana.post("/actions/"+a.ID+"/edit", form...).want(200); again.url.Path != p.url.Path {
+		t.Errorf("the same form again made %s beside %s", again.url.Path, p.url.Path)
+	}
+	if got := w.action(a.ID); got.Status != gatehouse.StatusSuperseded {
+		t.Errorf("the old one is %s", got.Status)
+	}
+}
+
+func TestSearchFindsByID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.propose(w.agent("bot"), nil)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	for q, want := range map[string]string{a.ID: "/actions/" + a.ID, a.Approval.ID: "/actions/" + a.ID, "inbox": "/inbox", "SKU-1042": "/inbox"} {
+		if p := ana.get("/search?q=" + url.QueryEscape(q)).want(200); p.url.Path != want {
+			t.Errorf("%s leads to %s", q, p.url)
+		}
+	}
+}

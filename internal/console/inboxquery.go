@@ -1,0 +1,141 @@
+package console
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// The tabs of the inbox.
+const (
+	tabMine    = "mine"
+	tabTeam    = "team"
+	tabDecided = "decided"
+)
+
+// inboxQuery is what the inbox shows: all of it stands in the URL, so that it
+// can be kept, sent to others, and found again by Back.
+type inboxQuery struct {
+	Tab    string
+	Type   string
+	Risk   gatehouse.RiskLevel
+	By     string
+	Text   string
+	Status gatehouse.Status // in the tab Decided
+	// Open is the action beside the list, Done the one decided last.
+	Open, Done string
+	Cursor     string
+	// Snap freezes the list: what was proposed later waits. Zero is now.
+	Snap time.Time
+}
+
+func readInboxQuery(values url.Values) inboxQuery {
+	q := inboxQuery{
+		Tab: oneOf(values.Get("tab"), tabTeam, tabDecided), Type: values.Get("type"), By: values.Get("by"), Text: values.Get("q"),
+		Open: values.Get("open"), Done: values.Get("done"), Cursor: values.Get("cursor"),
+	}
+	if q.Tab == "" {
+		q.Tab = tabMine
+	}
+	if n, err := strconv.Atoi(values.Get("risk")); err == nil && gatehouse.RiskLevel(n).Valid() {
+		q.Risk = gatehouse.RiskLevel(n)
+	}
+	for _, s := range decidedStatuses() {
+		if values.Get("status") == string(s) {
+			q.Status = s
+		}
+	}
+	if us, err := strconv.ParseInt(values.Get("snap"), 10, 64); err == nil && us > 0 {
+		q.Snap = time.UnixMicro(us).UTC()
+	}
+	return q
+}
+
+// decidedStatuses are those that the tab Decided can be narrowed to.
+func decidedStatuses() []gatehouse.Status {
+	return []gatehouse.Status{
+		gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusRejected, gatehouse.StatusFailed,
+		gatehouse.StatusUnknown, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded,
+		gatehouse.StatusReversed,
+	}
+}
+
+// filtered reports whether anything narrows the list down.
+func (q inboxQuery) filtered() bool {
+	return q.Type != "" || q.Risk != 0 || q.By != "" || q.Text != "" || q.Status != ""
+}
+
+// values are the query's parameters; what is as by default is left out.
+func (q inboxQuery) values() url.Values {
+	v := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if q.Tab != tabMine {
+		set("tab", q.Tab)
+	}
+	set("type", q.Type)
+	if q.Risk != 0 {
+		set("risk", strconv.Itoa(int(q.Risk)))
+	}
+	set("by", q.By)
+	set("q", q.Text)
+	set("status", string(q.Status))
+	set("cursor", q.Cursor)
+	if !q.Snap.IsZero() {
+		set("snap", strconv.FormatInt(q.Snap.UnixMicro(), 10))
+	}
+	set("open", q.Open)
+	set("done", q.Done)
+	return v
+}
+
+// url is the inbox as the query has it.
+func (q inboxQuery) url() string { return q.at("/inbox") }
+
+func (q inboxQuery) at(path string) string {
+	if v := q.values(); len(v) > 0 {
+		return path + "?" + v.Encode()
+	}
+	return path
+}
+
+// with returns the same list with another action open, "" for none.
+func (q inboxQuery) with(open string) inboxQuery {
+	q.Open, q.Done = open, ""
+	return q
+}
+
+// tab returns the same filters in another tab, as things are now.
+func (q inboxQuery) tab(tab string) inboxQuery {
+	q.Tab, q.Status, q.Cursor, q.Snap = tab, "", "", time.Time{}
+	return q.with("")
+}
+
+// fresh returns the same list as things are now.
+func (q inboxQuery) fresh() inboxQuery {
+	q.Cursor, q.Snap = "", time.Time{}
+	return q.with("")
+}
+
+// next returns the page after a cursor.
+func (q inboxQuery) next(cursor string) inboxQuery {
+	q.Cursor = cursor
+	return q.with("")
+}
+
+// filter is what the store is asked for.
+func (q inboxQuery) filter() gatehouse.ActionFilter {
+	f := gatehouse.ActionFilter{
+		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, Query: q.Text, Status: q.Status, Cursor: q.Cursor,
+		Sort: gatehouse.SortUrgency, Limit: gatehouse.DefaultLimit,
+	}
+	if q.Tab == tabDecided {
+		f.Sort = gatehouse.SortNewest
+	}
+	return f
+}

@@ -1,0 +1,170 @@
+package console
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Statistician sums up how the gate was used.
+type Statistician interface {
+	Insights(ctx context.Context, f gatehouse.InsightFilter) (*gatehouse.Insights, error)
+}
+
+// DecisionCount is what decisions at one endpoint came to, since this process
+// began.
+type DecisionCount struct {
+	Endpoint                                string
+	Won, Voted, Replayed, Conflict, Refused int
+}
+
+func (c *Console) insightRoutes() []route {
+	return []route{{pattern: "GET /insights", handle: c.insights}}
+}
+
+// window is how far back the page looks.
+type window struct {
+	name, label string
+	span        time.Duration
+}
+
+func windows() []window {
+	return []window{
+		{"1d", "1 day", 24 * time.Hour},
+		{"7d", "7 days", 7 * 24 * time.Hour},
+		{"30d", "30 days", 30 * 24 * time.Hour},
+		{"90d", "90 days", 90 * 24 * time.Hour},
+	}
+}
+
+type insightsPage struct {
+	window window
+	filter gatehouse.InsightFilter
+	x      *gatehouse.Insights
+	counts []DecisionCount
+}
+
+// insightRows is how many types or agents a table shows.
+const insightRows = 20
+
+func (c *Console) insights(v *view) error {
+	p := &insightsPage{window: windows()[1]}
+	for _, w := range windows() {
+		if v.query("window") == w.name {
+			p.window = w
+		}
+	}
+	p.filter = gatehouse.InsightFilter{Since: v.now.Add(-p.window.span), ActionType: v.query("type"), ProposedBy: v.query("by")}
+	var err error
+	if p.x, err = c.cfg.Statistics.Insights(v.ctx, p.filter); err != nil {
+		return err
+	}
+	if c.cfg.Decisions != nil {
+		p.counts = c.cfg.Decisions()
+	}
+	return v.render(http.StatusOK, "Insights", "/insights", insightsView(v, p))
+}
+
+// url is this page with another filter.
+func (p *insightsPage) url(w window, actionType, by string) string {
+	q := url.Values{"window": {w.name}}
+	if actionType != "" {
+		q.Set("type", actionType)
+	}
+	if by != "" {
+		q.Set("by", by)
+	}
+	return "/insights?" + q.Encode()
+}
+
+// rows leads to the inbox with the actions that a figure counts, as far back as
+// the list goes.
+func (p *insightsPage) rows(tab, status, actionType, by string) string {
+	q := url.Values{"tab": {tab}}
+	for name, value := range map[string]string{"status": status, "type": actionType, "by": by} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return "/inbox?" + q.Encode()
+}
+
+// rateText is a share of approvals with its denominator.
+func rateText(i gatehouse.Insight) string {
+	share, ok := i.Rate()
+	if !ok {
+		return "–"
+	}
+	return strconv.Itoa(int(math.Round(share*100))) + " % of " + strconv.Itoa(i.Approved+i.Rejected)
+}
+
+// barWidth is how long a time's bar is, of width: times span from milliseconds
+// to days, so that the scale is logarithmic.
+func barWidth(d, longest time.Duration, width float64) string {
+	if d <= 0 || longest <= 0 {
+		return "0"
+	}
+	const least = float64(time.Second)
+	scale := math.Log10(1 + float64(longest)/least)
+	return strconv.FormatFloat(math.Max(2, width*math.Log10(1+float64(d)/least)/scale), 'f', 1, 64)
+}
+
+// heat grades a count beside the largest, from 0 to 4.
+func heat(n, most int) string {
+	if n == 0 || most == 0 {
+		return "heat-0"
+	}
+	return "heat-" + strconv.Itoa(1+3*n/most)
+}
+
+// mostWaiting is the largest count of the heat map.
+func mostWaiting(x *gatehouse.Insights) (most int) {
+	for _, row := range x.Waiting {
+		for _, n := range row {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// bucketLabel names a column of the heat map.
+func bucketLabel(i int) string {
+	bounds := gatehouse.WaitBuckets()
+	switch {
+	case i == 0:
+		return "under " + span(bounds[0])
+	case i == len(bounds):
+		return "over " + span(bounds[i-1])
+	}
+	return span(bounds[i-1]) + " – " + span(bounds[i])
+}
+
+func waitingAt(x *gatehouse.Insights, r gatehouse.RiskLevel, i int) int {
+	row := x.Waiting[r]
+	if row == nil {
+		return 0
+	}
+	return row[i]
+}
+
+// waitText is a percentile, or a dash without any.
+func waitText(d time.Duration) string {
+	if d == 0 {
+		return "–"
+	}
+	return span(d)
+}
+
+// replayShare is the share of replays among replays and conflicts.
+func replayShare(c DecisionCount) string {
+	n := c.Replayed + c.Conflict
+	if n == 0 {
+		return "–"
+	}
+	return strconv.Itoa(int(math.Round(100*float64(c.Replayed)/float64(n)))) + " %"
+}

@@ -1,0 +1,243 @@
+package console_test
+
+import (
+	"database/sql"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+)
+
+// settled takes an action through approval and a call to the end that it is to
+// have, as the dispatcher would.
+func (w *world) settled(a *gatehouse.Action, by *browser, end gatehouse.PushStatus, code, words string) *gatehouse.Action {
+	w.t.Helper()
+	ctx := w.as(by.creds)
+	if _, err := w.gate.Decide(ctx, a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
+		w.t.Fatal(err)
+	}
+	a = w.action(a.ID)
+	step := func(to gatehouse.PushStatus, action gatehouse.Status) {
+		w.t.Helper()
+		err := w.store.Update(w.t.Context(), func(tx gatehouse.Tx) error {
+			p, err := tx.LockPush(a.Tenant, a.Push.ID)
+			if err != nil {
+				return err
+			}
+			from, generation := p.Status, p.Generation
+			now := tx.Now()
+			until := now.Add(time.Minute)
+			p.Status, p.ErrorCode, p.LastError = to, code, words
+			switch to {
+			case gatehouse.PushPicking:
+				p.Generation++
+				p.LeaseOwner, p.LeaseUntil, p.PickedAt = "test", &until, &now
+			case gatehouse.PushSent:
+				p.Attempts, p.SentAt = p.Attempts+1, &now
+			default:
+				p.LeaseOwner, p.LeaseUntil, p.FinishedAt = "", nil, &now
+			}
+			if err := tx.UpdatePush(p, from, generation); err != nil || action == "" {
+				return err
+			}
+			fresh, err := tx.LockAction(a.Tenant, a.ID)
+			if err != nil {
+				return err
+			}
+			m := gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: fresh.Status, To: action, Finished: action.Finished()}
+			if action == gatehouse.StatusFailed {
+				m.Failure = &gatehouse.Failure{Code: code, Detail: words}
+			}
+			return tx.MoveAction(m)
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	step(gatehouse.PushPicking, "")
+	step(gatehouse.PushSent, gatehouse.StatusPushing)
+	step(end, map[gatehouse.PushStatus]gatehouse.Status{gatehouse.PushUnknown: gatehouse.StatusUnknown, gatehouse.PushFailed: gatehouse.StatusFailed}[end])
+	return w.action(a.ID)
+}
+
+// number numbers the leaves, as the sequencer does.
+func (w *world) number() {
+	w.t.Helper()
+	if _, err := (&audit.Sequencer{Store: w.store}).Once(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestUnknownOutcomeIsSettledByAnOperator(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	ops := w.signIn("otto", gatehouse.RoleOperator)
+	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushUnknown, "timeout", "no answer <b>in time</b>")
+
+	ana.get("/dispatch").want(http.StatusOK).has(testid("unknown-push"), "Settling it needs the role operator").lacks("<b>in time</b>", `data-testid="resolve"`)
+	ana.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", "I looked").want(http.StatusForbidden)
+	ops.get("/dispatch").want(http.StatusOK).has("Look at the target first", testid("resolve"))
+	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "perhaps", "reason", "x").want(http.StatusUnprocessableEntity).has(testid("unknown-push"))
+	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", " ").want(http.StatusUnprocessableEntity)
+	if got := w.action(a.ID).Status; got != gatehouse.StatusUnknown {
+		t.Fatalf("a refusal left it %s", got)
+	}
+	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", "the order shows it").want(http.StatusOK).has("the outcome is known")
+	if got := w.action(a.ID).Status; got != gatehouse.StatusApplied {
+		t.Errorf("it is %s", got)
+	}
+	ops.get("/dispatch?tab=done").want(http.StatusOK).has(testid("pushes-applied"), "SKU-1042")
+}
+
+func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	root := w.signIn("root", gatehouse.RoleAdmin)
+	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushFailed, "http_422", "the price is too high")
+	b := w.settled(w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" }), ana, gatehouse.PushFailed, "http_422", "no")
+
+	ana.get("/dispatch").want(http.StatusOK).has("the price is too high", "Replaying needs the role admin").lacks(`data-testid="replay"`)
+	ana.post("/dispatch/replay", "push", a.Push.ID).want(http.StatusForbidden)
+	root.post("/dispatch/replay").want(http.StatusUnprocessableEntity).has("mark what is to be replayed")
+	root.post("/dispatch/replay", "push", a.Push.ID, "push", "psh_unknown").want(http.StatusOK).has("1 dead letter is back in the queue, 1 not", "psh_unknown")
+	if got := w.action(a.ID).Push.Status; got != gatehouse.PushQueued {
+		t.Errorf("the push is %s", got)
+	}
+	if got := w.action(b.ID).Push.Status; got != gatehouse.PushFailed {
+		t.Errorf("what was not marked is %s", got)
+	}
+	root.get("/dispatch?tab=queue").want(http.StatusOK).has(testid("pushes-queued"))
+}
+
+func TestAuditPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	eve := w.signIn("eve", gatehouse.RoleAuditor)
+	a := w.propose(bot, nil)
+	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
+	w.number()
+
+	ana.get("/audit").want(http.StatusForbidden)
+	ana.post("/audit/check").want(http.StatusForbidden)
+	eve.get("/audit").want(http.StatusOK).has("hitl.proposed", "session.started", "gatehouse audit verify --held head.json")
+	eve.get("/audit?q="+a.ID).want(http.StatusOK).has("All entries of", a.ID)
+	if p := eve.get("/audit?q=0").want(http.StatusOK).has(`data-index="0"`); strings.Count(p.body, "data-index=") != 1 {
+		t.Error("the page does not end with the entry asked for")
+	}
+	eve.get("/audit?q=act_none").want(http.StatusNotFound)
+	eve.get("/audit?before=x").want(http.StatusUnprocessableEntity)
+	eve.get("/audit?before=-5").want(http.StatusOK)
+	eve.get("/audit?before=999999").want(http.StatusOK).has("hitl.proposed")
+	eve.post("/audit/check").want(http.StatusOK).has("The log agrees with itself").lacks("The log was changed")
+
+	w.damage(`DROP TRIGGER audit_leaf_frozen`, `DROP TRIGGER audit_leaf_body`,
+		`UPDATE audit_leaf SET body = replace(body, 'hitl.proposed', 'hitl.denied')`)
+	eve.post("/audit/check").want(http.StatusOK).has("The log was changed").lacks("The log agrees with itself")
+}
+
+// damage changes the store behind the gate's back.
+func (w *world) damage(statements ...string) {
+	w.t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(w.dir, "gatehouse.db"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func TestPolicyIsCheckedThenApplied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	root := w.signIn("root", gatehouse.RoleAdmin)
+	active, err := w.gate.ActivePolicy(w.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ana.get("/policies").want(http.StatusOK).has("Version 1", "all passed").lacks(testid("policy-edit"))
+	ana.get("/policies/edit").want(http.StatusForbidden)
+	ana.post("/policies/apply", "source", active.Source, "base", "1").want(http.StatusForbidden)
+	root.get("/policies/edit").want(http.StatusOK).has(testid("policy-text")).lacks(testid("policy-apply"))
+
+	root.post("/policies/check", "source", "rules: [nonsense", "base", "1").want(http.StatusOK).has("error:").lacks(testid("policy-apply"))
+	root.post("/policies/apply", "source", "rules: [nonsense", "base", "1").want(http.StatusUnprocessableEntity).has("was not applied")
+	root.post("/policies/apply", "source", active.Source, "base", "1").want(http.StatusUnprocessableEntity).has("this is the active version already")
+	if n := w.policies(); n != 1 {
+		t.Fatalf("%d versions after refusals", n)
+	}
+	next := active.Source + "# a remark <script>\n"
+	root.post("/policies/check", "source", next, "base", "1").want(http.StatusOK).has(testid("policy-apply"), "1 line added").lacks("<script>\n")
+	root.post("/policies/apply", "source", next, "base", "1").want(http.StatusOK).has("Version 2")
+	root.post("/policies/apply", "source", active.Source, "base", "1").want(http.StatusUnprocessableEntity).has("version 2 became active meanwhile")
+	root.get("/policies/1").want(http.StatusOK).has("Make version 1 the active one")
+	root.post("/policies/1/activate").want(http.StatusOK).has("Version 1")
+	root.get("/policies/9").want(http.StatusNotFound)
+	root.get("/policies/x").want(http.StatusNotFound)
+}
+
+func (w *world) policies() int {
+	list, err := w.gate.ListPolicies(w.admin)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(list)
+}
+
+func TestPolicyIsExplained(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	a := w.propose(bot, nil)
+	ana.get("/policies/explain").want(http.StatusOK).has(testid("explain-text"))
+	ana.get("/policies/explain?action="+a.ID).want(http.StatusOK).has("supplier raised cost")
+	ana.get("/policies/explain?action=act_none").want(http.StatusNotFound)
+	ana.post("/policies/explain", "proposal", `{"action_type":"price_change"`).want(http.StatusBadRequest)
+	ana.post("/policies/explain", "proposal", `{"action_type":"price_change","nonsense":1}`).want(http.StatusBadRequest)
+	ana.post("/policies/explain", "proposal", `{"action_type":"","connector":"shop","operation":"update","target":{},"proposed_change":{}}`).want(http.StatusUnprocessableEntity)
+	ana.post("/policies/explain", "proposal", `{"action_type":"price_change","connector":"shop","operation":"update","target":{"entity_type":"item","entity_ref":"1"},"proposed_change":{"price":"1"}}`).
+		want(http.StatusOK).has("People would be asked", testid("trace"))
+}
+
+func TestInsightsCountAndLead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, other := w.agent("bot"), w.agent("other")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	ana.get("/insights").want(http.StatusOK).has("Nothing was proposed")
+	for i, ref := range []string{"A", "B", "C"} {
+		a := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = ref })
+		d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
+		if i == 2 {
+			d = gatehouse.Decision{Decision: gatehouse.Reject}
+		}
+		if _, err := w.gate.Decide(w.as(ana.creds), a.ID, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.propose(other, nil)
+	w.propose(other, func(p *gatehouse.Proposal) { p.ActionType = "note" })
+
+	p := ana.get("/insights").want(http.StatusOK).has("5 proposals", "67 % of 3", "status=rejected&amp;tab=decided&amp;type=price_change", `data-name="note"`)
+	p.has(testid("wait-chart"), testid("heat-map"), "risk=3")
+	ana.get("/insights?by=other&window=30d").want(http.StatusOK).has("2 proposals", "Only").lacks("67 %")
+	ana.get("/insights?type=nothing").want(http.StatusOK).has("Nothing was proposed")
+	ana.get("/insights?window=nonsense").want(http.StatusOK)
+}

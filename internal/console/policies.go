@@ -1,0 +1,259 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// PolicyChecker lints a policy's text and runs its tests.
+type PolicyChecker interface {
+	CheckPolicy(ctx context.Context, source string) (*gatehouse.PolicyCheck, error)
+}
+
+func (c *Console) policyRoutes() []route {
+	admins := []gatehouse.Role{gatehouse.RoleAdmin}
+	return []route{
+		{pattern: "GET /policies", handle: c.policiesPage},
+		{pattern: "GET /policies/{version}", handle: c.policyPage},
+		{pattern: "POST /policies/{version}/activate", roles: admins, handle: c.activatePolicy},
+		{pattern: "GET /policies/edit", roles: admins, handle: c.editPolicy},
+		{pattern: "POST /policies/check", roles: admins, handle: c.checkPolicy},
+		{pattern: "POST /policies/apply", roles: admins, handle: c.applyPolicy},
+		{pattern: "GET /policies/explain", handle: c.explainForm},
+		{pattern: "POST /policies/explain", handle: c.explainPolicy},
+	}
+}
+
+// policiesView lists the versions, with the active one in full.
+type policiesView struct {
+	versions []*gatehouse.PolicyVersion
+	shown    *gatehouse.PolicyVersion
+	check    *gatehouse.PolicyCheck
+}
+
+func (c *Console) policiesPage(v *view) error {
+	active, err := c.cfg.Policies.ActivePolicy(v.ctx)
+	if err != nil {
+		return err
+	}
+	return c.showPolicy(v, active)
+}
+
+func (c *Console) policyPage(v *view) error {
+	n, err := strconv.Atoi(v.r.PathValue("version"))
+	if err != nil {
+		return gatehouse.E(gatehouse.CodeNotFound, "there is no such version")
+	}
+	shown, err := c.cfg.Policies.FindPolicy(v.ctx, n)
+	if err != nil {
+		return err
+	}
+	return c.showPolicy(v, shown)
+}
+
+func (c *Console) showPolicy(v *view, shown *gatehouse.PolicyVersion) error {
+	p := &policiesView{shown: shown}
+	var err error
+	if p.versions, err = c.cfg.Policies.ListPolicies(v.ctx); err != nil {
+		return err
+	}
+	if p.check, err = c.cfg.PolicyChecker.CheckPolicy(v.ctx, shown.Source); err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "Policies", "/policies", policiesBody(v, p))
+}
+
+func (c *Console) activatePolicy(v *view) error {
+	n, err := strconv.Atoi(v.r.PathValue("version"))
+	if err != nil {
+		return gatehouse.E(gatehouse.CodeNotFound, "there is no such version")
+	}
+	if _, err := c.cfg.Policies.ActivatePolicy(v.ctx, n); err != nil {
+		return err
+	}
+	return v.redirect("/policies")
+}
+
+// policyEdit is a text on its way to being a version.
+type policyEdit struct {
+	source, base string
+	active       *gatehouse.PolicyVersion
+	// check is nil until the text was checked; then diff is what it changes.
+	check   *gatehouse.PolicyCheck
+	diff    card.Text
+	outcome *gatehouse.Error
+}
+
+// changed reports whether another version became active since the text was
+// taken from it.
+func (e *policyEdit) changed() bool { return e.base != strconv.Itoa(e.active.Version) }
+
+func (c *Console) editPolicy(v *view) error {
+	active, err := c.cfg.Policies.ActivePolicy(v.ctx)
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "Edit the policy", "/policies",
+		policyEditor(v, &policyEdit{source: active.Source, base: strconv.Itoa(active.Version), active: active}))
+}
+
+// readEdit takes the form and checks its text.
+func (c *Console) readEdit(v *view) (*policyEdit, error) {
+	if err := v.parse(); err != nil {
+		return nil, err
+	}
+	e := &policyEdit{source: v.form("source"), base: v.form("base")}
+	var err error
+	if e.active, err = c.cfg.Policies.ActivePolicy(v.ctx); err != nil {
+		return nil, err
+	}
+	if e.check, err = c.cfg.PolicyChecker.CheckPolicy(v.ctx, e.source); err != nil {
+		return nil, err
+	}
+	e.diff = card.CompareText(e.active.Source, e.source)
+	return e, nil
+}
+
+func (c *Console) checkPolicy(v *view) error {
+	e, err := c.readEdit(v)
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "Edit the policy", "/policies", policyEditor(v, e))
+}
+
+// applyPolicy makes the text the active version: one whose tests pass, and
+// that was taken from the version that is still active.
+func (c *Console) applyPolicy(v *view) error {
+	e, err := c.readEdit(v)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !e.check.OK():
+		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "the text has errors, or a test of it fails")
+	case e.changed():
+		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "version %d became active meanwhile: look at what your text would change now, then apply it again", e.active.Version)
+		e.base = strconv.Itoa(e.active.Version)
+	case e.diff.Added+e.diff.Removed == 0:
+		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "this is the active version already")
+	}
+	if e.outcome == nil {
+		if _, err := c.cfg.Policies.ApplyPolicy(v.ctx, e.source); err != nil {
+			e.outcome = asError(err)
+		}
+	}
+	if e.outcome != nil {
+		if e.outcome.Code == gatehouse.CodeInternal {
+			return e.outcome
+		}
+		return v.render(gatehouse.StatusOf(e.outcome.Code), "Edit the policy", "/policies", policyEditor(v, e))
+	}
+	return v.redirect("/policies")
+}
+
+// explainView is a proposal and how the active policy would judge it.
+type explainView struct {
+	proposal string
+	answer   *gatehouse.Explanation
+	outcome  *gatehouse.Error
+}
+
+// explainForm offers a proposal to start from: that of an action, or the least
+// that works.
+func (c *Console) explainForm(v *view) error {
+	p := gatehouse.Proposal{
+		ActionType: "price_change", Connector: "shop", Operation: "update",
+		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042"}, ProposedChange: gatehouse.JSON(`{"price":"12.50"}`),
+	}
+	if id := v.query("action"); id != "" {
+		a, err := c.cfg.Actions.FindAction(v.ctx, id)
+		if err != nil {
+			return err
+		}
+		p = a.Proposal
+		p.RiskLevel, p.IdempotencyKey = a.ClaimedRisk, ""
+	}
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "Explain", "/policies", explainBody(v, &explainView{proposal: string(text)}))
+}
+
+func (c *Console) explainPolicy(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	e := &explainView{proposal: v.form("proposal")}
+	p, err := readProposal(e.proposal)
+	if err == nil {
+		e.answer, err = c.cfg.Policies.ExplainPolicy(v.ctx, p)
+	}
+	if err != nil {
+		e.outcome = asError(err)
+		if e.outcome.Code == gatehouse.CodeInternal {
+			return err
+		}
+		return v.render(gatehouse.StatusOf(e.outcome.Code), "Explain", "/policies", explainBody(v, e))
+	}
+	return v.render(http.StatusOK, "Explain", "/policies", explainBody(v, e))
+}
+
+// readProposal reads a proposal as strictly as the API does.
+func readProposal(text string) (*gatehouse.Proposal, error) {
+	canonical, err := gatehouse.Canonicalize([]byte(text))
+	if err != nil {
+		return nil, gatehouse.E(gatehouse.CodeMalformed, "the proposal is not JSON: %v", err)
+	}
+	var p gatehouse.Proposal
+	d := json.NewDecoder(bytes.NewReader([]byte(canonical)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		return nil, gatehouse.E(gatehouse.CodeMalformed, "this is not a proposal: %v", err)
+	}
+	return &p, p.Validate()
+}
+
+// policyPath is the page of a version.
+func policyPath(version int) string { return "/policies/" + url.PathEscape(strconv.Itoa(version)) }
+
+func failedTests(c *gatehouse.PolicyCheck) (n int) {
+	for _, t := range c.Tests {
+		if len(t.Differences) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// outcomeWords says what a judgement means.
+func outcomeWords(o gatehouse.Outcome) string {
+	switch o {
+	case gatehouse.OutcomeAllow:
+		return "Allowed: nobody would be asked"
+	case gatehouse.OutcomeDeny:
+		return "Denied: nobody could approve it"
+	}
+	return "People would be asked"
+}
+
+func whoMayAnswer(x *gatehouse.Explanation) string {
+	who := make([]string, 0, len(x.Roles)+len(x.People))
+	for _, r := range x.Roles {
+		who = append(who, "role "+string(r))
+	}
+	who = append(who, x.People...)
+	if len(who) == 0 {
+		return "any approver but the proposer"
+	}
+	return strings.Join(who, ", ")
+}

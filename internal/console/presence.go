@@ -1,0 +1,71 @@
+package console
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// presence remembers for a while who has which action open, so that two people
+// do not read the same one. It is best effort: each process knows its own
+// visitors only, and a restart forgets them.
+type presence struct {
+	mu   sync.Mutex
+	seen map[presenceKey]map[string]time.Time // person's name → last seen
+}
+
+type presenceKey struct{ tenant, action string }
+
+const (
+	presenceFor = 90 * time.Second
+	// maxPresence bounds the actions that are remembered.
+	maxPresence = 5000
+)
+
+// looks notes that a person has an action open.
+func (p *presence) looks(tenant, action, name string, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen == nil {
+		p.seen = make(map[presenceKey]map[string]time.Time)
+	}
+	key := presenceKey{tenant, action}
+	if p.seen[key] == nil {
+		if len(p.seen) >= maxPresence {
+			p.forget(now)
+		}
+		if len(p.seen) >= maxPresence {
+			return
+		}
+		p.seen[key] = make(map[string]time.Time)
+	}
+	p.seen[key][name] = now
+}
+
+// forget drops what is over.
+func (p *presence) forget(now time.Time) {
+	for key, people := range p.seen {
+		for name, at := range people {
+			if now.Sub(at) > presenceFor {
+				delete(people, name)
+			}
+		}
+		if len(people) == 0 {
+			delete(p.seen, key)
+		}
+	}
+}
+
+// others returns who else has it open, in the order of the alphabet.
+func (p *presence) others(tenant, action, self string, now time.Time) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []string
+	for name, at := range p.seen[presenceKey{tenant, action}] {
+		if name != self && now.Sub(at) <= presenceFor {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

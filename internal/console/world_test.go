@@ -1,0 +1,279 @@
+package console_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/console"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/signin"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+// world is a console over a real gate and store, behind a real server.
+type world struct {
+	t       *testing.T
+	gate    *app.Gate
+	store   *sqlite.Store
+	hub     *wake.Hub
+	dir     string
+	server  *httptest.Server
+	console *console.Console
+	config  console.Config
+	admin   context.Context
+	mu      sync.Mutex
+	drift   bool // the target was changed by others
+}
+
+// targets stands for the configured connectors.
+type targets struct{ w *world }
+
+func (targets) Describe(string, *gatehouse.Proposal) (string, gatehouse.RiskLevel, time.Duration, error) {
+	return "f1", 0, time.Hour, nil
+}
+func (targets) Validate(*gatehouse.Action) error { return nil }
+func (x targets) Check(context.Context, *gatehouse.Action) (bool, gatehouse.JSON, gatehouse.JSON, bool, error) {
+	x.w.mu.Lock()
+	defer x.w.mu.Unlock()
+	return !x.w.drift, `{"price":"10.00"}`, `{"price":"11.11"}`, true, nil
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	dir := t.TempDir()
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(dir, "gatehouse.db"), Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	w := &world{t: t, store: store, dir: dir, hub: &wake.Hub{}}
+	hold := time.Minute
+	w.gate = app.New(store, targets{w}, w.hub, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, log)
+	creds, err := w.gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.admin = w.as(creds)
+	ceremonies, err := signin.New(signin.Config{}, w.gate, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.config = console.Config{
+		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate,
+		Browser: w.gate, Sessions: w.gate, SignIn: ceremonies, Hints: w.hub, Log: log,
+	}
+	pages, err := console.New(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server, w.console = httptest.NewServer(pages), pages
+	t.Cleanup(w.server.Close)
+	return w
+}
+
+// secure puts the console behind https, as a proxy would have it.
+func (w *world) secure(t *testing.T) {
+	t.Helper()
+	cfg := w.config
+	cfg.Secure = true
+	pages, err := console.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server.Config.Handler = pages
+}
+
+// as is the context of whoever holds the credentials.
+func (w *world) as(c *gatehouse.Credentials) context.Context {
+	w.t.Helper()
+	p, err := w.gate.Authenticate(w.t.Context(), c.Key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return gatehouse.NewContext(w.t.Context(), &gatehouse.Caller{Principal: p, StepUp: c.EditToken != "", Via: gatehouse.ViaAPI})
+}
+
+func (w *world) principal(name string, kind gatehouse.Kind, roles ...gatehouse.Role) *gatehouse.Credentials {
+	w.t.Helper()
+	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// agent is the context of a new agent that may propose.
+func (w *world) agent(name string) context.Context {
+	return w.as(w.principal(name, gatehouse.KindAgent, gatehouse.RoleProposer))
+}
+
+// priceChange is an L3 proposal.
+func priceChange() *gatehouse.Proposal {
+	return &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "shop", Operation: "update",
+		Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042", Version: "7"},
+		CurrentState: `{"currency":"USD","price":"10.00"}`, ProposedChange: `{"price":"12.50"}`,
+		Rationale: "supplier raised cost by 25 %",
+	}
+}
+
+func (w *world) propose(ctx context.Context, change func(*gatehouse.Proposal)) *gatehouse.Action {
+	w.t.Helper()
+	p := priceChange()
+	if change != nil {
+		change(p)
+	}
+	a, _, err := w.gate.Propose(ctx, p)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+func (w *world) action(id string) *gatehouse.Action {
+	w.t.Helper()
+	a, err := w.gate.FindAction(w.admin, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+// browser is a person's browser without script.
+type browser struct {
+	w      *world
+	name   string
+	creds  *gatehouse.Credentials
+	client *http.Client
+	jar    *cookiejar.Jar
+}
+
+// page is an answer.
+type page struct {
+	t      *testing.T
+	status int
+	header http.Header
+	url    *url.URL
+	body   string
+}
+
+// stranger is a browser that nobody has signed in with. It follows redirects.
+func (w *world) stranger() *browser {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &browser{w: w, jar: jar, client: &http.Client{Jar: jar, Timeout: 20 * time.Second}}
+}
+
+// signIn makes a person and signs it in with a set-up link.
+func (w *world) signIn(name string, roles ...gatehouse.Role) *browser {
+	w.t.Helper()
+	b := w.stranger()
+	b.name, b.creds = name, w.principal(name, gatehouse.KindPerson, roles...)
+	link, err := w.gate.CreateSetupLink(w.admin, name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p := b.post("/setup", "token", link.Token)
+	p.want(http.StatusOK)
+	if p.url.Path != "/inbox" {
+		w.t.Fatalf("signing in ended at %s", p.url)
+	}
+	return b
+}
+
+func (b *browser) do(r *http.Request) *page {
+	b.w.t.Helper()
+	res, err := b.client.Do(r)
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	return &page{t: b.w.t, status: res.StatusCode, header: res.Header, url: res.Request.URL, body: string(body)}
+}
+
+func (b *browser) request(method, path string, form url.Values) *http.Request {
+	b.w.t.Helper()
+	r, err := http.NewRequestWithContext(b.w.t.Context(), method, b.w.server.URL+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	return r
+}
+
+func (b *browser) get(path string) *page {
+	b.w.t.Helper()
+	return b.do(b.request(http.MethodGet, path, nil))
+}
+
+// post sends a form as a page of this site does: names and values in turn.
+func (b *browser) post(path string, fields ...string) *page {
+	b.w.t.Helper()
+	form := url.Values{}
+	for i := 0; i+1 < len(fields); i += 2 {
+		form.Add(fields[i], fields[i+1])
+	}
+	return b.do(b.request(http.MethodPost, path, form))
+}
+
+func (p *page) want(status int) *page {
+	p.t.Helper()
+	if p.status != status {
+		p.t.Fatalf("%s: status %d, want %d\n%s", p.url, p.status, status, p.text())
+	}
+	return p
+}
+
+var tags = regexp.MustCompile(`(?s)<[^>]*>`)
+var spaces = regexp.MustCompile(`\s+`)
+
+// text is what a person reads, roughly.
+func (p *page) text() string {
+	return strings.TrimSpace(spaces.ReplaceAllString(tags.ReplaceAllString(p.body, " "), " "))
+}
+
+func (p *page) has(parts ...string) *page {
+	p.t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(p.body, part) && !strings.Contains(p.text(), part) {
+			p.t.Errorf("%s lacks %q:\n%s", p.url, part, p.text())
+		}
+	}
+	return p
+}
+
+func (p *page) lacks(parts ...string) *page {
+	p.t.Helper()
+	for _, part := range parts {
+		if strings.Contains(p.body, part) {
+			p.t.Errorf("%s has %q:\n%s", p.url, part, p.text())
+		}
+	}
+	return p
+}
+
+func testid(id string) string { return `data-testid="` + id + `"` }

@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// queues are tenants with due pushes, and what they have in flight.
+type queues map[string]*gatehouse.DueTenant
+
+func queuesOf(due map[string]int) queues {
+	q := queues{}
+	for name, n := range due {
+		q[name] = &gatehouse.DueTenant{Tenant: name, Due: n}
+	}
+	return q
+}
+
+// claim lets f claim n pushes, all of which settle at once unless kept.
+func (q queues) claim(f *fair, n int, keep bool) (got []string, full []string) {
+	var due []gatehouse.DueTenant
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if q[name].Due > 0 {
+			due = append(due, *q[name])
+		}
+	}
+	shares, full := f.share(due, n)
+	var pushes []*gatehouse.Push
+	for _, s := range shares {
+		for range s.Limit {
+			got = append(got, s.Tenant)
+			pushes = append(pushes, &gatehouse.Push{Tenant: s.Tenant})
+		}
+		q[s.Tenant].Due -= s.Limit
+		if keep {
+			q[s.Tenant].InFlight += s.Limit
+		}
+	}
+	f.claimed(due, pushes)
+	return got, full
+}
+
+func TestShareByWeight(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 3, 4, 16} {
+		f := newFair(&Config{Tenants: map[string]Tenant{"acme": {Weight: 3}}})
+		q := queuesOf(map[string]int{"acme": 1000, "beta": 1000, "zeta": 1000})
+		count := map[string]int{}
+		for total := 0; total < 500; {
+			got, _ := q.claim(f, n, false)
+			for _, name := range got {
+				count[name]++
+			}
+			total += len(got)
+			// At no time is anybody ahead by more than one claim and its weight.
+			if d := count["beta"] - count["zeta"]; d < -1 || d > 1 {
+				t.Fatalf("claims of %d: %v", n, count)
+			}
+			if d := count["acme"] - 3*count["beta"]; d < -3 || d > 3 {
+				t.Fatalf("claims of %d: %v", n, count)
+			}
+		}
+		// Who has nothing due is forgotten, and gets nothing back for it.
+		q["acme"].Due, q["zeta"].Due = 0, 0
+		for range 10 {
+			q.claim(f, 1, false)
+		}
+		if len(f.ends) != 1 {
+			t.Errorf("claims of %d: remembered %v", n, f.ends)
+		}
+	}
+}
+
+func TestShareBounds(t *testing.T) {
+	t.Parallel()
+	f := newFair(&Config{Default: Tenant{MaxConcurrency: 2}, Tenants: map[string]Tenant{"acme": {Weight: 2, MaxConcurrency: 5}, "free": {}}})
+	q := queuesOf(map[string]int{"acme": 50, "beta": 50, "free": 6})
+	got, full := q.claim(f, 20, true)
+	want := slices.Concat(slices.Repeat([]string{"acme"}, 5), slices.Repeat([]string{"beta"}, 2), slices.Repeat([]string{"free"}, 6))
+	if d := cmp.Diff(want, got); d != "" || full != nil {
+		t.Fatalf("full %v, claimed (-want +got):\n%s", full, d)
+	}
+	q["beta"].InFlight--
+	got, full = q.claim(f, 20, true)
+	if d := cmp.Diff([]string{"beta"}, got); d != "" || !slices.Equal(full, []string{"acme"}) {
+		t.Fatalf("full %v, claimed (-want +got):\n%s", full, d)
+	}
+}
+
+// TestShareQuiet: whatever went before, a tenant that had nothing due gets its
+// push into the next claim, unless as many others come with it.
+func TestShareQuiet(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		config := Config{Tenants: map[string]Tenant{}}
+		due := map[string]int{}
+		for i := range rapid.IntRange(1, 6).Draw(t, "noisy") {
+			name := fmt.Sprint("noisy-", i)
+			config.Tenants[name] = Tenant{Weight: rapid.IntRange(0, MaxWeight).Draw(t, "weight")}
+			due[name] = 100_000
+		}
+		f := newFair(&config)
+		q := queuesOf(due)
+		for i := range rapid.IntRange(1, 6).Draw(t, "quiet") {
+			for range rapid.IntRange(0, 40).Draw(t, "claims") {
+				q.claim(f, rapid.IntRange(1, 32).Draw(t, "n"), false)
+			}
+			name := rapid.SampledFrom([]string{"a", "z"}).Draw(t, "name") + fmt.Sprint(" quiet ", i)
+			q[name] = &gatehouse.DueTenant{Tenant: name, Due: 1}
+			waited := 0
+			for ; q[name].Due > 0; waited++ {
+				q.claim(f, len(due)+1, false)
+			}
+			if waited > 1 {
+				t.Fatalf("a single push waited for %d claims of %d", waited, len(due)+1)
+			}
+		}
+	})
+}
+
+// TestShareWalk: with more tenants than one claim looks at, the looks go round.
+func TestShareWalk(t *testing.T) {
+	t.Parallel()
+	f := newFair(&Config{})
+	due := make([]gatehouse.DueTenant, walk)
+	for i := range due {
+		due[i] = gatehouse.DueTenant{Tenant: fmt.Sprintf("t-%03d", i), Due: 1}
+	}
+	f.claimed(due, nil)
+	if got := f.from(); got != due[walk-1].Tenant {
+		t.Errorf("the next look is after %q", got)
+	}
+	f.claimed(due[:walk-1], nil)
+	if got := f.from(); got != "" {
+		t.Errorf("after all were seen, the next look is after %q", got)
+	}
+}
+
+func of(tenant string) func(*gatehouse.Action, *gatehouse.Push) {
+	return func(a *gatehouse.Action, _ *gatehouse.Push) { a.Tenant = tenant }
+}
+
+// TestQuietTenantIsNotDelayed: behind a long queue of one tenant, the single
+// push of another goes with the next claim.
+func TestQuietTenantIsNotDelayed(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassA)
+	b := newBench(t, l, "default", "noisy", "quiet")
+	const noisy = 60
+	for range noisy {
+		b.approve(of("noisy"))
+	}
+	l.gate, l.entered = make(chan struct{}), make(chan struct{}, noisy+1)
+	done := settled(noisy + 1)
+	d := b.dispatcher(testConfig(), func(d *Dependencies) { d.Metrics = done })
+	run(t, d)
+	for range d.config.Workers { // all are at work for the noisy one
+		<-l.entered
+	}
+	a := b.approve(of("quiet"))
+	close(l.gate)
+	done.wait(t)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := slices.IndexFunc(l.calls, func(c call) bool { return c.key == a.IdempotencyKey })
+	if at < 0 || at > 2*d.config.Workers {
+		t.Errorf("the quiet tenant's call was number %d, with %d workers", at, d.config.Workers)
+	}
+}
+
+// TestBoundWaitsForItsOwn: a tenant that has all in flight that it may goes on
+// as soon as one of its pushes has settled, and others do not wait for it.
+func TestBoundWaitsForItsOwn(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassA)
+	b := newBench(t, l, "default", "acme", "beta")
+	for range 6 {
+		b.approve(of("acme"))
+	}
+	l.gate, l.entered = make(chan struct{}), make(chan struct{}, 8)
+	done := settled(7)
+	c := testConfig()
+	c.Poll = time.Hour // nothing is found by polling
+	c.Tenants = map[string]Tenant{"acme": {MaxConcurrency: 2}}
+	wake := make(chan struct{}, 1)
+	run(t, b.dispatcher(c, func(d *Dependencies) { d.Metrics, d.Wake = done, wake }))
+	<-l.entered
+	<-l.entered
+	b.approve(of("beta"))
+	wake <- struct{}{}
+	<-l.entered // beta's: two of four workers were free
+	if n, _ := b.inFlight("acme"); n != 2 {
+		t.Errorf("%d pushes of acme are in flight, want 2", n)
+	}
+	close(l.gate)
+	done.wait(t)
+}
+
+func (b *bench) inFlight(tenant string) (n, due int) {
+	b.t.Helper()
+	b.view(func(tx gatehouse.ReadTx) error {
+		list, err := tx.DueTenants("", 100, 100)
+		for _, d := range list {
+			if d.Tenant == tenant {
+				n, due = d.InFlight, d.Due
+			}
+		}
+		return err
+	})
+	return n, due
+}

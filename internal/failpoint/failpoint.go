@@ -1,0 +1,34 @@
+// Package failpoint lets a crash test end the process at a named place.
+//
+// A place is one line, failpoint.Here("decide/voted"), between two steps that a
+// crash must not confuse. In a usual build Here is empty, is inlined and leaves
+// nothing behind. With the build tag failpoint the process kills itself by
+// SIGKILL at the place and the passage that the environment names:
+//
+//	GATEHOUSE_FAILPOINT=decide/voted:3
+//
+// is the third time that anything in the process gets there. Nothing of the
+// process runs after it: no deferred call, no answer, no flush.
+package failpoint
+
+// Names lists every place, in the order of an action's way. A test compares it
+// with the source, and the crash storm dies at each of them.
+func Names() []string {
+	return []string{
+		// A proposal: its rows, its leaf, its commit, its answer.
+		"propose/inserted", "propose/recorded", "propose/committed",
+		// A decision: vote, ceilings, claim, push, leaf, commit, answer.
+		"decide/voted", "decide/reserved", "decide/settled", "decide/pushed", "decide/recorded", "decide/committed",
+		"reject/settled",
+		"cancel/recorded", "cancel/committed",
+		// A push, from the claim to the receipt: the points of package engine.
+		"dispatch/after-claim", "dispatch/before-intent", "dispatch/before-intent-commit", "dispatch/after-intent",
+		"dispatch/after-call", "dispatch/before-outcome", "dispatch/before-outcome-commit", "dispatch/after-outcome",
+		// A lease that ended in the hands of another.
+		"rescue/before-commit", "rescue/committed",
+		// What ran out.
+		"sweep/moved", "sweep/committed",
+		// The numbers of the log.
+		"sequence/read", "sequence/numbered", "sequence/committed",
+	}
+}

@@ -1,0 +1,291 @@
+package invariants
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// original is a filled store of which every test takes a copy.
+type original struct {
+	// copy returns how to open a copy, and how to damage it: a statement that
+	// no trigger, foreign key or check constraint stops.
+	copy func(t *testing.T) (open func() (*Target, error), damage func(statements string))
+	head gatehouse.LogHead
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func fill(t *testing.T, s gatehouse.Store, clock *gatetest.Clock) gatehouse.LogHead {
+	t.Helper()
+	gatetest.New(t, s, clock).Fill()
+	var head gatehouse.LogHead
+	err := s.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
+		head, err = audit.Head(tx, gatehouse.DefaultTenant)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return head
+}
+
+func onSQLite(t *testing.T) *original {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "gatehouse.db")
+	clock := gatetest.NewClock()
+	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := fill(t, s, clock)
+	return &original{head: head, copy: func(t *testing.T) (func() (*Target, error), func(string)) {
+		file := filepath.Join(t.TempDir(), "copy.db")
+		if err := sqlite.Backup(t.Context(), path, file); err != nil {
+			t.Fatal(err)
+		}
+		return func() (*Target, error) { return OpenFile(t.Context(), file, quiet()) }, func(statements string) {
+			db, err := sql.Open("sqlite", "file:"+file+"?_pragma=ignore_check_constraints(1)")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			db.SetMaxOpenConns(1)
+			rows, err := db.Query(`SELECT name FROM sqlite_schema WHERE type = 'trigger'`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var drop []string
+			for rows.Next() {
+				var name string
+				if err := rows.Scan(&name); err != nil {
+					t.Fatal(err)
+				}
+				drop = append(drop, "DROP TRIGGER "+name+";")
+			}
+			if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Exec(strings.Join(drop, "") + statements); err != nil {
+				t.Fatalf("%s: %v", statements, err)
+			}
+		}
+	}}
+}
+
+func onPostgres(t *testing.T) *original {
+	t.Helper()
+	dsn := pgtest.Database(t)
+	clock := gatetest.NewClock()
+	s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := fill(t, s, clock)
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := u.Path[1:]
+	execute := func(t *testing.T, dsn, statement string) {
+		t.Helper()
+		c, err := pgx.Connect(context.Background(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(context.Background())
+		if _, err := c.Exec(context.Background(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	copies := make(chan int, 1)
+	copies <- 0
+	return &original{head: head, copy: func(t *testing.T) (func() (*Target, error), func(string)) {
+		n := <-copies
+		admin, mine := *u, *u
+		admin.Path, mine.Path = "/postgres", fmt.Sprintf("/%s_%d", from, n)
+		execute(t, admin.String(), "CREATE DATABASE "+mine.Path[1:]+" TEMPLATE "+from)
+		copies <- n + 1
+		return func() (*Target, error) { return OpenDatabase(t.Context(), mine.String(), quiet()) }, func(statements string) {
+			execute(t, mine.String(), `DO $$ DECLARE k record; BEGIN
+FOR k IN SELECT conrelid::regclass AS owner, conname FROM pg_constraint WHERE contype = 'c' AND connamespace = current_schema()::regnamespace LOOP
+  EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', k.owner, k.conname);
+END LOOP; END $$; SET session_replication_role = replica; `+statements)
+		}
+	}}
+}
+
+func check(t *testing.T, open func() (*Target, error), o Options) *Report {
+	t.Helper()
+	target, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := target.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	r, err := Check(t.Context(), target, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for engine, fill := range map[string]func(*testing.T) *original{"sqlite": onSQLite, "postgres": onPostgres} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			o := fill(t)
+			t.Run("sound", func(t *testing.T) { t.Parallel(); testSound(t, o) })
+			testDamage(t, o)
+		})
+	}
+}
+
+// testSound finds nothing in what the gate itself has stored, whatever the
+// size of a page, and looks at everything.
+func testSound(t *testing.T, o *original) {
+	t.Helper()
+	open, _ := o.copy(t)
+	var want string
+	for _, page := range []int{1, 7, 1000} {
+		r := check(t, open, Options{Page: page, Held: []gatehouse.LogHead{o.head}})
+		var seen []string
+		for _, i := range r.Invariants {
+			seen = append(seen, fmt.Sprintf("%d:%d", i.Number, i.Examined))
+			for _, v := range i.Listed {
+				t.Errorf("%d %s: %+v", i.Number, i.Title, v)
+			}
+			if i.Examined == 0 && i.NotChecked == "" {
+				t.Errorf("nothing was examined for %d", i.Number)
+			}
+		}
+		if got := fmt.Sprint(seen, r.OK); want == "" {
+			want = got
+		} else if got != want {
+			t.Errorf("pages of %d give %s, others %s", page, got, want)
+		}
+	}
+}
+
+// where picks one action of the default tenant, by what it was aimed at.
+func where(item string) string {
+	return fmt.Sprintf(`(SELECT p.seq FROM proposal p WHERE p.entity_ref = '%s' AND p.tenant = 'default')`, item)
+}
+
+// testDamage damages a copy so that one rule is violated, and sees it reported
+// with the action's id. What else the damage breaks may be reported too.
+func testDamage(t *testing.T, o *original) {
+	t.Helper()
+	leaf := `INSERT INTO audit_leaf (tenant, action_id, body) SELECT tenant, id, `
+	for _, d := range []struct {
+		name, statements string
+		number           int
+		item             string // whose action is named; "" for none
+		only             bool   // nothing else is violated
+	}{
+		{"two decisions", leaf + `'{"id":"l1","tenant":"default","type":"hitl.rejected","subject":"x","actor":"x","from":"pending","to":"rejected"}' FROM action WHERE seq = ` + where("replayed"), 1, "replayed", false},
+		{"a push is lost", `DELETE FROM push WHERE action_seq = ` + where("queued"), 3, "queued", false},
+		{"a push of what was rejected", `UPDATE push SET action_seq = ` + where("rejected") + ` WHERE action_seq = ` + where("queued"), 4, "rejected", false},
+		{"allowed, says nobody", `UPDATE proposal SET policy_outcome = 'deny' WHERE seq = ` + where("allowed"), 4, "allowed", true},
+		{"two effects", `INSERT INTO receipt (seq, tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal)
+SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal FROM receipt WHERE outcome = 'applied' AND action_seq = ` + where("pair"), 5, "pair", false},
+		{"other content", `UPDATE proposal SET proposed_change = '{"amount":"9"}' WHERE seq = ` + where("pending"), 6, "pending", true},
+		{"another version", `UPDATE proposal SET target_version = '8' WHERE seq = ` + where("pair"), 6, "pair", true},
+		{"a vote on something else", `UPDATE vote SET digest = 'sha256:00' WHERE seq = ` + where("pair") + ` AND name = 'ana'`, 6, "pair", true},
+		{"a push of something else", `UPDATE push SET digest = 'sha256:00' WHERE action_seq = ` + where("queued"), 6, "queued", true},
+		{"another key", `UPDATE receipt SET idempotency_key = 'other' WHERE action_seq = ` + where("pair"), 6, "pair", true},
+		{"an effect before the decision", `UPDATE receipt SET at = 1 WHERE action_seq = ` + where("pair"), 7, "pair", true},
+		{"sent before the decision", `UPDATE push SET sent_at = 1 WHERE action_seq = ` + where("pair"), 7, "pair", true},
+		{"a vote is lost", `DELETE FROM vote WHERE name = 'ben' AND seq = ` + where("pair"), 8, "pair", true},
+		{"the proposer votes", `UPDATE vote SET principal_id = (SELECT proposer_id FROM action WHERE seq = ` + where("pair") + `) WHERE name = 'ben' AND seq = ` + where("pair"), 8, "pair", true},
+		{"an excluded person votes", `UPDATE vote SET name = 'cy', principal_id = (SELECT id FROM principal WHERE name = 'cy' AND tenant = 'default'), person = (SELECT person FROM principal WHERE name = 'cy' AND tenant = 'default') WHERE name = 'ben' AND seq = ` + where("pair"), 8, "pair", true},
+		{"a vote of nobody", `UPDATE vote SET principal_id = 'prn_none' WHERE name = 'ben' AND seq = ` + where("pair"), 8, "pair", true},
+		{"decided late", `UPDATE approval SET expires_at = 1 WHERE seq = ` + where("rejected"), 9, "rejected", true},
+		{"voted late", `UPDATE vote SET at = 9000000000000000 WHERE seq = ` + where("one of two"), 9, "one of two", true},
+		{"a ceiling is exceeded", `UPDATE ceiling_claim SET amount = 9000000 WHERE action_seq = ` + where("spent"), 10, "once lost", true},
+		{"a claim is given back", `UPDATE ceiling_claim SET released_at = 1 WHERE action_seq = ` + where("spent"), 10, "spent", true},
+		{"a claim is lost", `DELETE FROM ceiling_claim WHERE action_seq = ` + where("spent"), 10, "spent", true},
+		{"a claim is kept", `UPDATE ceiling_claim SET released_at = NULL WHERE action_seq = ` + where("dead"), 10, "dead", false},
+		{"states that do not fit", `UPDATE action SET status = 'failed' WHERE seq = ` + where("queued"), 11, "queued", false},
+		{"a move that there is not", leaf + `'{"id":"l2","tenant":"default","type":"hitl.expired","subject":"x","actor":"x","from":"reversed","to":"pending"}' FROM action WHERE seq = ` + where("replayed"), 11, "replayed", false},
+		{"no receipt", `DELETE FROM receipt WHERE action_seq = ` + where("pair"), 12, "pair", true},
+		{"a lease that never was", `UPDATE receipt SET generation = 7 WHERE action_seq = ` + where("pair"), 12, "pair", false},
+		{"nobody's", `UPDATE push SET lease_until = NULL WHERE action_seq = ` + where("sent"), 13, "sent", true},
+		{"due at no time", `UPDATE push SET next_attempt = NULL WHERE action_seq = ` + where("queued"), 13, "queued", true},
+		{"an entry is gone", `DELETE FROM audit_leaf WHERE tenant = 'default' AND number = 20`, 14, "", false},
+		{"an entry is changed", `UPDATE audit_leaf SET body = replace(body, 'hitl.rejected', 'hitl.approved') WHERE tenant = 'acme' AND body LIKE '%hitl.rejected%'`, 14, "", true},
+		{"a waiting entry is gone", `DELETE FROM audit_leaf WHERE number IS NULL AND action_id = (SELECT id FROM action WHERE seq = ` + where("decided late") + `)`, 14, "decided late", false},
+		{"decided behind the log's back", `UPDATE action SET status = 'rejected', decided_at = proposed_at WHERE seq = (SELECT max(seq) FROM proposal WHERE entity_ref = 'late' AND tenant = 'default')`, 14, "", false},
+		{"a mirror is gone", `DELETE FROM mirror WHERE action_seq = ` + where("pair"), 14, "pair", true},
+		{"an entry of nothing", `INSERT INTO audit_leaf (tenant, action_id, body) VALUES ('default', 'act_none', '{}')`, 14, "", true},
+		{"an attempt without intent", `UPDATE push SET attempts = attempts + 1 WHERE action_seq = ` + where("pair"), 15, "pair", true},
+		{"a call without intent", `UPDATE receipt SET attempt = 9 WHERE action_seq = ` + where("pair"), 15, "pair", true},
+		{"a push in another tenant", `UPDATE push SET tenant = 'acme' WHERE action_seq = ` + where("queued"), 16, "queued", true},
+		{"a vote in another tenant", `UPDATE vote SET tenant = 'acme' WHERE name = 'ana' AND seq = ` + where("pair"), 16, "pair", false},
+		{"a proposer of another tenant", `UPDATE action SET proposer_id = (SELECT id FROM principal WHERE tenant = 'acme' AND name = 'bot') WHERE seq = ` + where("pending"), 16, "pending", true},
+		{"a push of nothing", `UPDATE push SET action_seq = 100000 WHERE action_seq = ` + where("queued"), 16, "", false},
+		{"a key of nobody", `UPDATE api_key SET principal_id = 'prn_none' WHERE tenant = 'acme' AND revoked_at IS NOT NULL`, 16, "", false},
+		{"no proposal", `DELETE FROM proposal WHERE seq = ` + where("pending"), 16, "", false},
+		{"out of the queue", `UPDATE action SET expires_at = 1 WHERE seq = ` + where("pending"), 17, "pending", true},
+		{"nobody is asked", `DELETE FROM approval WHERE seq = ` + where("pending"), 17, "pending", false},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			open, damage := o.copy(t)
+			id := ""
+			if d.item != "" {
+				target, err := open()
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = target.DB.QueryRow(`SELECT id FROM action WHERE seq = ` + where(d.item)).Scan(&id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := target.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			damage(d.statements)
+			r := check(t, open, Options{})
+			i := r.Invariants[d.number]
+			named := slices.ContainsFunc(i.Listed, func(v Violation) bool { return id == "" || v.ID == id })
+			if r.OK || i.Violations == 0 || !named {
+				t.Errorf("%d is not reported for %q: %+v", d.number, id, r.Violated())
+			}
+			// SQLite tells of broken references by itself as well.
+			rest := slices.DeleteFunc(r.Violated(), func(n int) bool { return n == d.number || n == 0 })
+			if d.only && len(rest) > 0 {
+				for _, n := range rest {
+					t.Errorf("%d is reported too: %+v", n, r.Invariants[n].Listed)
+				}
+			}
+		})
+	}
+}

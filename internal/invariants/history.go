@@ -1,0 +1,131 @@
+package invariants
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// pushData is what the leaves of a push say beside the action's move.
+type pushData struct {
+	Push       string               `json:"push"`
+	From       gatehouse.PushStatus `json:"push_from"`
+	To         gatehouse.PushStatus `json:"push_to"`
+	Attempt    int                  `json:"attempt"`
+	Generation int                  `json:"generation"`
+	Receipt    string               `json:"receipt"`
+}
+
+// history is what the log says of one action.
+type history struct {
+	status    gatehouse.Status
+	terminal  int
+	push      gatehouse.PushStatus
+	intents   map[[2]int]bool // attempt and generation of each push.sent
+	highest   int             // generation so far
+	receiptAt map[string]int  // highest generation when a receipt was named
+	uncalled  bool            // it was settled without a call
+}
+
+// replay reads an action's entries in their order: 11, 12, 14 and 15.
+func (f *file) replay(say sayer) *history {
+	h := &history{intents: map[[2]int]bool{}, receiptAt: map[string]int{}}
+	for _, l := range f.leaves {
+		from, to := gatehouse.Status(l.From), gatehouse.Status(l.To)
+		if from != h.status {
+			say(14, "the entry %s begins at %q, but the log has the action at %q", l.Type, from, h.status)
+		}
+		if from != to && !reachable(from, to, gatehouse.Statuses(), gatehouse.Status.CanMove) {
+			say(11, "the entry %s moves it from %q to %q", l.Type, from, to)
+		}
+		if from == gatehouse.StatusPending && to != gatehouse.StatusPending {
+			h.terminal++
+		}
+		h.status = to
+		if strings.HasPrefix(l.Type, "push.") {
+			h.addPush(l, say)
+		}
+	}
+	return h
+}
+
+func (h *history) addPush(l leaf, say sayer) {
+	var d pushData
+	if l.Data != "" && json.Unmarshal([]byte(l.Data), &d) != nil {
+		say(14, "the entry %s cannot be read", l.Type)
+		return
+	}
+	if d.From != d.To && d.From != "" && !reachable(d.From, d.To, gatehouse.PushStatuses(), gatehouse.PushStatus.CanMove) {
+		say(11, "the entry %s moves push %s from %q to %q", l.Type, d.Push, d.From, d.To)
+	}
+	switch {
+	case l.Type == "push.replayed":
+		h.push = gatehouse.PushQueued
+	case l.Type == "push.resolved":
+		h.push = "" // the entry tells of the action only
+	case d.To != "":
+		h.push = d.To
+	}
+	if d.Generation > 0 && l.Type != "push.late" {
+		if d.Generation < h.highest {
+			say(12, "the entry %s is of generation %d, after generation %d", l.Type, d.Generation, h.highest)
+		}
+		h.highest = max(h.highest, d.Generation)
+	}
+	if l.Type == "push.sent" {
+		intent := [2]int{d.Attempt, d.Generation}
+		if h.intents[intent] {
+			say(15, "two intents for attempt %d", d.Attempt)
+		}
+		h.intents[intent] = true
+	}
+	h.uncalled = h.uncalled || l.Type == "push.picked"
+	if d.Receipt != "" {
+		h.receiptAt[d.Receipt] = h.highest
+	}
+}
+
+// checkHistory compares the tables with what the log says: 1, 12, 14 and 15.
+func (f *file) checkHistory(h *history, say sayer) {
+	if h.terminal > 1 {
+		say(1, "the log has %d decisions", h.terminal)
+	}
+	if h.status != f.status {
+		say(14, "the action is %s, but the log leads to %q", f.status, h.status)
+	}
+	for _, p := range f.pushes {
+		// A lease is taken without an entry: it is no news before a call follows.
+		leased := h.push == gatehouse.PushQueued && p.status == gatehouse.PushPicking
+		if h.push != "" && h.push != p.status && p.status != gatehouse.PushCanceled && !leased {
+			say(14, "push %s is %s, but the log leads to %s", p.id, p.status, h.push)
+		}
+		// What needs no call counts as one attempt, without an intent; so does
+		// a look at the target that failed before any call.
+		looks := map[int]bool{}
+		for _, c := range f.receipts {
+			if c.source == "check" && !c.late {
+				looks[c.attempt] = true
+			}
+		}
+		if p.attempts != len(h.intents)+len(looks) && (p.attempts != 1 || !h.uncalled) {
+			say(15, "push %s counts %d attempts, the log has %d intents and %d looks", p.id, p.attempts, len(h.intents), len(looks))
+		}
+	}
+	for _, c := range f.receipts {
+		if c.source == "call" && !h.intents[[2]int{c.attempt, c.generation}] {
+			say(15, "receipt %s tells of a call (attempt %d, generation %d) without an intent", c.id, c.attempt, c.generation)
+		}
+		if at, named := h.receiptAt[c.id]; named && !c.late && at > c.generation {
+			say(12, "receipt %s was written under generation %d, when %d held the lease", c.id, c.generation, at)
+		}
+	}
+}
+
+// reachable reports whether a path of the table leads from one state to
+// another: a leaf may tell several moves of one transaction, but never one
+// that no path has.
+func reachable[S ~string](from, to S, all []S, can func(S, S) bool) bool {
+	return can(from, to) || slices.ContainsFunc(all, func(via S) bool { return can(from, via) && can(via, to) })
+}

@@ -1,0 +1,73 @@
+package invariants
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+)
+
+// TestLive checks stores again and again while a gate and a dispatcher work on
+// them: nothing that is only under way looks like a violation.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	path, dsn := filepath.Join(t.TempDir(), "gatehouse.db"), pgtest.Database(t)
+	clock := gatetest.NewClock()
+	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	database, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range map[string]struct {
+		store gatehouse.Store
+		open  func() (*Target, error)
+	}{
+		"sqlite":   {file, func() (*Target, error) { return OpenFile(t.Context(), path, quiet()) }},
+		"postgres": {database, func() (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer e.store.Close()
+			w := gatetest.New(t, e.store, clock)
+			w.Fill()
+			checked := make(chan struct{})
+			go func() {
+				defer close(checked)
+				for run := range 3 {
+					target, err := e.open()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					r, err := Check(t.Context(), target, Options{Page: 5})
+					if err = errors.Join(err, target.Close()); err != nil {
+						t.Error(err)
+						return
+					}
+					for _, n := range r.Violated() {
+						t.Errorf("run %d: %d: %+v", run, n, r.Invariants[n].Listed)
+					}
+				}
+			}()
+			for worked := false; ; worked = true {
+				select {
+				case <-checked:
+					if !worked {
+						t.Error("nothing was worked on meanwhile")
+					}
+					return
+				default:
+					w.Work(1)
+				}
+			}
+		})
+	}
+}

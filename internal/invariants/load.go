@@ -1,0 +1,314 @@
+package invariants
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// file is one action with all that belongs to it, as the rows say. Times are
+// microseconds since 1970.
+type file struct {
+	seq        int64
+	tenant, id string
+	status     gatehouse.Status
+	key        string
+	proposerID string
+	proposer   bool // is a principal of the tenant
+	superseded string
+	decidedAt  sql.NullInt64
+	expiresAt  sql.NullInt64
+
+	proposal *proposal
+	approval *approval
+	votes    []vote
+	pushes   []push
+	receipts []receipt
+	claims   []claim
+	mirrors  []child
+	leaves   []leaf
+}
+
+// child is what every row says of the action that it belongs to.
+type child struct{ tenant, actionID string }
+
+type proposal struct {
+	tenant           string
+	outcome          gatehouse.Outcome
+	digest, computed gatehouse.Digest
+	ceilings         []gatehouse.CeilingClaim
+}
+
+type approval struct {
+	tenant, id string
+	status     gatehouse.ApprovalStatus
+	required   int
+	excluded   []string
+	expiresAt  int64
+}
+
+type vote struct {
+	tenant, person, principalID, name string
+	decision                          gatehouse.DecisionKind
+	digest                            gatehouse.Digest
+	at                                int64
+	kind                              string // of the principal; "" for none
+}
+
+type push struct {
+	child
+	id, key     string
+	digest      gatehouse.Digest
+	status      gatehouse.PushStatus
+	attempts    int
+	generation  int
+	nextAttempt sql.NullInt64
+	leaseUntil  sql.NullInt64
+	leaseOwner  string
+	sentAt      sql.NullInt64
+}
+
+type receipt struct {
+	child
+	id, pushID, key     string
+	attempt, generation int
+	outcome             gatehouse.ReceiptOutcome
+	late                bool
+	source              string
+	at                  int64
+}
+
+type claim struct {
+	tenant, ceiling, scope string
+	amount, reservedAt     int64
+	released               bool
+	// others sums what other actions held in the claim's window, up to it.
+	others int64
+}
+
+type leaf struct {
+	tenant string
+	body   string
+	gatehouse.Leaf
+}
+
+// load reads the page of actions behind a number.
+func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*file, error) {
+	files, err := c.loadActions(ctx, tx, after)
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	bySeq := make(map[int64]*file, len(files))
+	for _, f := range files {
+		bySeq[f.seq] = f
+	}
+	last := files[len(files)-1].seq
+	within := func(column string) string {
+		return fmt.Sprintf("%[1]s > %[2]d AND %[1]s <= %[3]d", column, after, last)
+	}
+	for _, load := range []func(context.Context, *sql.Tx, map[int64]*file, func(string) string) error{
+		loadVotes, loadPushes, loadReceipts, loadClaims, loadMirrors, loadLeaves,
+	} {
+		if err := load(ctx, tx, bySeq, within); err != nil {
+			return nil, err
+		}
+	}
+	return files, c.sumClaims(ctx, tx, files)
+}
+
+// loadActions reads actions with their proposals and approvals. Of a proposal
+// only its digest is kept: it may be a megabyte.
+func (c *checker) loadActions(ctx context.Context, tx *sql.Tx, after int64) (files []*file, err error) {
+	query := fmt.Sprintf(`SELECT a.seq, a.tenant, a.id, a.status, coalesce(a.idempotency_key, ''), a.proposer_id,
+(SELECT count(*) FROM principal x WHERE x.tenant = a.tenant AND x.id = a.proposer_id), coalesce(a.superseded_by, ''), a.decided_at, a.expires_at,
+p.tenant, p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.amount, p.currency,
+p.digest, p.fingerprint, p.policy_outcome, p.proposed_change, p.current_state, p.extra,
+o.tenant, o.id, o.status, o.required, o.excluded, o.expires_at
+FROM action a LEFT JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
+WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
+	err = each(ctx, tx, query, func(rows *sql.Rows) error {
+		f := &file{}
+		var proposers, revision int64
+		var p [13]sql.NullString // of the proposal, in the query's order
+		var change, state sql.NullString
+		var rev, required, expires sql.NullInt64
+		var tenant, id, status, excluded sql.NullString
+		err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.key, &f.proposerID, &proposers, &f.superseded, &f.decidedAt, &f.expiresAt,
+			&p[0], &rev, &p[1], &p[2], &p[3], &p[4], &p[5], &p[6], &p[7], &p[8], &p[9], &p[10], &p[11], &change, &state, &p[12],
+			&tenant, &id, &status, &required, &excluded, &expires)
+		if err != nil {
+			return err
+		}
+		f.proposer, revision = proposers > 0, rev.Int64
+		if p[0].Valid {
+			if f.proposal, err = f.readProposal(p, revision, change.String, state.String); err != nil {
+				return fmt.Errorf("%s: %w", f.id, err)
+			}
+		}
+		if tenant.Valid {
+			f.approval = &approval{tenant.String, id.String, gatehouse.ApprovalStatus(status.String), int(required.Int64), nil, expires.Int64}
+			if f.approval.excluded, err = shared.DecodeList[string](excluded.String); err != nil {
+				return fmt.Errorf("%s: %w", f.id, err)
+			}
+		}
+		files = append(files, f)
+		return nil
+	})
+	return files, err
+}
+
+func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state string) (*proposal, error) {
+	refs, err := shared.DecodeList[string](p[5].String)
+	if err != nil {
+		return nil, err
+	}
+	extra, err := shared.DecodeJSON[struct {
+		Ceilings []gatehouse.CeilingClaim `json:"ceilings"`
+	}](p[12].String)
+	if err != nil {
+		return nil, err
+	}
+	what := &gatehouse.Proposal{
+		Operation:      p[2].String,
+		Target:         gatehouse.Target{EntityType: p[3].String, EntityRef: p[4].String, EntityRefs: refs, Version: p[6].String},
+		ProposedChange: gatehouse.JSON(change), CurrentState: gatehouse.JSON(state), IdempotencyKey: f.key,
+	}
+	if p[7].Valid {
+		what.Magnitude = &gatehouse.Magnitude{Amount: gatehouse.Decimal(p[7].String), Currency: p[8].String}
+	}
+	out := &proposal{
+		tenant: p[0].String, outcome: gatehouse.Outcome(p[11].String), digest: gatehouse.Digest(p[9].String),
+		computed: gatehouse.ComputeDigest(f.tenant, int(revision), p[1].String, p[10].String, what),
+	}
+	if extra != nil {
+		out.ceilings = extra.Ceilings
+	}
+	return out, nil
+}
+
+func loadVotes(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+	return each(ctx, tx, `SELECT v.seq, v.tenant, v.person, v.principal_id, v.name, v.decision, v.digest, v.at, coalesce(x.kind, '')
+FROM vote v LEFT JOIN principal x ON x.tenant = v.tenant AND x.id = v.principal_id WHERE `+within("v.seq"), func(rows *sql.Rows) error {
+		var seq int64
+		var v vote
+		err := rows.Scan(&seq, &v.tenant, &v.person, &v.principalID, &v.name, &v.decision, &v.digest, &v.at, &v.kind)
+		if f := files[seq]; f != nil {
+			f.votes = append(f.votes, v)
+		}
+		return err
+	})
+}
+
+func loadPushes(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+	return each(ctx, tx, `SELECT action_seq, tenant, action_id, id, idempotency_key, digest, status, attempts, generation, next_attempt,
+lease_until, lease_owner, sent_at FROM push WHERE `+within("action_seq"), func(rows *sql.Rows) error {
+		var seq int64
+		var p push
+		err := rows.Scan(&seq, &p.tenant, &p.actionID, &p.id, &p.key, &p.digest, &p.status, &p.attempts, &p.generation, &p.nextAttempt,
+			&p.leaseUntil, &p.leaseOwner, &p.sentAt)
+		if f := files[seq]; f != nil {
+			f.pushes = append(f.pushes, p)
+		}
+		return err
+	})
+}
+
+func loadReceipts(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+	return each(ctx, tx, `SELECT action_seq, tenant, action_id, id, push_id, idempotency_key, attempt, generation, outcome, late, source, at
+FROM receipt WHERE `+within("action_seq")+` ORDER BY action_seq, seq`, func(rows *sql.Rows) error {
+		var seq int64
+		var r receipt
+		err := rows.Scan(&seq, &r.tenant, &r.actionID, &r.id, &r.pushID, &r.key, &r.attempt, &r.generation, &r.outcome, &r.late, &r.source, &r.at)
+		if f := files[seq]; f != nil {
+			f.receipts = append(f.receipts, r)
+		}
+		return err
+	})
+}
+
+func loadClaims(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+	return each(ctx, tx, `SELECT action_seq, tenant, ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE `+within("action_seq"), func(rows *sql.Rows) error {
+		var seq int64
+		var released sql.NullInt64
+		var l claim
+		err := rows.Scan(&seq, &l.tenant, &l.ceiling, &l.scope, &l.amount, &l.reservedAt, &released)
+		l.released = released.Valid
+		if f := files[seq]; f != nil {
+			f.claims = append(f.claims, l)
+		}
+		return err
+	})
+}
+
+func loadMirrors(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+	return each(ctx, tx, `SELECT action_seq, tenant, action_id FROM mirror WHERE `+within("action_seq"), func(rows *sql.Rows) error {
+		var seq int64
+		var m child
+		err := rows.Scan(&seq, &m.tenant, &m.actionID)
+		if f := files[seq]; f != nil {
+			f.mirrors = append(f.mirrors, m)
+		}
+		return err
+	})
+}
+
+// loadLeaves reads what the log says of each action, in the order in which it
+// was written, with a number or without: in one snapshot rows and leaves fit.
+func loadLeaves(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+	const columns = `SELECT a.seq AS action_seq, l.seq AS leaf_seq, l.tenant, l.body FROM action a JOIN audit_leaf l ON l.tenant = a.tenant AND l.action_id = a.id WHERE `
+	where := within("a.seq") + ` AND l.action_id <> ''`
+	return each(ctx, tx, columns+where+` AND l.number IS NOT NULL UNION ALL `+columns+where+` AND l.number IS NULL ORDER BY 1, 2`, func(rows *sql.Rows) error {
+		var seq, row int64
+		var l leaf
+		if err := rows.Scan(&seq, &row, &l.tenant, &l.body); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(l.body), &l.Leaf); err != nil {
+			l.Leaf = gatehouse.Leaf{Type: "(unreadable)"}
+		}
+		if f := files[seq]; f != nil {
+			f.leaves = append(f.leaves, l)
+		}
+		return nil
+	})
+}
+
+// sumClaims sums, for each claim that is held, what others held when it was
+// made and still hold: not more than what there was then.
+func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, files []*file) error {
+	for _, f := range files {
+		for i := range f.claims {
+			l := &f.claims[i]
+			limit := f.ceiling(l)
+			if l.released || limit == nil {
+				continue
+			}
+			query := `SELECT coalesce(sum(amount), 0) FROM ceiling_claim WHERE tenant = ? AND ceiling = ? AND scope = ? AND reserved_at > ? AND reserved_at <= ? AND released_at IS NULL AND action_seq <> ?`
+			if !c.t.sqlite {
+				query = `SELECT coalesce(sum(amount), 0)::bigint FROM ceiling_claim WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND reserved_at > $4 AND reserved_at <= $5 AND released_at IS NULL AND action_seq <> $6`
+			}
+			err := tx.QueryRowContext(ctx, query, l.tenant, l.ceiling, l.scope, l.reservedAt-limit.Window.D().Microseconds(), l.reservedAt, f.seq).Scan(&l.others)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ceiling is the limit that a claim was made under.
+func (f *file) ceiling(l *claim) *gatehouse.CeilingClaim {
+	if f.proposal == nil {
+		return nil
+	}
+	for i := range f.proposal.ceilings {
+		if c := &f.proposal.ceilings[i]; c.Ceiling == l.ceiling && c.Scope == l.scope {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package invariants
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+)
+
+// Target is a store that is open to be read: as a store, and as rows.
+type Target struct {
+	Store gatehouse.Store
+	DB    *sql.DB
+	// snapshot are the options of a transaction that sees one moment.
+	snapshot *sql.TxOptions
+	sqlite   bool
+}
+
+// OpenFile opens a SQLite file, which a server may be using.
+func OpenFile(ctx context.Context, path string, log *slog.Logger) (*Target, error) {
+	s, err := sqlite.Inspect(ctx, sqlite.Config{Path: path, Logger: log, Readers: 2})
+	if err != nil {
+		return nil, err
+	}
+	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &Target{Store: s, DB: db, sqlite: true}, nil
+}
+
+// OpenDatabase opens a PostgreSQL database, which servers may be using.
+func OpenDatabase(ctx context.Context, dsn string, log *slog.Logger) (*Target, error) {
+	s, err := postgres.Inspect(ctx, postgres.Config{URL: dsn, Logger: log, MaxConns: 2})
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("postgres: %w", err), s.Close())
+	}
+	// As the store does: every statement is written for an index.
+	for name, value := range map[string]string{
+		"application_name": "gatehouse doctor", "default_transaction_read_only": "on", "jit": "off",
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "max_parallel_workers_per_gather": "0",
+	} {
+		config.RuntimeParams[name] = value
+	}
+	return &Target{Store: s, DB: stdlib.OpenDB(*config), snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}}, nil
+}
+
+// Close closes the connections.
+func (t *Target) Close() error { return errors.Join(t.DB.Close(), t.Store.Close()) }

@@ -1,0 +1,99 @@
+package invariants
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// orphans is the rest of invariant 16: rows that belong to nothing, which no
+// walk over the actions meets. Foreign keys forbid most of them.
+func (c *checker) orphans(ctx context.Context) error {
+	for _, t := range []struct{ name, key, tenant, id string }{
+		{"proposal", "seq", "tenant", "seq"}, {"approval", "seq", "tenant", "id"}, {"vote", "seq", "tenant", "name"},
+		{"push", "action_seq", "tenant", "id"}, {"receipt", "action_seq", "tenant", "id"},
+		{"ceiling_claim", "action_seq", "tenant", "ceiling"}, {"mirror", "action_seq", "tenant", "receipt_id"},
+	} {
+		if err := c.childless(ctx, t.name, t.key, t.tenant, t.id); err != nil {
+			return err
+		}
+	}
+	if err := c.strayLeaves(ctx); err != nil {
+		return err
+	}
+	return c.in(ctx, func(tx *sql.Tx) error {
+		for _, q := range []struct{ what, query string }{
+			{"a key of nobody in its tenant", `SELECT k.tenant, k.id, x.id IS NULL FROM api_key k LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},
+			{"an edit token of nobody in its tenant", `SELECT k.tenant, k.principal_id, x.id IS NULL FROM edit_token k LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},
+			{"a principal of no tenant", `SELECT k.tenant, k.id, x.id IS NULL FROM principal k LEFT JOIN tenant x ON x.id = k.tenant`},
+			{"an active policy that is not there", `SELECT k.tenant, k.tenant, x.version IS NULL FROM policy_active k LEFT JOIN policy_version x ON x.tenant = k.tenant AND x.version = k.version`},
+		} {
+			if err := c.strays(ctx, tx, q.what, q.query); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// childless pages through a table by the number of the action that its rows
+// belong to, and looks for rows whose action is not there.
+func (c *checker) childless(ctx context.Context, table, key, tenant, id string) error {
+	for after, more := int64(0), true; more; {
+		more = false
+		err := c.in(ctx, func(tx *sql.Tx) error {
+			// A page ends with a whole action: votes and receipts share a number.
+			var last sql.NullInt64
+			err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT max(k) FROM (SELECT %[1]s AS k FROM %[2]s WHERE %[1]s > %[3]d ORDER BY %[1]s LIMIT %[4]d) page`,
+				key, table, after, 10*c.o.Page)).Scan(&last)
+			if err != nil || !last.Valid {
+				return err
+			}
+			query := fmt.Sprintf(`SELECT r.%[1]s, CAST(r.%[2]s AS TEXT), a.seq IS NULL FROM %[3]s r LEFT JOIN action a ON a.seq = r.%[4]s WHERE r.%[4]s > %[5]d AND r.%[4]s <= %[6]d`,
+				tenant, id, table, key, after, last.Int64)
+			after, more = last.Int64, true
+			return c.strays(ctx, tx, "a row of "+table+" of no action", query)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strayLeaves looks for leaves that tell of actions that are not there.
+func (c *checker) strayLeaves(ctx context.Context) error {
+	for after, more := int64(0), true; more; {
+		more = false
+		err := c.in(ctx, func(tx *sql.Tx) error {
+			query := fmt.Sprintf(`SELECT l.seq, l.tenant, l.action_id, l.action_id <> '' AND a.seq IS NULL
+FROM audit_leaf l LEFT JOIN action a ON a.tenant = l.tenant AND a.id = l.action_id WHERE l.seq > %d ORDER BY l.seq LIMIT %d`, after, 10*c.o.Page)
+			return each(ctx, tx, query, func(rows *sql.Rows) error {
+				var tenant, id string
+				var stray bool
+				err := rows.Scan(&after, &tenant, &id, &stray)
+				if more = true; stray {
+					c.r.violated(14, tenant, id, "the log tells of an action that is not there")
+				}
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strays counts the rows of a query: tenant, id, and whether it is one.
+func (c *checker) strays(ctx context.Context, tx *sql.Tx, what, query string) error {
+	return each(ctx, tx, query, func(rows *sql.Rows) error {
+		var tenant, id string
+		var stray bool
+		err := rows.Scan(&tenant, &id, &stray)
+		if c.r.examined(16, 1); stray {
+			c.r.violated(16, tenant, id, "%s", what)
+		}
+		return err
+	})
+}

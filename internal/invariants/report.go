@@ -1,0 +1,91 @@
+package invariants
+
+import (
+	"fmt"
+	"slices"
+)
+
+// maxListed bounds the violations of one invariant that are listed; all are
+// counted.
+const maxListed = 100
+
+// Report is what a check found.
+type Report struct {
+	// OK is true when nothing is violated.
+	OK         bool         `json:"ok"`
+	Violations int          `json:"violations"`
+	Invariants []*Invariant `json:"invariants"`
+}
+
+// Invariant is one rule, by its number in docs/reliability.md; 0 is the store
+// itself.
+type Invariant struct {
+	Number int    `json:"number"`
+	Title  string `json:"title"`
+	// Examined counts the rows, or actions with their rows, that were looked at.
+	Examined int64 `json:"examined"`
+	// NotChecked says why the rule was not looked at.
+	NotChecked string      `json:"not_checked,omitempty"`
+	Violations int         `json:"violations"`
+	Listed     []Violation `json:"listed"`
+}
+
+// Violation is one thing that is wrong.
+type Violation struct {
+	Tenant string `json:"tenant,omitempty"`
+	ID     string `json:"id"`
+	Detail string `json:"detail"`
+}
+
+// titles are the rules in the words of docs/reliability.md.
+var titles = map[int]string{
+	0:  "the store's own structures",
+	1:  "one terminal decision per approval",
+	2:  "what clients were told stands",
+	3:  "an approved action has exactly one push",
+	4:  "no push without approval or allow",
+	5:  "one effect per idempotency key, as the receipts tell",
+	6:  "one digest, from what was shown to what was sent",
+	7:  "no effect before its decision",
+	8:  "enough distinct entitled voters, the proposer not among them",
+	9:  "nothing decided at or after expiry",
+	10: "no ceiling exceeded, no claim without its reason",
+	11: "no transition outside the tables",
+	12: "no receipt written under a lost lease",
+	13: "everything unfinished is leased, scheduled or waits for a person",
+	14: "the audit log has no gap, verifies, and gives the tables",
+	15: "no call without a recorded intent",
+	16: "no reference across tenants or to nothing",
+	17: "every pending approval stands in the queue",
+}
+
+func newReport() *Report {
+	r := &Report{}
+	for n := range len(titles) {
+		r.Invariants = append(r.Invariants, &Invariant{Number: n, Title: titles[n], Listed: []Violation{}})
+	}
+	r.Invariants[2].NotChecked = "only the clients' own records can tell"
+	return r
+}
+
+func (r *Report) examined(n int, rows int64) { r.Invariants[n].Examined += rows }
+
+func (r *Report) violated(n int, tenant, id, format string, args ...any) {
+	i := r.Invariants[n]
+	i.Violations++
+	r.Violations++
+	if len(i.Listed) < maxListed {
+		i.Listed = append(i.Listed, Violation{tenant, id, fmt.Sprintf(format, args...)})
+	}
+}
+
+// Violated lists the numbers of the rules that are violated.
+func (r *Report) Violated() []int {
+	var out []int
+	for _, i := range r.Invariants {
+		if i.Violations > 0 {
+			out = append(out, i.Number)
+		}
+	}
+	return slices.Clip(out)
+}

@@ -1,0 +1,278 @@
+package migratestore
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+)
+
+// envChild makes this program a process that copies and stops at a step, for
+// the test to kill it there.
+const envChild = "GATEHOUSE_MIGRATESTORE_CHILD"
+
+func TestMain(m *testing.M) {
+	if order := os.Getenv(envChild); order != "" {
+		child(order)
+		return
+	}
+	os.Exit(pgtest.Main(m))
+}
+
+type childOrder struct {
+	Path, URL string
+	// The process waits for its end at the Nth step with the name.
+	Step string
+	N    int
+}
+
+func child(order string) {
+	var o childOrder
+	if err := json.Unmarshal([]byte(order), &o); err != nil {
+		panic(err)
+	}
+	steps := 0
+	_, err := Run(context.Background(), Options{Path: o.Path, URL: o.URL, Rows: 7, Logger: quiet(), step: func(name string) {
+		if word, _, _ := strings.Cut(name, " "); word == o.Step {
+			steps++
+		}
+		if steps == o.N {
+			fmt.Println(name)
+			select {} // killed here
+		}
+	}})
+	if err != nil {
+		fmt.Println("error:", err)
+		return
+	}
+	fmt.Println("done")
+}
+
+// killAt runs the copy in a process of its own and kills it, with SIGKILL, at
+// the nth step with a name.
+func killAt(t *testing.T, path, url, step string, n int) {
+	t.Helper()
+	order, err := json.Marshal(childOrder{path, url, step, n})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envChild+"="+string(order))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_ = cmd.Process.Kill()
+	_, _ = io.Copy(io.Discard, out)
+	_ = cmd.Wait()
+	if err != nil {
+		t.Fatalf("the process said %q: %v", line, err)
+	}
+	if !strings.HasPrefix(line, step) {
+		t.Fatalf("it was to be killed at step %d of %q, and says %q", n, step, line)
+	}
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// full is a data folder that the real gate has filled, once for all tests.
+var full struct {
+	sync.Once
+	file []byte
+	key  string
+	at   time.Time
+}
+
+// world is what a test has to know of who filled its folder.
+type world struct {
+	Key   string
+	Clock *gatetest.Clock
+}
+
+// folder is a copy of the full one, which no process has open.
+func folder(t *testing.T) (path string, w world) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "gatehouse.db")
+	full.Do(func() {
+		clock := gatetest.NewClock()
+		s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := gatetest.New(t, s, clock)
+		w.Fill()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full.file, full.key, full.at = file, w.Key, clock.Now()
+	})
+	if full.file == nil {
+		t.Fatal("the folder could not be filled; see the first failure")
+	}
+	if err := os.WriteFile(path, full.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clock := gatetest.NewClock()
+	clock.Advance(full.at.Sub(clock.Now()))
+	return path, world{full.key, clock}
+}
+
+// open opens the copy as a server would.
+func open(t *testing.T, url string, clock *gatetest.Clock) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), postgres.Config{URL: url, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// dumpSQLite and dumpPostgres print each row of each table that both have, in
+// order, in the same words.
+func dumpSQLite(t *testing.T, path string) map[string][]string {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	from, err := sqliteCatalog(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for name, columns := range from {
+		if sqliteOnly[name] {
+			continue
+		}
+		var cells []string
+		for c := range columns {
+			cells = append(cells, "'"+c+"', CASE typeof("+quoted(c)+") WHEN 'blob' THEN hex("+quoted(c)+") ELSE CAST("+quoted(c)+" AS TEXT) END")
+		}
+		rows, err := db.Query("SELECT json_object(" + strings.Join(cells, ", ") + ") FROM " + quoted(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = []string{}
+		for rows.Next() {
+			var s string
+			if err := rows.Scan(&s); err != nil {
+				t.Fatal(err)
+			}
+			out[name] = append(out[name], normal(t, s))
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sorted(out)
+}
+
+func dumpPostgres(t *testing.T, url string) map[string][]string {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	to, _, err := postgresCatalog(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for name, columns := range to {
+		if postgresOnly[name] {
+			continue
+		}
+		var cells []string
+		for n, c := range columns {
+			value := quoted(n) + "::text"
+			switch c.kind {
+			case blob:
+				value = "upper(encode(" + quoted(n) + ", 'hex'))"
+			case boolean:
+				value = quoted(n) + "::int::text"
+			}
+			cells = append(cells, "'"+n+"', "+value)
+		}
+		rows, err := c.Query(t.Context(), "SELECT json_build_object("+strings.Join(cells, ", ")+")::text FROM "+quoted(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = []string{}
+		for _, s := range list {
+			out[name] = append(out[name], normal(t, s))
+		}
+	}
+	return sorted(out)
+}
+
+// normal prints an object with its members in order.
+func normal(t *testing.T, s string) string {
+	t.Helper()
+	var m map[string]*string
+	if err := json.Unmarshal([]byte(s), &m); err != nil {
+		t.Fatalf("%s: %v", s, err)
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func execute(t *testing.T, url, statement string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	if _, err := c.Exec(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func executeSQLite(t *testing.T, path, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}

@@ -1,0 +1,90 @@
+package migratestore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+)
+
+// maxWaiting bounds the leaves without a number that are compared one by one;
+// of more than that the counts of the tables tell.
+const maxWaiting = 10_000
+
+// readLogs verifies every tenant's log in the folder and returns its heads.
+func readLogs(ctx context.Context, s gatehouse.Store) (logs []Log, waiting int, err error) {
+	tenants, leaves, err := tenantsAndLeaves(ctx, s)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, t := range tenants {
+		report, err := audit.Check(ctx, s, t.ID)
+		if err == nil {
+			err = report.Err()
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("the folder's audit log of tenant %s: %w", t.ID, err)
+		}
+		logs = append(logs, Log{Tenant: t.ID, Size: report.Expected, Root: report.Root})
+	}
+	slices.SortFunc(logs, func(a, b Log) int { return cmp.Compare(a.Tenant, b.Tenant) })
+	return logs, len(leaves), nil
+}
+
+func tenantsAndLeaves(ctx context.Context, s gatehouse.Store) (tenants []*gatehouse.Tenant, leaves []*gatehouse.PendingLeaf, err error) {
+	err = s.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		if tenants, err = tx.ListTenants(); err != nil {
+			return err
+		}
+		leaves, err = tx.UnnumberedLeaves(maxWaiting)
+		return err
+	})
+	return tenants, leaves, err
+}
+
+// verify compares the two sides: the rows of each table by number, the logs by
+// their entries, the leaves that wait by themselves.
+func verify(ctx context.Context, s *source, c *pgx.Conn, to gatehouse.Store, tables []table, counts []int64, r *Result) error {
+	for i, t := range tables {
+		var n int64
+		if err := c.QueryRow(ctx, `SELECT count(*) FROM `+quoted(t.name)).Scan(&n); err != nil {
+			return err
+		}
+		if n != counts[i] {
+			return fmt.Errorf("verify: the table %s has %d rows in the folder, and %d in the database", t.name, counts[i], n)
+		}
+	}
+	for _, head := range r.Logs {
+		report, err := audit.Check(ctx, to, head.Tenant, head)
+		if err == nil {
+			err = report.Err()
+		}
+		if err == nil && report.Expected != head.Size {
+			err = fmt.Errorf("it has %d entries, and %d in the folder", report.Expected, head.Size)
+		}
+		if err != nil {
+			return fmt.Errorf("verify: the audit log of tenant %s in the database: %w", head.Tenant, err)
+		}
+	}
+	_, here, err := tenantsAndLeaves(ctx, s)
+	if err != nil {
+		return err
+	}
+	_, there, err := tenantsAndLeaves(ctx, to)
+	if err != nil {
+		return err
+	}
+	if !slices.EqualFunc(here, there, func(a, b *gatehouse.PendingLeaf) bool { return *a == *b }) {
+		return fmt.Errorf("verify: %d audit leaves without a number in the folder, %d in the database, or others", len(here), len(there))
+	}
+	return nil
+}
+
+func sortTables(tables []table) {
+	slices.SortFunc(tables, func(a, b table) int { return cmp.Compare(a.name, b.name) })
+}

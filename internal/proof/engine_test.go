@@ -1,0 +1,160 @@
+package proof
+
+import (
+	"database/sql"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the look into a store
+
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// engine is what a gate keeps its things in, and what stands around it.
+type engine struct {
+	name     string
+	replicas int
+	// dsn makes the database; nil is the data folder.
+	dsn func(testing.TB) string
+	// database, target and flags are put between the servers and what they
+	// speak to: other addresses of the same, and more flags of serve.
+	proxied func(dsn string) string
+	target  func(url string) string
+	flags   []string
+}
+
+var (
+	// onSQLite is one server, since a data folder has no more.
+	onSQLite = engine{name: "sqlite", replicas: 1}
+	// onPostgres is two servers that share a database. Clients take turns.
+	onPostgres = engine{name: "postgres", replicas: 2, dsn: func(t testing.TB) string { return pgtest.Database(t) }}
+)
+
+// envEngine names the one engine to run the storms on; both without it.
+const envEngine = "GATEHOUSE_STORM_ENGINE"
+
+func envEngineName() string { return os.Getenv(envEngine) }
+
+// onEngines runs a storm on each engine.
+func onEngines(t *testing.T, fn func(t *testing.T, e engine)) {
+	t.Helper()
+	ran := 0
+	for _, e := range []engine{onSQLite, onPostgres} {
+		if only := envEngineName(); only != "" && only != e.name {
+			continue
+		}
+		ran++
+		t.Run(e.name, func(t *testing.T) { fn(t, e) })
+	}
+	if ran == 0 {
+		t.Fatalf("%s: there is no engine %q", envEngine, envEngineName())
+	}
+}
+
+// rounds is how many every run makes on the engine: fewer where the other has
+// made as many already.
+func (e engine) rounds(n int) int {
+	if e.name == onPostgres.name {
+		return max(2, n/3)
+	}
+	return n
+}
+
+func (e engine) database(t testing.TB) string {
+	if e.dsn == nil {
+		return ""
+	}
+	return e.dsn(t)
+}
+
+func (e engine) through(dsn string) string {
+	if e.proxied == nil || dsn == "" {
+		return dsn
+	}
+	return e.proxied(dsn)
+}
+
+// look reads a gate's store from outside, beside the servers or after them.
+type look struct {
+	*sql.DB
+	postgres bool
+}
+
+// openStore opens a look. The tables are the same on both engines.
+func openStore(t testing.TB, g *gate) *look {
+	t.Helper()
+	driver, dsn := "pgx", g.dsn
+	if dsn == "" {
+		u := url.URL{Scheme: "file", Path: filepath.Join(g.data, "gatehouse.db"), RawQuery: "mode=ro&_pragma=busy_timeout(10000)"}
+		driver, dsn = "sqlite", u.String()
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(4)
+	return &look{db, g.dsn != ""}
+}
+
+// text numbers the places of a query the way the engine wants them.
+func (l *look) text(query string) string {
+	if !l.postgres {
+		return query
+	}
+	var b strings.Builder
+	n := 0
+	for _, r := range query {
+		if r != '?' {
+			b.WriteRune(r)
+			continue
+		}
+		n++
+		b.WriteString("$" + strconv.Itoa(n))
+	}
+	return b.String()
+}
+
+// count runs a query that gives one number.
+func count(t testing.TB, db *look, query string, args ...any) (n int) {
+	t.Helper()
+	if err := db.QueryRow(db.text(query), args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// rowsOf returns the rows of a query as text.
+func rowsOf(t testing.TB, db *look, query string, args ...any) (found []string) {
+	t.Helper()
+	rows, err := db.Query(db.text(query), args...)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		cells, into := make([]sql.NullString, len(names)), make([]any, len(names))
+		for i := range cells {
+			into[i] = &cells[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		texts := make([]string, len(cells))
+		for i, c := range cells {
+			texts[i] = names[i] + "=" + c.String
+		}
+		found = append(found, strings.Join(texts, " "))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,189 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// load is clients at work, whatever happens around them. Each brings what it
+// has begun to an answer, over as many failures as it takes, and the journal
+// has what they were told.
+type load struct {
+	*world
+	journal *journal
+	people  []*person
+	seq     atomic.Int64
+	fresh   atomic.Int64 // acknowledgements since it was last set to zero
+	lost    atomic.Int64 // calls without an answer
+	busy    atomic.Int64 // calls that were told to come again
+	// While full is set a call may be answered that it failed; refused counts those.
+	full    atomic.Bool
+	refused atomic.Int64
+	stop    func()
+}
+
+// newLoad starts clients on a world. They need as many items as they decide on.
+func newLoad(t *testing.T, w *world, rng *rand.Rand, clients int) *load {
+	t.Helper()
+	l := &load{world: w, journal: newJournal()}
+	for _, name := range []string{"ana", "ben", "cleo", "dan"} {
+		l.people = append(l.people, w.admin.create(t, name, "person", "approver"))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range clients {
+		mine := rand.New(rand.NewPCG(rng.Uint64(), uint64(i)))
+		wg.Go(func() { l.client(ctx, mine) })
+	}
+	l.stop = func() { cancel(); wg.Wait() }
+	return l
+}
+
+// acks waits for n new acknowledgements.
+func (l *load) acks(t *testing.T, n int64) {
+	t.Helper()
+	until(t, "acknowledgements", func() bool { return l.fresh.Load() >= n })
+}
+
+// client proposes and decides until the context ends.
+func (l *load) client(ctx context.Context, rng *rand.Rand) {
+	for ctx.Err() == nil && l.next.Load() < l.items-64 {
+		n := l.seq.Add(1)
+		var p object
+		left := false
+		switch key := fmt.Sprintf("load-%d", n); rng.IntN(20) {
+		case 0: // nobody answers in time
+			p, left = contact(key, "update", "late", object{"idempotency_key": key, "expires_in": "1s"}), true
+		case 1, 2, 3, 4, 5:
+			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key})
+		case 6, 7: // two persons, or one of the few places under a ceiling
+			p = price(l.sku(), fmt.Sprintf("%d.50", 11+n), object{"idempotency_key": key, "action_type": [...]string{"pair", "counted"}[n%2]})
+		case 8, 9, 10, 11, 12, 13, 14, 15:
+			p = contact(key, "update", fmt.Sprintf("new-%d", n), object{"idempotency_key": key})
+		default:
+			p = contact(key, "once", fmt.Sprintf("new-%d", n), object{"idempotency_key": key})
+		}
+		var header []string
+		if n%4 == 0 {
+			header = []string{"Idempotency-Key", fmt.Sprintf("propose-%d", n)}
+		}
+		res := l.sure(ctx, func() answer { return l.agent.post("/proposed-actions", p, header...) })
+		if res.status/100 != 2 {
+			l.wrong(ctx, res, "propose")
+			continue
+		}
+		a := &gatehouse.Action{ID: res.str("id"), Digest: gatehouse.Digest(res.str("digest"))}
+		a.ActionType = res.str("action_type")
+		l.journal.propose(a.ID, a.Digest)
+		l.fresh.Add(1)
+		if !left {
+			l.settle(ctx, rng, a)
+		}
+	}
+}
+
+// settle brings an action to one of its fates.
+func (l *load) settle(ctx context.Context, rng *rand.Rand, a *gatehouse.Action) {
+	first := rng.IntN(len(l.people))
+	who, other := l.people[first], l.people[(first+1+rng.IntN(len(l.people)-1))%len(l.people)]
+	stale := object{"acknowledge_stale": true} // the locked ledger must not hold a decision up
+	switch fate := rng.IntN(20); {
+	case fate < 12:
+		l.told(ctx, a, who, "approved", func() answer { return who.decide(a, "approved", stale) })
+		if a.ActionType == "pair" && fate < 10 {
+			l.told(ctx, a, other, "approved", func() answer { return other.decide(a, "approved", stale) })
+		}
+	case fate < 15:
+		l.told(ctx, a, who, "rejected", func() answer { return who.short(a, "reject") })
+	case fate < 17:
+		res := l.sure(ctx, func() answer { return l.agent.post("/proposed-actions/"+a.ID+"/cancel", nil) })
+		if res.status != 200 {
+			l.wrong(ctx, res, "cancel")
+			return
+		}
+		l.journal.cancel(a.ID, l.agent.name)
+		l.fresh.Add(1)
+	case fate < 19: // two people disagree at the same moment
+		var race sync.WaitGroup
+		race.Go(func() {
+			l.told(ctx, a, who, "approved", func() answer { return who.decide(a, "approved", stale) })
+		})
+		race.Go(func() {
+			l.told(ctx, a, other, "rejected", func() answer { return other.decide(a, "rejected") })
+		})
+		race.Wait()
+	}
+}
+
+// told asks until there is an answer, and notes what a person was told. A
+// person's retry of what stands counts: the first answer may have been lost.
+func (l *load) told(ctx context.Context, a *gatehouse.Action, who *person, outcome string, fn func() answer) {
+	res := l.sure(ctx, fn)
+	switch {
+	case res.err != nil:
+	case res.status == 200 && res.word() == "vote_recorded":
+		l.journal.vote(a.ID, who.name)
+		l.fresh.Add(1)
+	case res.status == 200:
+		if word := res.word(); word == "already_"+outcome && res.str("rejected_by") != "" && res.str("rejected_by") != who.name {
+			l.wrong(ctx, res, "a retry is answered in another's name")
+		}
+		l.journal.decide(a.ID, outcome, who.name)
+		l.fresh.Add(1)
+	case res.status == 409 && (res.word() == "already_decided" || res.word() == "not_awaiting_approval"):
+	case res.status == 409 && res.word() == "ceiling_exceeded" && a.ActionType == "counted":
+	default:
+		l.wrong(ctx, res, outcome)
+	}
+}
+
+// sure repeats a call until the server has answered it. That it is busy, or
+// still at work on the first of two calls, is no answer.
+func (l *load) sure(ctx context.Context, fn func() answer) answer {
+	for {
+		res := fn()
+		switch {
+		case res.err != nil:
+			l.lost.Add(1)
+		case res.status == http.StatusServiceUnavailable, res.word() == "in_progress":
+			l.busy.Add(1)
+		case res.status < 500:
+			return res
+		case l.full.Load():
+			l.refused.Add(1)
+		default:
+			l.wrong(ctx, res, "a call")
+		}
+		if ctx.Err() != nil {
+			return answer{err: ctx.Err()}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// wrong notes an answer that nobody should get.
+func (l *load) wrong(ctx context.Context, res answer, what string) {
+	if res.err != nil && ctx.Err() != nil {
+		return // the storm is over
+	}
+	l.journal.mu.Lock()
+	defer l.journal.mu.Unlock()
+	l.journal.wrong = append(l.journal.wrong, what+" was answered "+res.String())
+}
+
+func until(t testing.TB, what string, fn func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !fn(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the load brings no %s", what)
+		}
+	}
+}

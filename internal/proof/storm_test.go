@@ -1,0 +1,114 @@
+package proof
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/proof/legs"
+)
+
+// What the long form is told by; see package legs.
+const (
+	envLog     = "GATEHOUSE_STORM_LOG"     // the file
+	envMinutes = "GATEHOUSE_STORM_MINUTES" // after which no further leg begins; none without it
+	envCommit  = "GATEHOUSE_STORM_COMMIT"  // what was built, for the log
+)
+
+// leg is a leg under way.
+type leg struct {
+	legs.Leg
+	rng *rand.Rand
+	mu  sync.Mutex
+}
+
+// add counts n times what happened.
+func (l *leg) add(what string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Counts[what] += n
+}
+
+func (l *leg) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Counts[what]
+}
+
+func (l *leg) String() string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(l.Counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", l.Counts[k], k))
+	}
+	return fmt.Sprintf("%s on %s, seed %d, %.0f s: %s", l.Storm, l.Engine, l.Seed, l.Seconds, strings.Join(parts, ", "))
+}
+
+// goal is how much of a unit a storm has to reach: in every run, in the long
+// form, and there in one leg.
+type goal struct {
+	unit                 string
+	short, long, atATime int
+}
+
+// inLegs runs a storm until it has reached its goal: in one leg, or, in the
+// long form, in as many as it takes or the minutes allow. fn is to count
+// exactly n of the unit.
+func inLegs(t *testing.T, e engine, storm string, g goal, fn func(t *testing.T, l *leg, n int)) {
+	t.Helper()
+	if !long() {
+		oneLeg(t, e, storm, func(t *testing.T, l *leg) { fn(t, l, g.short) })
+		return
+	}
+	end := time.Now().Add(1000 * time.Hour)
+	if m := os.Getenv(envMinutes); m != "" {
+		minutes, err := strconv.ParseFloat(m, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", envMinutes, err)
+		}
+		end = time.Now().Add(time.Duration(minutes * float64(time.Minute)))
+	}
+	for n := 1; ; n++ {
+		all, err := legs.Read(os.Getenv(envLog))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := g.long - legs.Sum(all, storm, e.name, g.unit)
+		if rest <= 0 || time.Now().After(end) {
+			t.Logf("%s on %s: %d of %d %s are left", storm, e.name, max(rest, 0), g.long, g.unit)
+			return
+		}
+		ok := t.Run("leg "+strconv.Itoa(n), func(t *testing.T) {
+			oneLeg(t, e, storm, func(t *testing.T, l *leg) { fn(t, l, min(rest, g.atATime)) })
+		})
+		if !ok || os.Getenv(envLog) == "" && n*g.atATime >= g.long {
+			return
+		}
+	}
+}
+
+// oneLeg runs fn and logs what it came to, also when it fails.
+func oneLeg(t *testing.T, e engine, storm string, fn func(t *testing.T, l *leg)) {
+	t.Helper()
+	l := &leg{Leg: legs.Leg{
+		Storm: storm, Engine: e.name, Commit: os.Getenv(envCommit), Began: time.Now(), Counts: make(map[string]int), Points: make(map[string]int),
+	}}
+	l.rng, l.Seed = seeded(t)
+	defer func() {
+		l.Seconds = time.Since(l.Began).Seconds()
+		l.Failed = t.Failed()
+		t.Log(l)
+		if path := os.Getenv(envLog); path != "" {
+			if err := legs.Append(path, &l.Leg); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	fn(t, l)
+}

@@ -1,0 +1,41 @@
+package postgres
+
+import "github.com/gatehouse-dev/gatehouse"
+
+// ActionFacts walks the narrow rows of actions, the newest first.
+func (t *readTx) ActionFacts(tenant string, fn func(gatehouse.ActionFact) bool) error {
+	enough := false
+	err := t.each(`SELECT a.id, a.action_type, coalesce(p.name, a.proposer_id), a.risk, a.status, a.decided_via, a.proposed_at, a.expires_at, a.decided_at
+FROM action a LEFT JOIN principal p ON p.tenant = a.tenant AND p.id = a.proposer_id
+WHERE a.tenant = $1 ORDER BY a.id DESC LIMIT $2`, func(r *row) error {
+		f := gatehouse.ActionFact{
+			ID: r.text(), ActionType: r.text(), ProposedBy: r.text(), RiskLevel: gatehouse.RiskLevel(r.int()), Status: gatehouse.Status(r.text()),
+			DecidedVia: gatehouse.Channel(r.text()), ProposedAt: r.time(), ExpiresAt: r.timePtr(), DecidedAt: r.timePtr(),
+		}
+		// The rest is on its way already, and is read past.
+		enough = enough || !fn(f)
+		return nil
+	}, tenant, gatehouse.MaxFacts)
+	return err
+}
+
+// ListViews lists by name.
+func (t *readTx) ListViews(tenant, principalID string) (list []*gatehouse.SavedView, err error) {
+	err = t.each(`SELECT name, query, created_at FROM saved_view WHERE tenant = $1 AND principal_id = $2 ORDER BY name`, func(r *row) error {
+		list = append(list, &gatehouse.SavedView{Tenant: tenant, PrincipalID: principalID, Name: r.text(), Query: r.text(), CreatedAt: r.time()})
+		return nil
+	}, tenant, principalID)
+	return list, err
+}
+
+// PutView stores or replaces.
+func (t *tx) PutView(v *gatehouse.SavedView) error {
+	return t.write(`INSERT INTO saved_view (tenant, principal_id, name, query, created_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (tenant, principal_id, name) DO UPDATE SET query = excluded.query, created_at = excluded.created_at`,
+		v.Tenant, v.PrincipalID, v.Name, v.Query, v.CreatedAt)
+}
+
+// DeleteView removes.
+func (t *tx) DeleteView(tenant, principalID, name string) error {
+	return t.write(`DELETE FROM saved_view WHERE tenant = $1 AND principal_id = $2 AND name = $3`, tenant, principalID, name)
+}

@@ -1,0 +1,121 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+const sessionColumns = `s.tenant, s.id, s.principal_id, s.method, s.credential, s.user_agent, s.created_at, s.last_seen_at, s.expires_at,
+s.revoked_at`
+
+func scanSession(r *row) *gatehouse.Session {
+	return &gatehouse.Session{
+		Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), Method: gatehouse.SignInMethod(r.text()), Credential: r.text(),
+		UserAgent: r.text(), CreatedAt: r.time(), LastSeenAt: r.time(), ExpiresAt: r.time(), RevokedAt: r.timePtr(),
+	}
+}
+
+// FindSession finds a session and its principal, ended or not.
+func (t *readTx) FindSession(hash [32]byte) (n *gatehouse.Session, p *gatehouse.Principal, err error) {
+	err = t.one(`SELECT `+sessionColumns+`, `+principalColumns+` FROM session s
+JOIN principal p ON p.tenant = s.tenant AND p.id = s.principal_id WHERE s.hash = $1`,
+		func(r *row) (err error) {
+			n = scanSession(r)
+			p, err = scanPrincipal(r)
+			return err
+		}, hash[:])
+	return n, p, err
+}
+
+// FindSessionByID finds a session, ended or not.
+func (t *readTx) FindSessionByID(tenant, id string) (n *gatehouse.Session, err error) {
+	err = t.one(`SELECT `+sessionColumns+` FROM session s WHERE s.tenant = $1 AND s.id = $2`,
+		func(r *row) error { n = scanSession(r); return nil }, tenant, id)
+	return n, err
+}
+
+// ListSessions lists the newest first.
+func (t *readTx) ListSessions(tenant, principalID string, ended bool, cursor string, limit int) (page gatehouse.Page[*gatehouse.Session], err error) {
+	filter := shared.SessionFilter(tenant, principalID, ended)
+	c, err := shared.ParseCursor(cursor, shared.KindSessions, filter...)
+	if err != nil {
+		return page, err
+	}
+	var where condition
+	where.add("s.tenant = ?", tenant)
+	if principalID != "" {
+		where.add("s.principal_id = ?", principalID)
+	}
+	if !ended {
+		where.add("s.revoked_at IS NULL AND s.expires_at > ?", t.Now())
+	}
+	if c.ID != "" {
+		where.add("s.id < ?", c.ID)
+	}
+	limit = shared.PageLimit(limit)
+	page.Items = []*gatehouse.Session{}
+	sql := `SELECT ` + sessionColumns + ` FROM session s WHERE ` + where.sql() + where.place(` ORDER BY s.id DESC LIMIT ?`, limit+1)
+	err = t.each(sql,
+		func(r *row) error { page.Items = append(page.Items, scanSession(r)); return nil }, where.args...)
+	return shared.Finish(page, limit, func(n *gatehouse.Session) shared.Cursor { return shared.Cursor{ID: n.ID} },
+		shared.KindSessions, filter...), err
+}
+
+// InsertSession stores a session; a known id or hash, and one of somebody who
+// is no person, is ErrConflict.
+func (t *tx) InsertSession(n *gatehouse.Session, hash [32]byte) error {
+	return t.write(`INSERT INTO session (hash, tenant, id, principal_id, method, credential, user_agent, created_at, last_seen_at,
+expires_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		hash[:], n.Tenant, n.ID, n.PrincipalID, string(n.Method), n.Credential, n.UserAgent, n.CreatedAt, n.LastSeenAt, n.ExpiresAt, n.RevokedAt)
+}
+
+// TouchSession moves the session's end forward.
+func (t *tx) TouchSession(tenant, id string, seen, expires time.Time) error {
+	return t.write(`UPDATE session SET last_seen_at = $1, expires_at = $2
+WHERE tenant = $3 AND id = $4 AND revoked_at IS NULL AND last_seen_at < $1`, seen, expires, tenant, id)
+}
+
+// RevokeSession ends a session. Of a revoked one the first time stays.
+func (t *tx) RevokeSession(tenant, id string) error {
+	return t.write(guarded+`UPDATE session SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL RETURNING 1)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) OR EXISTS (SELECT 1 FROM session WHERE tenant = $1 AND id = $2) THEN 0
+  ELSE gatehouse_refuse('GH002') END`, tenant, id, t.Now())
+}
+
+// RevokeSessions ends a principal's live sessions.
+func (t *tx) RevokeSessions(tenant, principalID, credential string) (ids []string, err error) {
+	err = t.each(`UPDATE session SET revoked_at = $1 WHERE tenant = $2 AND principal_id = $3 AND ($4 = '' OR credential = $4)
+AND revoked_at IS NULL AND expires_at > $1 RETURNING id`,
+		func(r *row) error { ids = append(ids, r.text()); return nil }, t.Now(), tenant, principalID, credential)
+	t.wrote = t.wrote || len(ids) > 0
+	return ids, err
+}
+
+// FindSetupLink finds a link, used or not.
+func (t *readTx) FindSetupLink(hash [32]byte) (l *gatehouse.SetupLink, err error) {
+	err = t.one(`SELECT hash, tenant, id, principal_id, created_at, expires_at, used_at FROM setup_link WHERE hash = $1`, func(r *row) error {
+		l = &gatehouse.SetupLink{
+			Hash: r.hash(), Tenant: r.text(), ID: r.text(), PrincipalID: r.text(), CreatedAt: r.time(), ExpiresAt: r.time(), UsedAt: r.timePtr(),
+		}
+		return nil
+	}, hash[:])
+	return l, err
+}
+
+// InsertSetupLink stores a link, and ends the person's others.
+func (t *tx) InsertSetupLink(l *gatehouse.SetupLink) error {
+	err := t.write(`UPDATE setup_link SET expires_at = $1 WHERE tenant = $2 AND principal_id = $3 AND used_at IS NULL AND expires_at > $1`,
+		t.Now(), l.Tenant, l.PrincipalID)
+	if err != nil {
+		return err
+	}
+	return t.write(`INSERT INTO setup_link (hash, tenant, id, principal_id, created_at, expires_at, used_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		l.Hash[:], l.Tenant, l.ID, l.PrincipalID, l.CreatedAt, l.ExpiresAt, l.UsedAt)
+}
+
+// UseSetupLink uses a link up.
+func (t *tx) UseSetupLink(tenant, id string) error {
+	return t.write(guarded+`UPDATE setup_link SET used_at = $3 WHERE tenant = $1 AND id = $2 AND used_at IS NULL`+orConflict, tenant, id, t.Now())
+}

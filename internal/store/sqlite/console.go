@@ -1,0 +1,53 @@
+package sqlite
+
+import (
+	"errors"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// errEnough ends a walk.
+var errEnough = errors.New("sqlite: enough")
+
+// ActionFacts walks the narrow rows of actions, the newest first.
+func (t *readTx) ActionFacts(tenant string, fn func(gatehouse.ActionFact) bool) error {
+	err := t.each(`SELECT a.id, a.action_type, coalesce(p.name, a.proposer_id), a.risk, a.status, a.decided_via, a.proposed_at, a.expires_at, a.decided_at
+FROM action a LEFT JOIN principal p ON p.tenant = a.tenant AND p.id = a.proposer_id
+WHERE a.tenant = ? ORDER BY a.id DESC LIMIT ?`, func(r *stmt) error {
+		f := gatehouse.ActionFact{
+			ID: r.text(), ActionType: r.text(), ProposedBy: r.text(), RiskLevel: gatehouse.RiskLevel(r.int()), Status: gatehouse.Status(r.text()),
+			DecidedVia: gatehouse.Channel(r.text()), ProposedAt: r.time(), ExpiresAt: r.timePtr(), DecidedAt: r.timePtr(),
+		}
+		if !fn(f) {
+			return errEnough
+		}
+		return nil
+	}, tenant, gatehouse.MaxFacts)
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// ListViews lists by name.
+func (t *readTx) ListViews(tenant, principalID string) (list []*gatehouse.SavedView, err error) {
+	err = t.each(`SELECT name, query, created_at FROM saved_view WHERE tenant = ? AND principal_id = ? ORDER BY name`, func(r *stmt) error {
+		list = append(list, &gatehouse.SavedView{Tenant: tenant, PrincipalID: principalID, Name: r.text(), Query: r.text(), CreatedAt: r.time()})
+		return nil
+	}, tenant, principalID)
+	return list, err
+}
+
+// PutView stores or replaces.
+func (t *tx) PutView(v *gatehouse.SavedView) error {
+	_, err := t.exec(`INSERT INTO saved_view (tenant, principal_id, name, query, created_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (tenant, principal_id, name) DO UPDATE SET query = excluded.query, created_at = excluded.created_at`,
+		v.Tenant, v.PrincipalID, v.Name, v.Query, v.CreatedAt)
+	return err
+}
+
+// DeleteView removes.
+func (t *tx) DeleteView(tenant, principalID, name string) error {
+	_, err := t.exec(`DELETE FROM saved_view WHERE tenant = ? AND principal_id = ? AND name = ?`, tenant, principalID, name)
+	return err
+}

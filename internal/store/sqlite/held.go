@@ -1,0 +1,83 @@
+package sqlite
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// held is what a transaction knows of the action that it has read or written
+// last. It stays true to the transaction's end but for what the transaction
+// writes itself, since nobody else writes. With it, the statements that follow
+// go by the row's number, and need not find it, or look at its status, again.
+type held struct {
+	tenant, id, approval string
+	seq                  int64
+	status               gatehouse.Status
+	asked                gatehouse.ApprovalStatus
+}
+
+func (t *tx) hold(seq int64, a *gatehouse.Action) {
+	t.held = held{tenant: a.Tenant, id: a.ID, seq: seq, status: a.Status}
+	if a.Approval != nil {
+		t.held.approval, t.held.asked = a.Approval.ID, a.Approval.Status
+	}
+}
+
+// holds returns what is known of an action, nil for another one.
+func (t *tx) holds(tenant, id string) *held {
+	if h := &t.held; h.seq != 0 && h.id == id && h.tenant == tenant {
+		return h
+	}
+	return nil
+}
+
+// holdsApproval is holds by the approval's id.
+func (t *tx) holdsApproval(tenant, id string) *held {
+	if h := &t.held; h.seq != 0 && id != "" && h.approval == id && h.tenant == tenant {
+		return h
+	}
+	return nil
+}
+
+// LockAction is FindAction of what is stored: a pending action past its expiry
+// is still pending here, as the guard of MoveAction sees it.
+func (t *tx) LockAction(tenant, id string) (*gatehouse.Action, error) {
+	t.stored = true
+	defer func() { t.stored = false }()
+	row, err := t.find(tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	t.hold(row.seq, row.action)
+	return row.action, nil
+}
+
+const relockAction = `SELECT a.seq, a.status, o.status, v.person IS NOT NULL, ` + voteColumns + `
+FROM action a JOIN approval o ON o.seq = a.seq LEFT JOIN vote v ON v.seq = a.seq WHERE a.tenant = ? AND a.id = ?`
+
+// RelockAction reads again what can change of a pending action: its status,
+// its approval's, and the votes. Of any other, all of it is read.
+func (t *tx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
+	if known.Approval == nil {
+		return t.LockAction(known.Tenant, known.ID)
+	}
+	a, ap := *known, *known.Approval
+	a.Approval, ap.Votes = &ap, []gatehouse.Vote{}
+	var seq int64
+	err := t.each(relockAction, func(r *stmt) error {
+		seq, a.Status, ap.Status = r.int(), gatehouse.Status(r.text()), gatehouse.ApprovalStatus(r.text())
+		if r.bool() {
+			_, v := scanVote(r)
+			ap.Votes = append(ap.Votes, v)
+		}
+		return nil
+	}, known.Tenant, known.ID)
+	if err != nil {
+		return nil, err
+	}
+	if seq == 0 || a.Status != gatehouse.StatusPending || ap.Status != gatehouse.ApprovalRequested {
+		return t.LockAction(known.Tenant, known.ID)
+	}
+	sortVotes(ap.Votes)
+	t.hold(seq, &a)
+	return &a, nil
+}

@@ -1,0 +1,180 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// ErrReadOnly says that a store which was opened to look takes no writes.
+var ErrReadOnly = errors.New("sqlite: the file was opened for reading only")
+
+// Reader is a store that only reads, beside the process that holds the file
+// or without one: it takes no lock, writes nothing, and never migrates.
+type Reader struct{ s *Store }
+
+var _ gatehouse.Store = (*Reader)(nil)
+
+// Inspect opens an existing file for reading. A file of another version than
+// [SchemaVersion] is refused.
+func Inspect(ctx context.Context, config Config) (*Reader, error) {
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	if config.Readers <= 0 {
+		config.Readers = max(2, runtime.NumCPU())
+	}
+	if config.Clock == nil {
+		config.Clock = time.Now
+	}
+	version, err := FileVersion(ctx, config.Path)
+	if err != nil {
+		return nil, err
+	}
+	if version != SchemaVersion() {
+		return nil, fmt.Errorf("sqlite: %s is of version %d, this program reads version %d: `gatehouse serve` brings a folder to its own version when it starts",
+			config.Path, version, SchemaVersion())
+	}
+	s := &Store{config: config, log: config.Logger, readers: make(chan *conn, config.Readers), closing: make(chan struct{})}
+	for range config.Readers {
+		c, err := openReader(config.Path)
+		if err != nil {
+			s.closeConns()
+			return nil, fmt.Errorf("sqlite: open %s: %w", config.Path, err)
+		}
+		s.readers <- c
+	}
+	return &Reader{s}, nil
+}
+
+// View runs fn on one snapshot.
+func (r *Reader) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	return r.s.View(ctx, fn)
+}
+
+// Update fails with [ErrReadOnly].
+func (r *Reader) Update(context.Context, func(gatehouse.Tx) error) error { return ErrReadOnly }
+
+// Ping reads.
+func (r *Reader) Ping(ctx context.Context) error {
+	return r.View(ctx, func(tx gatehouse.ReadTx) error { _, err := tx.ListTenants(); return err })
+}
+
+// Close closes the connections.
+func (r *Reader) Close() error {
+	var err error
+	r.s.closeOnce.Do(func() {
+		close(r.s.closing)
+		for range cap(r.s.readers) {
+			err = errors.Join(err, (<-r.s.readers).close())
+		}
+	})
+	return err
+}
+
+// SchemaVersion is the version to which this program brings a file.
+func SchemaVersion() int {
+	names, _ := fs.Glob(migrations, "migrations/*.sql")
+	n, _ := migrationNumber(names[len(names)-1])
+	return n
+}
+
+// FileVersion returns the version of an existing file, and refuses one that is
+// not Gatehouse's.
+func FileVersion(_ context.Context, path string) (int, error) {
+	if _, err := os.Stat(path); err != nil {
+		return 0, fmt.Errorf("sqlite: %w", err)
+	}
+	c, err := openReader(path)
+	if err != nil {
+		return 0, fmt.Errorf("sqlite: open %s: %w", path, err)
+	}
+	id, err := c.number(`PRAGMA application_id`)
+	var version int64
+	if err == nil {
+		version, err = c.number(`PRAGMA user_version`)
+	}
+	if err := errors.Join(err, c.close()); err != nil {
+		return 0, fmt.Errorf("sqlite: %s: %w", path, err)
+	}
+	if id != applicationID {
+		return 0, fmt.Errorf("sqlite: %s is not a store of Gatehouse", path)
+	}
+	return int(version), nil
+}
+
+// Backup writes a consistent copy of a file that may be in use to a file that
+// must not exist. The copy is whole, durable and readable by its owner only
+// before it gets its name; an interrupted one leaves a file beside it, with
+// ".partial" in its name, that the next call replaces.
+func Backup(ctx context.Context, path, to string) (err error) {
+	if _, err := FileVersion(ctx, path); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, fmt.Errorf("sqlite: %s exists already; a backup is never written over another file", to))
+	}
+	partial := to + ".partial"
+	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	f, err := os.OpenFile(partial, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	defer func() {
+		err = errors.Join(err, f.Close())
+		if err != nil {
+			_ = os.Remove(partial)
+		}
+	}()
+	if err := vacuumInto(ctx, path, partial); err != nil {
+		return fmt.Errorf("sqlite: back up %s: %w", path, err)
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	// Link, unlike Rename, never replaces what appeared meanwhile.
+	if err := os.Link(partial, to); err != nil {
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	if err := os.Remove(partial); err != nil {
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	return syncFolder(filepath.Dir(to))
+}
+
+func vacuumInto(ctx context.Context, path, to string) error {
+	c, err := open(path, false, pragmas)
+	if err != nil {
+		return err
+	}
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { c.interrupt(); close(interrupted) })
+	_, err = c.exec(`VACUUM INTO ?`, to)
+	if !stop() {
+		<-interrupted
+		err = errors.Join(ctx.Err(), err)
+	}
+	return errors.Join(err, c.close())
+}
+
+// syncFolder makes the names in a folder durable, where folders can be synced.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	if err := d.Sync(); err != nil && runtime.GOOS != "windows" {
+		return errors.Join(fmt.Errorf("sqlite: sync %s: %w", dir, err), d.Close())
+	}
+	return d.Close()
+}

@@ -1,0 +1,126 @@
+package sqlite
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// maxPeople bounds each of the maps below; a full one begins anew.
+const maxPeople = 4096
+
+// credentials keeps the keys and edit tokens that were found, so that a
+// request is known by its secrets without a look into the file. It is exact:
+// one process owns the file, and before the caller of an Update that wrote
+// anything of identity gets its answer, all of it is forgotten. What a View
+// has read before that, and brings later, is known by its epoch and not kept.
+type credentials struct {
+	mu     sync.Mutex
+	epoch  uint64
+	keys   map[[32]byte]holder
+	tokens map[principalID][32]byte
+}
+
+type holder struct {
+	key       gatehouse.Key
+	principal gatehouse.Principal
+}
+
+type principalID struct{ tenant, id string }
+
+// key returns what is kept of a key, and the epoch for keepKey where there is nothing.
+func (c *credentials) key(hash [32]byte) (*gatehouse.Key, *gatehouse.Principal, uint64) {
+	c.mu.Lock()
+	h, found := c.keys[hash]
+	epoch := c.epoch
+	c.mu.Unlock()
+	if !found {
+		return nil, nil, epoch
+	}
+	return &h.key, copied(&h.principal), epoch
+}
+
+func (c *credentials) keepKey(epoch uint64, k *gatehouse.Key, p *gatehouse.Principal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if epoch != c.epoch {
+		return
+	}
+	if c.keys == nil || len(c.keys) >= maxPeople {
+		c.keys = make(map[[32]byte]holder)
+	}
+	c.keys[k.Hash] = holder{*k, *copied(p)}
+}
+
+func (c *credentials) token(of principalID) (hash [32]byte, found bool, epoch uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	hash, found = c.tokens[of]
+	return hash, found, c.epoch
+}
+
+func (c *credentials) keepToken(epoch uint64, of principalID, hash [32]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if epoch != c.epoch {
+		return
+	}
+	if c.tokens == nil || len(c.tokens) >= maxPeople {
+		c.tokens = make(map[principalID][32]byte)
+	}
+	c.tokens[of] = hash
+}
+
+func (c *credentials) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	c.keys, c.tokens = nil, nil
+}
+
+// people keeps the principals that the writer has read, for the next batches:
+// nobody else writes them. Only the writer's goroutine uses it.
+type people struct {
+	// by has a principal under its id, and under the name that it was asked by.
+	by map[principalID]*gatehouse.Principal
+	// touched is set from a write of identity to the end of its transaction,
+	// for as long as it is not known whether it stands.
+	touched bool
+}
+
+func (p *people) find(tenant, idOrName string, load func() (*gatehouse.Principal, error)) (*gatehouse.Principal, error) {
+	if p.touched {
+		return load()
+	}
+	at := principalID{tenant, idOrName}
+	if found := p.by[at]; found != nil {
+		return copied(found), nil
+	}
+	found, err := load()
+	if err != nil {
+		return nil, err
+	}
+	if p.by == nil || len(p.by) >= maxPeople {
+		p.by = make(map[principalID]*gatehouse.Principal)
+	}
+	p.by[at] = copied(found)
+	return found, nil
+}
+
+func (p *people) touch() { p.by, p.touched = nil, true }
+
+// settle ends a transaction, whatever came of it.
+func (w *writer) settle() {
+	if w.people.touched {
+		w.people.touched = false
+		w.s.credentials.forget()
+	}
+}
+
+// copied keeps callers from changing what is kept.
+func copied(p *gatehouse.Principal) *gatehouse.Principal {
+	c := *p
+	c.Roles = slices.Clone(p.Roles)
+	return &c
+}
