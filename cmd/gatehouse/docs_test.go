@@ -106,7 +106,7 @@ func TestOperationsPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		metrics += servedMetrics(t, dir, cfg)
+		metrics += servedMetrics(t, t.TempDir(), cfg)
 	}
 	names := regexp.MustCompile("`(gatehouse_[a-z_]+)").FindAllSubmatch(src, -1)
 	if len(names) < 4 {

@@ -573,7 +573,7 @@ func TestReviewEdits(t *testing.T) {
 	eve := in.principal("eve", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	price := in.price("A", "10.00", "12.50")
 	editor := filepath.Join(t.TempDir(), "editor")
-	if err := os.WriteFile(editor, []byte("#!/bin/sh\nsed -i 's/12\\.50/12.75/' \"$1\"\n"), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(editor, []byte("#!/bin/sh\nsed -i 's/12\\.50/12.75/' \"$1\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	s := in.review(eve, seatOptions{token: true, env: []string{"EDITOR=" + editor}})

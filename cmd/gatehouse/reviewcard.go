@@ -131,7 +131,7 @@ func (p *pager) change(a *gatehouse.Action) {
 		p.field(c)
 	}
 	if folded > 0 {
-		p.text(dim, fmt.Sprintf("    … %s unchanged; enter shows them", isOrAre(folded, "field")))
+		p.indented(dim, "    ", fmt.Sprintf("… %s unchanged; enter shows them", isOrAre(folded, "field")))
 	}
 	if n := len(a.Target.EntityRefs); n > 0 {
 		p.hunk()
@@ -190,7 +190,7 @@ func (p *pager) blocks(blocks []card.Block) {
 	inside := false
 	for _, b := range blocks {
 		if b.Folded && !p.whole {
-			p.text(dim, fmt.Sprintf("    … %s unchanged; enter shows them", isOrAre(len(b.Lines), "line")))
+			p.indented(dim, "    ", fmt.Sprintf("… %s unchanged; enter shows them", isOrAre(len(b.Lines), "line")))
 			inside = false
 			continue
 		}
@@ -209,6 +209,9 @@ func (p *pager) blocks(blocks []card.Block) {
 				p.indented(dim, "  ", l.Text)
 			default:
 				p.indented("", "    ", l.Text)
+			}
+			if l.Open && changed {
+				p.indented(dim, "    ", "(without a line end)")
 			}
 		}
 	}

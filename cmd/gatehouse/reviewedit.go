@@ -77,27 +77,26 @@ func revisable(a *gatehouse.Action) ([]byte, error) {
 }
 
 // revised asks whether what was saved is to be proposed.
-func (m *reviewer) revised(msg edited) tea.Cmd {
+func (m *reviewer) revised(msg edited) {
 	m.busy = false
 	switch {
 	case msg.err != nil:
 		m.say(red, msg.err.Error())
-		return nil
+		return
 	case bytes.Equal(msg.before, msg.after):
 		m.say("", "Nothing was changed.")
-		return nil
+		return
 	case len(msg.after) > maxBody:
 		m.say(red, "The file is larger than 1 MiB.")
-		return nil
+		return
 	}
 	p, err := decodeProposal(msg.after)
 	if err != nil {
 		m.say(red, "Not a proposal: "+errorText(err, m.now()))
-		return nil
+		return
 	}
 	m.draft = &draft{item: msg.item, revision: p}
 	m.ask(question{text: "Enter: replace it by your revision, which somebody else decides   Esc: back", confirm: true})
-	return nil
 }
 
 // revision is what came of one.

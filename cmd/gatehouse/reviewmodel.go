@@ -88,7 +88,7 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.busy = false
 		m.canceled(msg)
 	case edited:
-		return m, m.revised(msg)
+		m.revised(msg)
 	case revision:
 		m.busy = false
 		return m, m.superseded(msg)

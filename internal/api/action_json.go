@@ -344,6 +344,18 @@ func listed[T any](b []byte, before string, values []T, each func([]byte, *T) []
 }
 
 func appendString(b []byte, s string) []byte {
+	plain := true
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		b = append(b, '"')
+		b = append(b, s...)
+		return append(b, '"')
+	}
 	b, _ = jsontext.AppendQuote(b, s) // the error is about bytes that are not UTF-8, which it has replaced
 	return b
 }

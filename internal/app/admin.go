@@ -178,6 +178,9 @@ func (g *Gate) changePrincipal(ctx context.Context, idOrName string, fn func(gat
 		return err
 	}
 	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		if err := stillAdmin(tx, c); err != nil {
+			return err
+		}
 		p, err := tx.FindPrincipal(c.Principal.Tenant, idOrName)
 		if err != nil {
 			return err

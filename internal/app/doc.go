@@ -10,7 +10,7 @@
 // the approval, reads the clock, and checks in this order: exists in this
 // tenant; may this person decide; replay of a decision that stands; already
 // decided; expired; own earlier vote; digest; confirmation; target changed;
-// ceiling. The winner writes vote, decision, push, reservation, corpus entry,
+// ceiling. The winner writes vote, decision, push, reservation,
 // audit leaf and the answer under the client's Idempotency-Key, or nothing.
 //
 // # Failure rules

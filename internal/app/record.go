@@ -20,7 +20,7 @@ func record(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to 
 	return tx.AppendLeaf(l)
 }
 
-// object is gatehouse.MustJSON of what leaves and features hold, byte for byte,
+// object is gatehouse.MustJSON of what leaves hold, byte for byte,
 // at a fifth of the cost: it is run within the one writer's transaction.
 func object(data map[string]any) gatehouse.JSON {
 	members := make([]gatehouse.Member, 0, len(data))

@@ -262,6 +262,5 @@ func (g *Gate) revokeSession(ctx context.Context, c *gatehouse.Caller, id, reaso
 		return nil, notFound(err, "session")
 	}
 	g.hints.Notify(TopicAudit)
-	g.hints.Notify(s.ID)
 	return s, nil
 }

@@ -94,7 +94,7 @@ func (c *Console) action(v *view) error {
 }
 
 func (v *view) showAction(status int, p *actionPage) error {
-	if v.wants("detail") {
+	if v.wantsDetail() {
 		if status < 400 {
 			v.w.Header().Set("HX-Push-Url", v.r.URL.RequestURI())
 		}

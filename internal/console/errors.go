@@ -19,7 +19,7 @@ func (v *view) fail(err error) {
 	case v.r.Header.Get("Accept") == "application/json":
 		_ = v.jsonWith(status, map[string]string{"code": string(e.Code), "detail": e.Detail})
 		return
-	case v.wants("detail"):
+	case v.wantsDetail():
 		_ = v.write(status, errorPane(v, e))
 		return
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // stream opens the stream of changes and returns its lines.
-func (b *browser) stream(ctx context.Context, lastID string) (<-chan string, *http.Response) {
+func (b *browser) stream(ctx context.Context, lastID string) (stream <-chan string, contentType string) {
 	b.w.t.Helper()
 	r := b.request(http.MethodGet, "/events/changes", nil).WithContext(ctx)
 	if lastID != "" {
@@ -32,7 +32,7 @@ func (b *browser) stream(ctx context.Context, lastID string) (<-chan string, *ht
 			lines <- scan.Text()
 		}
 	}()
-	return lines, res
+	return lines, res.Header.Get("Content-Type")
 }
 
 // next returns the next line that is not empty, "" at the end of the stream.
@@ -58,20 +58,19 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	bot := w.agent("bot")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	lines, res := ana.stream(ctx, "")
-	if got := res.Header.Get("Content-Type"); got != "text/event-stream" {
-		t.Fatalf("the stream is %s", got)
+	lines, contentType := ana.stream(ctx, "")
+	if contentType != "text/event-stream" {
+		t.Fatalf("the stream is %s", contentType)
 	}
 	if line := next(t, lines); !strings.HasPrefix(line, "retry: ") {
 		t.Fatalf("it begins with %q", line)
 	}
-	a := w.propose(bot, nil)
+	w.propose(bot, nil)
 	for _, want := range []string{"id: 1", "event: changed", "data:"} {
 		if line := next(t, lines); line != want {
 			t.Errorf("the stream says %q, want %q", line, want)
 		}
 	}
-	_ = a
 
 	// One that comes back is told at once.
 	again, _ := ana.stream(ctx, "41")

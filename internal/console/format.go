@@ -83,15 +83,6 @@ func short(id string) string {
 	return prefix + "_…" + rest[len(rest)-8:]
 }
 
-// shortDigest is the beginning of a digest.
-func shortDigest(d gatehouse.Digest) string {
-	s := strings.TrimPrefix(string(d), "sha256:")
-	if len(s) > 12 {
-		s = s[:12]
-	}
-	return s
-}
-
 // riskMeaning says in words what a level stands for.
 func riskMeaning(r gatehouse.RiskLevel) string {
 	switch r {
@@ -138,12 +129,4 @@ func statusMark(status string) string {
 		return "✕"
 	}
 	return "–"
-}
-
-// cutLast cuts around the last separator.
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -79,7 +80,7 @@ func (c *Console) inbox(v *view) error {
 		}
 	}
 	v.wide = true
-	if v.wants("detail") {
+	if v.wantsDetail() {
 		v.w.Header().Set("HX-Push-Url", q.with(q.Open).url())
 		return v.write(http.StatusOK, inboxDetail(v, p))
 	}
@@ -221,8 +222,7 @@ func (c *Console) countFresh(v *view, q inboxQuery) (freshCount, error) {
 	return count, nil
 }
 
-// wants reports whether a script asks for one part of the page only.
-func (v *view) wants(id string) bool {
-	_, target, _ := cutLast(v.r.Header.Get("HX-Target"), "#")
-	return v.r.Header.Get("HX-Request") == "true" && target == id
+// wantsDetail reports whether a script asks for the open action only.
+func (v *view) wantsDetail() bool {
+	return v.r.Header.Get("HX-Request") == "true" && strings.HasSuffix(v.r.Header.Get("HX-Target"), "#detail")
 }

@@ -33,7 +33,7 @@ func (c *Console) ceremonyCookie() string {
 // setCookie sets a secret cookie; a zero time leaves it until the browser is
 // closed, an empty value removes it.
 func (v *view) setCookie(name, value string, until time.Time) {
-	cookie := &http.Cookie{
+	cookie := &http.Cookie{ //nolint:gosec // Secure wherever the console is behind https
 		Name: name, Value: value, Path: "/", Expires: until,
 		HttpOnly: true, Secure: v.c.cfg.Secure,
 		// Strict would hide it from the navigation that comes back from an

@@ -137,11 +137,13 @@ func TestMigrateFromTheFirstVersion(t *testing.T) {
 	}
 	waiting()
 	for _, sql := range []string{`PRAGMA integrity_check`, `SELECT count(*) FROM pragma_foreign_key_check`} {
-		_, err := s.writer.c.first(sql, func(r *stmt) error {
-			if got := r.text(); got != "ok" && got != "0" {
-				t.Errorf("%s: %s", sql, got)
-			}
-			return nil
+		err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+			return tx.(*readTx).one(sql, func(r *stmt) error {
+				if got := r.text(); got != "ok" && got != "0" {
+					t.Errorf("%s: %s", sql, got)
+				}
+				return nil
+			})
 		})
 		if err != nil {
 			t.Fatal(err)

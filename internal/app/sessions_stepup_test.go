@@ -1,0 +1,124 @@
+package app_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// editToken gives a person a new edit token.
+func (w *world) editToken(name string) string {
+	w.t.Helper()
+	c, err := w.gate.RotateEditToken(w.admin, name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c.EditToken
+}
+
+func TestSessionDecidesUpToL3AndStepsUpAbove(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	bot, ana := w.agent(), w.person("ana")
+	token := w.editToken("ana")
+	browser := w.browser(w.signIn(ana, gatehouse.Browser{}))
+	medium := w.propose(bot, nil)
+	if ans, err := w.gate.Decide(browser, medium.ID, approve(medium)); err != nil || ans.Action.DecidedVia != gatehouse.ViaConsole {
+		t.Fatalf("%+v, %v", ans, err)
+	}
+
+	high := func(ref string) *gatehouse.Action {
+		return w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "create_item", ref })
+	}
+	a, b := high("SKU-A"), high("SKU-B")
+	if a.RiskLevel != gatehouse.L4 {
+		t.Fatalf("level %s", a.RiskLevel)
+	}
+	refused := func(ctx context.Context, a *gatehouse.Action) {
+		t.Helper()
+		_, err := w.gate.Decide(ctx, a.ID, approve(a))
+		wantCode(t, err, gatehouse.CodeStepUpRequired)
+		if got := w.find(a.ID); got.Status != gatehouse.StatusPending || len(got.Approval.Votes) != 0 {
+			t.Fatalf("status %s, %d votes", got.Status, len(got.Approval.Votes))
+		}
+	}
+	stepUp := func(ctx context.Context, a *gatehouse.Action) {
+		t.Helper()
+		if _, err := w.gate.StepUpWithEditToken(ctx, a.ID, a.Digest, token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(browser, a)
+	_, err := w.gate.StepUpWithEditToken(browser, a.ID, a.Digest, "gte_wrong")
+	wantCode(t, err, gatehouse.CodeEditTokenRequired)
+	_, err = w.gate.StepUpWithEditToken(browser, a.ID, b.Digest, token)
+	wantCode(t, err, gatehouse.CodeDigestMismatch)
+	_, err = w.gate.StepUpWithEditToken(ana, a.ID, a.Digest, token) // a key is no session
+	wantCode(t, err, gatehouse.CodeUnauthenticated)
+
+	stepUp(browser, b) // for another action
+	refused(browser, a)
+	other := w.browser(w.signIn(ana, gatehouse.Browser{}))
+	stepUp(other, a) // in another session
+	refused(browser, a)
+	stepUp(browser, a)
+	w.clock.Advance(gatehouse.StepUpTTL) // too long ago
+	refused(browser, a)
+	stepUp(browser, a)
+	wrong := approve(a)
+	wrong.Confirm = "something else"
+	_, err = w.gate.Decide(browser, a.ID, wrong)
+	wantCode(t, err, gatehouse.CodeConfirmation)
+	if _, err := w.gate.FindStepUp(browser, a.ID, a.Digest); err != nil {
+		t.Errorf("a refused decision used the step-up up: %v", err)
+	}
+	ans, err := w.gate.Decide(browser, a.ID, approve(a))
+	if err != nil || ans.Code != gatehouse.Decided {
+		t.Fatalf("%+v, %v", ans, err)
+	}
+	_, err = w.gate.FindStepUp(browser, a.ID, a.Digest)
+	wantCode(t, err, gatehouse.CodeNotFound)
+	if _, err := w.gate.Decide(browser, b.ID, gatehouse.Decision{Decision: gatehouse.Reject}); err != nil {
+		t.Errorf("rejecting needs no step-up: %v", err)
+	}
+
+	// A revision has another digest: the proof for the old one does not open it.
+	c := high("SKU-C")
+	stepUp(browser, c)
+	revised, err := w.gate.Revise(bot, c.ID, proposal(func(p *gatehouse.Proposal) {
+		p.ActionType, p.Target.EntityRef, p.ProposedChange = "create_item", "SKU-C", `{"price":"99.00"}`
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(browser, revised)
+	// A caller with a key has its edit token for all levels, as ever.
+	if _, err := w.gate.Decide(ana, revised.ID, approve(revised)); err != nil {
+		t.Error(err)
+	}
+}
+
+// The transaction that stores the vote uses the step-up up.
+func TestStepUpIsUsedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	bot, ana := w.agent(), w.person("ana")
+	token := w.editToken("ana")
+	browser := w.browser(w.signIn(ana, gatehouse.Browser{}))
+	a := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "create_item", "SKU-A" })
+	u, err := w.gate.StepUpWithEditToken(browser, a.ID, a.Digest, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.gate.Decide(browser, a.ID, approve(a)); err != nil {
+		t.Fatal(err)
+	}
+	err = w.store.Update(t.Context(), func(tx gatehouse.Tx) error { return tx.UseStepUp(u.Tenant, u.ID) })
+	if err == nil {
+		t.Error("the proof is not used up")
+	}
+	if n := w.leaves("step_up.given"); n != 1 {
+		t.Errorf("%d leaves", n)
+	}
+}
