@@ -47,6 +47,9 @@ type BrowserService interface {
 	// L3. Unauthenticated for a token that is unknown, expired or revoked, or
 	// whose principal is disabled.
 	FindSession(ctx context.Context, token string) (*Caller, error)
+	// PeekSession is FindSession without the note that the session was used:
+	// for what a page does while nobody looks at it.
+	PeekSession(ctx context.Context, token string) (*Caller, error)
 	// SignOut ends the caller's session.
 	SignOut(ctx context.Context) error
 	// FindSetupLink tells whom a set-up link is for, and does not use it up.
@@ -61,7 +64,8 @@ type BrowserService interface {
 	// RemovePasskey removes a passkey of the caller's, or, for an
 	// administrator, anybody's, and ends the sessions that began with it.
 	RemovePasskey(ctx context.Context, id string) error
-	// UnlinkIdentity does the same to a link to an OIDC identity.
+	// UnlinkIdentity does the same to a link to an OIDC identity, for an
+	// administrator only: who unlinks itself could come back as somebody new.
 	UnlinkIdentity(ctx context.Context, issuer, subject string) error
 	// FindStepUp returns the caller's open step-up for an action as shown;
 	// not_found when there is none. Decide uses it up.

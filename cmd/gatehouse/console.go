@@ -4,19 +4,46 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/gatehouse-dev/gatehouse/internal/console"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
+	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-// newConsole wires the reviewers' console over the gate.
-func newConsole(n *node, signIn signin.Config) (http.Handler, error) {
+// newConsole wires the reviewers' console over the gate. Its decisions are
+// counted and traced as the API's are.
+func newConsole(n *node, signIn signin.Config, metrics *prometheus.Registry) (http.Handler, error) {
 	ceremonies, err := signin.New(signIn, n.gate, n.log)
 	if err != nil {
 		return nil, err
 	}
+	actions, err := telemetry.CountDecisions(metrics, "console", n.tracing.Actions(n.gate))
+	if err != nil {
+		return nil, err
+	}
 	return console.New(console.Config{
-		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, LogChecker: n.gate, PolicyChecker: n.gate, Statistics: n.gate,
-		Browser: n.gate, Sessions: n.gate, SignIn: ceremonies, Hints: n.hub, Log: n.log,
-		Secure: strings.HasPrefix(signIn.PublicURL, "https://"),
+		Actions: actions, Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, LogChecker: n.gate, PolicyChecker: n.gate, Statistics: n.gate,
+		Browser: n.gate, Sessions: n.gate, Self: n.gate, Views: n.gate, SignIn: ceremonies, Hints: n.hub, Log: n.log,
+		Decisions: func() []console.DecisionCount { return decisionCounts(n, metrics) },
+		Secure:    strings.HasPrefix(signIn.PublicURL, "https://"),
 	})
+}
+
+// decisionCounts reads the counters for the page that shows them; that they
+// cannot be read costs the page its table.
+func decisionCounts(n *node, metrics prometheus.Gatherer) []console.DecisionCount {
+	counts, err := telemetry.DecisionCounts(metrics)
+	if err != nil {
+		n.log.Warn("counters not read", "error", err)
+		return nil
+	}
+	list := make([]console.DecisionCount, 0, len(counts))
+	for _, c := range counts {
+		list = append(list, console.DecisionCount{
+			Endpoint: c.Endpoint, Won: c.Results["won"], Voted: c.Results["voted"], Replayed: c.Results["replayed"],
+			Conflict: c.Results["conflict"], Refused: c.Results["refused"],
+		})
+	}
+	return list
 }

@@ -200,7 +200,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		Committed: func(id string) { n.hub.Notify(id); n.hub.Notify(app.TopicAudit) },
 		Log:       n.log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...),
 		Failpoint: func(p engine.Point) { failpoint.Here(string(p)) },
-		Trace: n.tracing.Push,
+		Trace:     n.tracing.Push,
 	}, engineConfig(n.config.Dispatch))
 	if err != nil {
 		return fail(err)
@@ -214,7 +214,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	if err != nil {
 		return fail(err)
 	}
-	pages, err := newConsole(n, signInConfig(n.config.SignIn))
+	pages, err := newConsole(n, signInConfig(n.config.SignIn), metrics)
 	if err != nil {
 		return fail(err)
 	}
@@ -304,7 +304,7 @@ func (s *server) checkLogs(ctx context.Context) error {
 func (s *server) sweep(ctx context.Context) {
 	s.work.Go(func() {
 		engine.Loop(ctx, s.log, "expiry sweeper", sweepInterval, func(ctx context.Context) (bool, error) {
-			n, err := s.gate.SweepExpired(ctx)
+			n, err := s.gate.Sweep(ctx)
 			return n > 0, err
 		})
 	})

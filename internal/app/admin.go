@@ -178,11 +178,16 @@ func (g *Gate) changePrincipal(ctx context.Context, idOrName string, fn func(gat
 		return err
 	}
 	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
-		if err := stillAdmin(tx, c); err != nil {
-			return err
-		}
 		p, err := tx.FindPrincipal(c.Principal.Tenant, idOrName)
 		if err != nil {
+			return err
+		}
+		// What is written is the whole row, so nobody else may change it between.
+		p, self, err := lockPrincipals(tx, p.Tenant, p.ID, c.Principal.ID)
+		if err != nil {
+			return err
+		}
+		if err := stillAdmin(self); err != nil {
 			return err
 		}
 		return fn(tx, c, p)

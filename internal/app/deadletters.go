@@ -8,6 +8,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
+// deadLetterBytes bounds what the payloads of one page hold together: a page of
+// large ones ends early, with a cursor.
+const deadLetterBytes = 4 << 20
+
 // ListDeadLetters returns a page of the tenant's failed pushes.
 func (g *Gate) ListDeadLetters(ctx context.Context, cursor string, limit int) (out gatehouse.Page[*gatehouse.DeadLetter], err error) {
 	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
@@ -16,12 +20,20 @@ func (g *Gate) ListDeadLetters(ctx context.Context, cursor string, limit int) (o
 			return err
 		}
 		out.Items, out.NextCursor = make([]*gatehouse.DeadLetter, 0, len(page.Items)), page.NextCursor
-		for _, p := range page.Items {
+		held := 0
+		for i, p := range page.Items {
 			a, err := tx.FindAction(p.Tenant, p.ActionID)
 			if err != nil {
 				return err
 			}
-			out.Items = append(out.Items, deadLetter(p, a))
+			d := deadLetter(p, a)
+			if held += len(d.Payload); held > deadLetterBytes && i > 0 {
+				// The same page, cut here, for its cursor.
+				page, err = tx.ListPushes(c.Principal.Tenant, gatehouse.PushFilter{Status: gatehouse.PushFailed, Cursor: cursor, Limit: i})
+				out.NextCursor = page.NextCursor
+				return err
+			}
+			out.Items = append(out.Items, d)
 		}
 		return nil
 	})

@@ -2,14 +2,33 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
-// sweepBatch bounds one transaction of the sweeper, so that a hundred thousand
-// expiries at once do not hold up a live decision.
-const sweepBatch = 64
+// A hundred thousand expiries at once do not hold up a live decision: one
+// transaction of the sweeper is short, and it rests between two of them for
+// much longer than it works.
+const (
+	sweepBatch   = 32
+	sweepRest    = 4 // times the work
+	longestSweep = time.Second
+)
+
+// Sweep is SweepExpired with the rest that belongs after it.
+func (g *Gate) Sweep(ctx context.Context) (int, error) {
+	began := time.Now()
+	n, err := g.SweepExpired(ctx)
+	if n == sweepBatch {
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(sweepRest*time.Since(began), longestSweep)):
+		}
+	}
+	return n, err
+}
 
 // SweepExpired closes approvals past their expiry, one batch, and reports how
 // many. The predicate "now >= expires_at" is the truth in every decision and

@@ -139,17 +139,31 @@ func (g *Gate) EndOtherSessions(ctx context.Context) (ended int, err error) {
 	return ended, err
 }
 
-// stillAdmin reads anew, within a change, that its administrator is one:
-// somebody who was disabled, or has lost the role, since the request began
-// changes nothing. Of two administrators who disable each other at the same
-// moment one remains.
-func stillAdmin(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-	p, err := tx.FindPrincipal(c.Principal.Tenant, c.Principal.ID)
-	switch {
-	case err != nil:
-		return err
-	case p.Disabled:
+// stillAdmin tells why a principal, read anew and locked within a change, is
+// not its administrator: somebody who was disabled, or has lost the role, since
+// the request began changes nothing. Of two administrators who disable each
+// other at the same moment one remains.
+func stillAdmin(p *gatehouse.Principal) error {
+	if p.Disabled {
 		return gatehouse.E(gatehouse.CodeUnauthenticated, "you have been disabled")
 	}
 	return require(&gatehouse.Caller{Principal: p}, gatehouse.RoleAdmin)
+}
+
+// lockPrincipals reads two principals, which may be the same, by id and keeps
+// them from changing until the end of the transaction.
+func lockPrincipals(tx gatehouse.Tx, tenant, one, other string) (p, q *gatehouse.Principal, err error) {
+	list, err := tx.PrincipalsForShare(tenant, []string{one, other})
+	for _, found := range list {
+		if found.ID == one {
+			p = found
+		}
+		if found.ID == other {
+			q = found
+		}
+	}
+	if err == nil && (p == nil || q == nil) {
+		err = gatehouse.ErrNotFound
+	}
+	return p, q, err
 }

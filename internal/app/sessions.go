@@ -38,14 +38,34 @@ func signInFirst() *gatehouse.Error {
 
 // FindSession returns the caller of a session token.
 func (g *Gate) FindSession(ctx context.Context, token string) (*gatehouse.Caller, error) {
+	c, stale, err := g.lookUpSession(ctx, token)
+	if err != nil || !stale {
+		return c, err
+	}
+	if err := g.touch(ctx, c.Session); err != nil {
+		// The session holds; that it was used now is not worth a failure.
+		g.log.WarnContext(ctx, "session not touched", "session", c.Session.ID, "error", err)
+	}
+	return c, nil
+}
+
+// PeekSession is FindSession for what no person did: a page that lies open
+// does not keep its session alive.
+func (g *Gate) PeekSession(ctx context.Context, token string) (*gatehouse.Caller, error) {
+	c, _, err := g.lookUpSession(ctx, token)
+	return c, err
+}
+
+// lookUpSession finds a live session; stale says that it was last seen a while
+// ago.
+func (g *Gate) lookUpSession(ctx context.Context, token string) (c *gatehouse.Caller, stale bool, err error) {
 	hash, ok := hashOf(sessionPrefix, token)
 	if !ok {
-		return nil, signInFirst()
+		return nil, false, signInFirst()
 	}
 	var s *gatehouse.Session
 	var p *gatehouse.Principal
-	stale := false
-	err := g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err = g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
 		if s, p, err = tx.FindSession(hash); err != nil {
 			return err
 		}
@@ -57,16 +77,11 @@ func (g *Gate) FindSession(ctx context.Context, token string) (*gatehouse.Caller
 	})
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
-		return nil, signInFirst()
+		return nil, false, signInFirst()
 	case err != nil:
-		return nil, err
-	case stale:
-		if err := g.touch(ctx, s); err != nil {
-			// The session holds; that it was used now is not worth a failure.
-			g.log.WarnContext(ctx, "session not touched", "session", s.ID, "error", err)
-		}
+		return nil, false, err
 	}
-	return &gatehouse.Caller{Principal: p, StepUp: true, Session: s, Via: gatehouse.ViaConsole}, nil
+	return &gatehouse.Caller{Principal: p, StepUp: true, Session: s, Via: gatehouse.ViaConsole}, stale, nil
 }
 
 func (g *Gate) touch(ctx context.Context, s *gatehouse.Session) error {

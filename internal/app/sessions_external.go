@@ -54,7 +54,9 @@ func noRole() error {
 func (g *Gate) findExternal(tx gatehouse.Tx, e gatehouse.ExternalSignIn) (*gatehouse.Principal, error) {
 	i, err := tx.FindIdentity(e.Tenant, e.Issuer, e.Subject)
 	if err == nil {
-		return tx.FindPrincipal(e.Tenant, i.PrincipalID)
+		// Its roles may be written, and with them the whole row.
+		p, _, err := lockPrincipals(tx, e.Tenant, i.PrincipalID, i.PrincipalID)
+		return p, err
 	}
 	switch {
 	case !errors.Is(err, gatehouse.ErrNotFound):
@@ -203,7 +205,9 @@ func (g *Gate) ListIdentities(ctx context.Context, principal string) (list []*ga
 	return list, err
 }
 
-// UnlinkIdentity removes a link, and ends the sessions that began with it.
+// UnlinkIdentity removes a link, and ends the sessions that began with it. Only
+// an administrator does: at a provider that makes persons, who unlinks itself
+// would come back as a second person, and could vote twice.
 func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -214,7 +218,10 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 		if err != nil {
 			return err
 		}
-		p, err := ownOrAdmins(tx, c, i.PrincipalID)
+		if err := require(c, gatehouse.RoleAdmin); err != nil {
+			return err
+		}
+		p, err := tx.FindPrincipal(i.Tenant, i.PrincipalID)
 		if err != nil {
 			return err
 		}

@@ -191,6 +191,25 @@ func TestSessionSlidesAndEnds(t *testing.T) {
 	w.gone(idle.Token)
 }
 
+// A tab that lies open looks at its session, and does not keep it alive.
+func TestOpenTabDoesNotKeepASession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	s := w.signIn(w.person("ana"), gatehouse.Browser{})
+	end := s.Session.ExpiresAt
+	for w.clock.Now().Add(time.Hour).Before(end) {
+		w.clock.Advance(time.Hour)
+		c, err := w.gate.PeekSession(t.Context(), s.Token)
+		if err != nil || !c.Session.ExpiresAt.Equal(end) {
+			t.Fatalf("%+v, %v", c, err)
+		}
+	}
+	w.clock.Advance(time.Hour)
+	if _, err := w.gate.PeekSession(t.Context(), s.Token); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
+		t.Errorf("the session outlived its idle time: %v", err)
+	}
+}
+
 func TestRevokedSessionIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

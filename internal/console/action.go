@@ -14,7 +14,7 @@ func (c *Console) actionRoutes() []route {
 	proposers := []gatehouse.Role{gatehouse.RoleProposer}
 	return []route{
 		{pattern: "GET /actions/{id}", handle: c.action},
-		{pattern: "GET /actions/{id}/live", handle: c.actionLive},
+		{pattern: "GET /actions/{id}/live", background: true, handle: c.actionLive},
 		{pattern: "POST /actions/{id}/decide", handle: c.decide},
 		{pattern: "POST /actions/{id}/cancel", handle: c.cancel},
 		{pattern: "POST /actions/{id}/reverse", handle: c.reverse},
@@ -63,7 +63,7 @@ func (c *Console) openAction(v *view, id string) (*actionPage, error) {
 		return nil, err
 	}
 	p := &actionPage{
-		a: a, sentence: card.Describe(a), step: card.Ladder(a), payload: newPayload(a, v.query("full") != ""),
+		a: a, sentence: card.Describe(a), step: card.Ladder(a), payload: newPayload(a, v.query("full") != "" || v.shownInFull(a)),
 		cannot: mayDecide(a, v.person), looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.Receipt != nil && a.Receipt.Reversible &&

@@ -17,6 +17,11 @@ const largePayload = 64 << 10
 
 func large(a *gatehouse.Action) bool { return len(a.ProposedChange)+len(a.CurrentState) > largePayload }
 
+// rawBytes is the size of what is shown as it was proposed.
+func rawBytes(a *gatehouse.Action) int {
+	return len(a.ProposedChange) + len(a.CurrentState) + len(a.Context) + len(a.Metadata)
+}
+
 // shortOf is what a line of a list says.
 func shortOf(a *gatehouse.Action) card.Phrase {
 	if large(a) {

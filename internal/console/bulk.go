@@ -71,6 +71,28 @@ func (b *bulkView) add(v *view, a *gatehouse.Action) {
 	b.items = append(b.items, item)
 }
 
+// leaveOut takes what the page of the selection does not show in full out of an
+// approval, whatever the form says.
+func (c *Console) leaveOut(v *view, d *gatehouse.BulkDecision) (out []gatehouse.BulkResult, err error) {
+	if d.Decision != gatehouse.Approve || len(d.Items) > gatehouse.MaxBulk {
+		return nil, nil
+	}
+	var kept []gatehouse.BulkItem
+	for _, item := range d.Items {
+		a, err := c.cfg.Actions.FindAction(v.ctx, item.ActionID)
+		switch {
+		case err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
+			return nil, err
+		case err == nil && newPayload(a, false).hidden > 0:
+			out = append(out, gatehouse.BulkResult{ActionID: a.ID, Skipped: "not_shown", Detail: "it is too long to be shown with others in full"})
+		default:
+			kept = append(kept, item)
+		}
+	}
+	d.Items = kept
+	return out, nil
+}
+
 // bulkDecide gives one answer to the items of the form, each with the digest
 // that was shown.
 func (c *Console) bulkDecide(v *view) error {
@@ -85,10 +107,18 @@ func (c *Console) bulkDecide(v *view) error {
 		id, digest, _ := strings.Cut(item, " ")
 		d.Items = append(d.Items, gatehouse.BulkItem{ActionID: id, Digest: gatehouse.Digest(digest)})
 	}
-	answer, err := c.cfg.Actions.BulkDecide(v.ctx, d)
+	tooLong, err := c.leaveOut(v, &d)
 	if err != nil {
 		return err
 	}
+	answer := &gatehouse.BulkAnswer{}
+	if len(d.Items) > 0 || len(tooLong) == 0 {
+		if answer, err = c.cfg.Actions.BulkDecide(v.ctx, d); err != nil {
+			return err
+		}
+	}
+	answer.Results = append(answer.Results, tooLong...)
+	answer.Skipped += len(tooLong)
 	b := &bulkView{back: localPath(v.form("return")), answer: answer, decision: d.Decision}
 	for _, r := range answer.Results {
 		a, err := c.cfg.Actions.FindAction(v.ctx, r.ActionID)

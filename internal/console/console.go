@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -32,6 +31,9 @@ type Config struct {
 	Browser  gatehouse.BrowserService
 	SignIn   gatehouse.SignInService
 	Sessions gatehouse.SessionService
+	// Self is what people do with their own secrets, Views keeps their lists.
+	Self  Self
+	Views Views
 	// Hints wakes the pages that are open; nil means that they poll.
 	Hints Hints
 	Log   *slog.Logger
@@ -51,14 +53,15 @@ type Hints interface {
 
 // Console serves the pages. It is an http.Handler for all of them.
 type Console struct {
-	cfg     Config
-	log     *slog.Logger
-	assets  *assets
-	nav     []navItem
-	handler http.Handler
-	// streams counts the open streams of changes.
-	streams  atomic.Int64
+	cfg      Config
+	log      *slog.Logger
+	assets   *assets
+	nav      []navItem
+	handler  http.Handler
+	streams  streams
 	presence presence
+	// bodyTime is how long a request's body may take.
+	bodyTime time.Duration
 }
 
 // navItem is an entry of the navigation. Key is the letter after g.
@@ -88,7 +91,9 @@ type route struct {
 	roles []gatehouse.Role
 	// public routes are served without a session.
 	public bool
-	handle func(*view) error
+	// background routes are asked for by open pages, not by people.
+	background bool
+	handle     func(*view) error
 }
 
 // routes lists every route there is, in the order of the sections.
@@ -102,6 +107,8 @@ func (c *Console) routes() []route {
 		c.policyRoutes(),
 		c.auditRoutes(),
 		c.insightRoutes(),
+		c.settingsRoutes(),
+		c.viewRoutes(),
 	)
 }
 
@@ -110,7 +117,7 @@ func New(cfg Config) (*Console, error) {
 	switch {
 	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil:
 		return nil, errors.New("console: a service is missing")
-	case cfg.Browser == nil, cfg.SignIn == nil, cfg.Sessions == nil:
+	case cfg.Browser == nil, cfg.SignIn == nil, cfg.Sessions == nil, cfg.Self == nil, cfg.Views == nil:
 		return nil, errors.New("console: a service of sessions is missing")
 	case cfg.Log == nil:
 		return nil, errors.New("console: the logger is missing")
@@ -122,7 +129,7 @@ func New(cfg Config) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{cfg: cfg, log: cfg.Log, assets: a}
+	c := &Console{cfg: cfg, log: cfg.Log, assets: a, bodyTime: bodyTime}
 	mux := http.NewServeMux()
 	served := make(map[string]bool)
 	for _, rt := range c.routes() {
@@ -152,6 +159,6 @@ func (c *Console) baseRoutes() []route {
 		{pattern: "POST /preferences", public: true, handle: c.savePreferences},
 		{pattern: "GET /help", handle: c.help},
 		{pattern: "GET /search", handle: c.search},
-		{pattern: "GET /events/changes", handle: c.changes},
+		{pattern: "GET /events/changes", background: true, handle: c.changes},
 	}
 }

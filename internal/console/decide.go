@@ -39,6 +39,9 @@ func (c *Console) answer(v *view, a *gatehouse.Action) error {
 	case d.Decision == gatehouse.Approve && d.Notes == "" && step.Reason && a.Status == gatehouse.StatusPending:
 		return gatehouse.E(gatehouse.CodeInvalid, "the second approval of %s needs a reason of its own", a.RiskLevel)
 	}
+	if d.Decision == gatehouse.Approve && a.Status == gatehouse.StatusPending && !v.shown(a) {
+		return gatehouse.E(gatehouse.CodeInvalid, "not all of it was shown: look at the whole of it first")
+	}
 	if token := v.form("edit_token"); token != "" && d.Decision == gatehouse.Approve && step.StepUp {
 		if _, err := c.cfg.Browser.StepUpWithEditToken(v.ctx, a.ID, d.Digest, token); err != nil {
 			return err

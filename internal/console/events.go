@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -17,8 +18,10 @@ const (
 	heartbeat = 20 * time.Second
 	// quiet is the least time between two events of one stream.
 	quiet = 500 * time.Millisecond
-	// maxStreams bounds the streams of one process; who gets none polls.
-	maxStreams = 2000
+	// maxStreams bounds the streams of one process, sessionStreams those of one
+	// session in it; who gets none polls.
+	maxStreams     = 2000
+	sessionStreams = 20
 	// retryAfter is how long a browser waits before it connects again.
 	retryAfter = 3 * time.Second
 )
@@ -30,11 +33,10 @@ func (c *Console) changes(v *view) error {
 	if v.r.Method == http.MethodHead {
 		return nil // a stream without a body would never end
 	}
-	if c.streams.Add(1) > maxStreams {
-		c.streams.Add(-1)
+	if !c.streams.open(v.session.ID) {
 		return gatehouse.E(gatehouse.CodeBusy, "there are too many open pages")
 	}
-	defer c.streams.Add(-1)
+	defer c.streams.close(v.session.ID)
 	var hint <-chan struct{}
 	if c.cfg.Hints != nil {
 		h, end := c.cfg.Hints.Subscribe(app.TopicAudit)
@@ -65,17 +67,47 @@ func (c *Console) changes(v *view) error {
 			return nil
 		case <-waiting:
 			number++
-			if v.identify() != nil || !v.send(changedEvent(number)) {
+			if v.identify(true) != nil || !v.send(changedEvent(number)) {
 				return nil
 			}
 			waiting, rest = nil, time.After(quiet)
 		case <-rest:
 			waiting, rest = hint, nil
 		case <-beat.C:
-			if v.identify() != nil || !v.send(": still here\n\n") {
+			if v.identify(true) != nil || !v.send(": still here\n\n") {
 				return nil
 			}
 		}
+	}
+}
+
+// streams counts the open streams.
+type streams struct {
+	mu  sync.Mutex
+	all int
+	of  map[string]int // by session
+}
+
+func (s *streams) open(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all >= maxStreams || s.of[session] >= sessionStreams {
+		return false
+	}
+	if s.of == nil {
+		s.of = make(map[string]int)
+	}
+	s.all++
+	s.of[session]++
+	return true
+}
+
+func (s *streams) close(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.of[session]--; s.of[session] <= 0 {
+		delete(s.of, session)
 	}
 }
 

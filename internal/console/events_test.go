@@ -20,7 +20,7 @@ func (b *browser) stream(ctx context.Context, lastID string) (stream <-chan stri
 	}
 	client := *b.client
 	client.Timeout = 0
-	res, err := client.Do(r)
+	res, err := client.Do(r) //nolint:bodyclose // by the goroutine below
 	if err != nil {
 		b.w.t.Fatal(err)
 	}

@@ -1,6 +1,10 @@
 package console
 
-import "github.com/gatehouse-dev/gatehouse"
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
 
 // RouteInfo is a route as tests walk it.
 type RouteInfo struct {
@@ -20,3 +24,9 @@ func Routes(c *Console) []RouteInfo {
 
 // LocalPath is what a path to go back to is made safe with.
 var LocalPath = localPath
+
+// SessionStreams is how many streams one session has.
+const SessionStreams = sessionStreams
+
+// SetBodyTimeout sets how long a body may take.
+func (c *Console) SetBodyTimeout(d time.Duration) { c.bodyTime = d }

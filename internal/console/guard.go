@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -19,6 +20,10 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 
 // maxForm bounds the body of a form, as the API's.
 const maxForm = 1 << 20
+
+// bodyTime is how long a body may take to come: anybody can send one, and who
+// never finishes would hold the connection for ever.
+const bodyTime = time.Minute
 
 // guard sets what every answer carries, and lets no other site change
 // anything: a request that is not a GET must come from this origin.
@@ -39,6 +44,10 @@ func (c *Console) guard(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		if c.cfg.Secure {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		if r.Body != http.NoBody {
+			// A server without deadlines has connections without an end.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(c.bodyTime))
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		inner.ServeHTTP(w, r)
@@ -68,7 +77,7 @@ func (c *Console) serve(rt route) http.Handler {
 
 // pass checks who asks, and runs the route.
 func (v *view) pass(rt route) error {
-	err := v.identify()
+	err := v.identify(rt.background)
 	if err != nil && !rt.public {
 		if gatehouse.CodeOf(err) == gatehouse.CodeUnauthenticated {
 			return v.toSignIn()

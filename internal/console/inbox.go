@@ -13,7 +13,7 @@ import (
 func (c *Console) inboxRoutes() []route {
 	return []route{
 		{pattern: "GET /inbox", handle: c.inbox},
-		{pattern: "GET /inbox/new", handle: c.inboxNew},
+		{pattern: "GET /inbox/new", background: true, handle: c.inboxNew},
 		{pattern: "GET /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkPage},
 		{pattern: "POST /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkDecide},
 	}
@@ -46,6 +46,7 @@ type inboxPage struct {
 	detail *actionPage
 	done   *gatehouse.Action
 	fresh  freshCount
+	views  []*gatehouse.SavedView
 }
 
 // freshCount is what was proposed since the list was made.
@@ -85,6 +86,9 @@ func (c *Console) inbox(v *view) error {
 		return v.write(http.StatusOK, inboxDetail(v, p))
 	}
 	if p.rows, p.next, err = c.inboxRows(v, q); err != nil {
+		return err
+	}
+	if p.views, err = c.cfg.Views.SavedViews(v.ctx); err != nil {
 		return err
 	}
 	p.freeze(v.now)

@@ -119,6 +119,38 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 	root.get("/dispatch?tab=queue").want(http.StatusOK).has(testid("pushes-queued"))
 }
 
+// A page of large payloads ends early: two hundred of them would be two
+// hundred megabytes.
+func TestLargeDeadLettersEndTheirPageEarly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	large := gatehouse.JSON(`{"text":"` + strings.Repeat("x", 900<<10) + `"}`)
+	want := map[string]bool{}
+	for range 6 {
+		a := w.propose(bot, func(p *gatehouse.Proposal) { p.ProposedChange = large })
+		want[w.settled(a, ana, gatehouse.PushFailed, "http_422", "no").Push.ID] = true
+	}
+	pages := 0
+	for cursor := ""; pages == 0 || cursor != ""; pages++ {
+		page, err := w.gate.ListDeadLetters(w.admin, cursor, gatehouse.MaxLimit)
+		if err != nil || len(page.Items) == 0 {
+			t.Fatalf("page %d: %d items, %v", pages, len(page.Items), err)
+		}
+		for _, d := range page.Items {
+			if !want[d.ID] {
+				t.Errorf("%s comes twice, or from nowhere", d.ID)
+			}
+			delete(want, d.ID)
+		}
+		cursor = page.NextCursor
+	}
+	if len(want) > 0 || pages < 2 {
+		t.Errorf("%d pages, %d missing", pages, len(want))
+	}
+}
+
 func TestAuditPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -207,7 +239,7 @@ func TestPolicyIsExplained(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	a := w.propose(bot, nil)
 	ana.get("/policies/explain").want(http.StatusOK).has(testid("explain-text"))
-	ana.get("/policies/explain?action="+a.ID).want(http.StatusOK).has("supplier raised cost")
+	ana.get("/policies/explain?action=" + a.ID).want(http.StatusOK).has("supplier raised cost")
 	ana.get("/policies/explain?action=act_none").want(http.StatusNotFound)
 	ana.post("/policies/explain", "proposal", `{"action_type":"price_change"`).want(http.StatusBadRequest)
 	ana.post("/policies/explain", "proposal", `{"action_type":"price_change","nonsense":1}`).want(http.StatusBadRequest)

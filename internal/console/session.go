@@ -56,18 +56,23 @@ func (v *view) cookie(name string) string {
 }
 
 // identify finds the session, and puts its caller into the context. Without
-// one its error has code unauthenticated.
-func (v *view) identify() error {
+// one its error has code unauthenticated. What a page asks for in the background
+// does not count as use: a tab that lies open does not keep its session alive.
+func (v *view) identify(background bool) error {
 	token := v.cookie(v.c.sessionCookie())
 	if token == "" {
 		return gatehouse.E(gatehouse.CodeUnauthenticated, "you are not signed in")
 	}
-	caller, err := v.c.cfg.Browser.FindSession(v.ctx, token)
+	find := v.c.cfg.Browser.FindSession
+	if background {
+		find = v.c.cfg.Browser.PeekSession
+	}
+	caller, err := find(v.r.Context(), token)
 	if err != nil {
 		return err
 	}
 	caller.RequestID = v.requestID
-	v.ctx = gatehouse.NewContext(v.ctx, caller)
+	v.ctx = gatehouse.NewContext(v.r.Context(), caller)
 	v.person, v.session = caller.Principal, caller.Session
 	return nil
 }

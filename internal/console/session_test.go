@@ -145,6 +145,7 @@ func TestNextIsAPathOfThisSite(t *testing.T) {
 	for path, want := range map[string]string{
 		"/inbox?tab=team":       "/inbox?tab=team",
 		"//evil.example/":       "/inbox",
+		"///evil.example/":      "/inbox",
 		`/\evil.example`:        "/inbox",
 		"https://evil.example/": "/inbox",
 		"javascript:alert(1)":   "/inbox",

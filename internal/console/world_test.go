@@ -36,8 +36,14 @@ type world struct {
 	config  console.Config
 	admin   context.Context
 	mu      sync.Mutex
-	drift   bool // the target was changed by others
+	drift   bool          // the target was changed by others
+	ahead   time.Duration // how far the clock was moved
 }
+
+// now is the clock of the store and the pages.
+func (w *world) now() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return time.Now().Add(w.ahead) }
+
+func (w *world) advance(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.ahead += d }
 
 // targets stands for the configured connectors.
 type targets struct{ w *world }
@@ -56,12 +62,13 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	dir := t.TempDir()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(dir, "gatehouse.db"), Logger: log})
+	w := &world{t: t, dir: dir, hub: &wake.Hub{}}
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(dir, "gatehouse.db"), Clock: w.now, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	w := &world{t: t, store: store, dir: dir, hub: &wake.Hub{}}
+	w.store = store
 	hold := time.Minute
 	w.gate = app.New(store, targets{w}, w.hub, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, log)
 	creds, err := w.gate.Bootstrap(t.Context())
@@ -75,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.config = console.Config{
 		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate,
-		Browser: w.gate, Sessions: w.gate, SignIn: ceremonies, Hints: w.hub, Log: log,
+		Browser: w.gate, Sessions: w.gate, Self: w.gate, Views: w.gate, SignIn: ceremonies, Hints: w.hub, Log: log, Now: w.now,
 	}
 	pages, err := console.New(w.config)
 	if err != nil {

@@ -108,34 +108,55 @@ type catch struct {
 }
 
 // start claims up to n pushes, for which n slots are held, and hands each to
-// begin. The slots that were not needed are freed.
-func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (catch, error) {
-	claimed := d.now()
+// begin. The slots that were not needed are freed. Where it finds nothing to
+// claim it looks on, once around, past tenants that are full.
+func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func(*job)) (got catch, err error) {
 	var pushes []*gatehouse.Push
-	var due []gatehouse.DueTenant
-	var full []string
-	err := d.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		pushes, due, full = nil, nil, nil
-		shares := []gatehouse.PushShare{{Tenant: tenant, Limit: n, Most: d.fair.of(tenant).MaxConcurrency}}
-		if tenant == "" {
-			if due, err = tx.DueTenants(d.fair.from(), walk, n); err != nil {
-				return err
+	var claimed time.Time
+	for passed := map[string]bool{}; ; {
+		var due []gatehouse.DueTenant
+		var full []string
+		claimed = d.now()
+		err = d.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
+			pushes, due, full = nil, nil, nil
+			shares := []gatehouse.PushShare{{Tenant: tenant, Limit: n, Most: d.fair.of(tenant).MaxConcurrency}}
+			if tenant == "" {
+				if due, err = tx.DueTenants(d.fair.from(), walk, n); err != nil {
+					return err
+				}
+				shares, full = d.fair.share(due, n)
 			}
-			shares, full = d.fair.share(due, n)
+			pushes, err = tx.ClaimPushes(d.owner, d.config.Lease, shares...)
+			return err
+		})
+		if err != nil {
+			pushes = nil
+			break
 		}
-		pushes, err = tx.ClaimPushes(d.owner, d.config.Lease, shares...)
-		return err
-	})
-	if err != nil {
-		pushes = nil
-	} else {
-		d.fair.claimed(due, pushes)
+		d.fair.claimed(pushes)
+		if tenant == "" {
+			d.fair.looked(due)
+		}
+		around := len(due) < walk
+		for _, t := range full {
+			if !passed[t] {
+				got.full = append(got.full, t)
+			}
+		}
+		for _, t := range due {
+			around = around || passed[t.Tenant]
+			passed[t.Tenant] = true
+		}
+		if len(pushes) > 0 || around {
+			break
+		}
 	}
+	got.claimed = len(pushes)
 	d.free(n - len(pushes))
 	for _, p := range pushes {
 		begin(d.newJob(p, claimed))
 	}
-	return catch{len(pushes), full}, err
+	return got, err
 }
 
 // Drain carries out, now, up to limit due pushes of a tenant ("": of all), and

@@ -102,8 +102,8 @@ func (f *fair) share(due []gatehouse.DueTenant, n int) (shares []gatehouse.PushS
 
 func (f *fair) step(tenant string) int64 { return turn / int64(max(f.of(tenant).Weight, 1)) }
 
-// claimed takes down what was claimed after a look at due.
-func (f *fair) claimed(due []gatehouse.DueTenant, pushes []*gatehouse.Push) {
+// claimed takes down what was claimed.
+func (f *fair) claimed(pushes []*gatehouse.Push) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	began := f.now
@@ -117,6 +117,12 @@ func (f *fair) claimed(due []gatehouse.DueTenant, pushes []*gatehouse.Push) {
 			delete(f.ends, tenant)
 		}
 	}
+}
+
+// looked takes down how far a look at the tenants came.
+func (f *fair) looked(due []gatehouse.DueTenant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.after = ""
 	if n := len(due); n >= walk {
 		f.after = due[n-1].Tenant

@@ -45,7 +45,8 @@ func (q queues) claim(f *fair, n int, keep bool) (got []string, full []string) {
 			q[s.Tenant].InFlight += s.Limit
 		}
 	}
-	f.claimed(due, pushes)
+	f.claimed(pushes)
+	f.looked(due)
 	return got, full
 }
 
@@ -135,13 +136,62 @@ func TestShareWalk(t *testing.T) {
 	for i := range due {
 		due[i] = gatehouse.DueTenant{Tenant: fmt.Sprintf("t-%03d", i), Due: 1}
 	}
-	f.claimed(due, nil)
+	f.looked(due)
 	if got := f.from(); got != due[walk-1].Tenant {
 		t.Errorf("the next look is after %q", got)
 	}
-	f.claimed(due[:walk-1], nil)
+	f.looked(due[:walk-1])
 	if got := f.from(); got != "" {
 		t.Errorf("after all were seen, the next look is after %q", got)
+	}
+}
+
+// TestLooksPastFullTenants: behind more tenants than one look takes in, all of
+// which have in flight what they may, another one does not wait for looks to
+// come; and who carries out one tenant's pushes leaves the looks where they are.
+func TestLooksPastFullTenants(t *testing.T) {
+	t.Parallel()
+	names := []string{"default", "zz"}
+	for i := range 2*walk + 10 {
+		names = append(names, fmt.Sprintf("full-%03d", i))
+	}
+	b := newBench(t, newLedger(connector.ClassA), names...)
+	for _, name := range names[2:] {
+		b.approve(of(name))
+	}
+	b.update(func(tx gatehouse.Tx) error {
+		for _, name := range names[2:] {
+			if _, err := tx.ClaimPushes("another", time.Minute, gatehouse.PushShare{Tenant: name, Limit: 1}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, name := range names[2:] {
+		b.approve(of(name))
+	}
+	a := b.approve(of("zz"))
+	c := testConfig()
+	c.Tenants = map[string]Tenant{}
+	for _, name := range names[2:] {
+		c.Tenants[name] = Tenant{MaxConcurrency: 1}
+	}
+	d := b.dispatcher(c)
+	if items := b.drain(d); len(items) != 1 || items[0].ActionID != a.ID {
+		t.Errorf("carried out %v, want the one push that may be", items)
+	}
+	d.slots <- struct{}{}
+	got, err := d.start(t.Context(), "", 1, nil)
+	if err != nil || got.claimed != 0 || len(got.full) != len(names)-2 {
+		t.Errorf("%d claimed, %d tenants are full, want %d, %v", got.claimed, len(got.full), len(names)-2, err)
+	}
+	b.approve(of("zz"))
+	before := d.fair.from()
+	if items, err := d.Drain(t.Context(), "zz", 10); err != nil || len(items) != 1 {
+		t.Fatalf("carried out %v, %v", items, err)
+	}
+	if got := d.fair.from(); before == "" || got != before {
+		t.Errorf("the next look is after %q, and was to be after %q", got, before)
 	}
 }
 

@@ -7,6 +7,10 @@
 // databases may be created. Where there is neither, the test fails: what needs
 // PostgreSQL is never skipped in silence.
 //
+// The databases belong to a role that may do no more than a careful operator
+// would grant: it is no superuser, so row security binds it. The role of a
+// server that is named should be like that, with CREATEDB.
+//
 // A package that uses it has
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -25,6 +29,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// owner is the role that databases of the private cluster belong to.
+const owner = "gatehouse"
+
 // EnvServer names the server to use where PostgreSQL's programs are missing.
 const EnvServer = "GATEHOUSE_TEST_POSTGRES"
 
@@ -32,6 +39,7 @@ var shared struct {
 	once    sync.Once
 	cluster *Cluster
 	dsn     string
+	owned   string // what a new database is created with
 	err     error
 	count   atomic.Int64
 }
@@ -59,7 +67,7 @@ func Database(t testing.TB) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	name := fmt.Sprintf("gatehouse_test_%d_%d", os.Getpid(), shared.count.Add(1))
-	exec(ctx, t, shared.dsn, "CREATE DATABASE "+name)
+	exec(ctx, t, shared.dsn, "CREATE DATABASE "+name+shared.owned)
 	if shared.cluster == nil { // somebody's server: leave it as it was
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -71,20 +79,56 @@ func Database(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
+	if shared.cluster != nil {
+		return withUser(dsn, owner)
+	}
 	return dsn
+}
+
+// Superuser returns the DSN of a database by which its server's superuser
+// reaches it: for tests that damage what the product keeps whole. A named
+// server's role must be one.
+func Superuser(dsn string) string {
+	if shared.cluster == nil {
+		return dsn
+	}
+	return withUser(dsn, "postgres")
+}
+
+func withUser(dsn, user string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return dsn
+	}
+	u.User = url.User(user)
+	return u.String()
 }
 
 func startShared() {
 	bin, err := findPrograms()
 	if err == nil {
 		if shared.cluster, shared.err = Start(bin); shared.err == nil {
-			shared.dsn = shared.cluster.DSN("postgres")
+			shared.dsn, shared.owned = shared.cluster.DSN("postgres"), " OWNER "+owner
+			shared.err = makeOwner(shared.dsn)
 		}
 		return
 	}
 	if shared.dsn = os.Getenv(EnvServer); shared.dsn == "" {
 		shared.err = fmt.Errorf("no PostgreSQL to test with: %w, and %s is not set", err, EnvServer)
 	}
+}
+
+// makeOwner makes the role; it may copy databases of its own.
+func makeOwner(dsn string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, "CREATE ROLE "+owner+" LOGIN CREATEDB")
+	return err
 }
 
 func exec(ctx context.Context, t testing.TB, dsn, statement string) {

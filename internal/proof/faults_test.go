@@ -203,8 +203,8 @@ func (f *faulty) lockedStore(t *testing.T, n int) {
 
 // fullDisk lets the store's files not grow any more, which is what a full disk
 // or a quota does to a write: for a while, n times, and once for longer than
-// the store tries to find out what it has stored. Then it writes nothing more,
-// says that it is not ready, and is there again after a restart.
+// the store tries to find out what it has stored. Then it refuses what comes,
+// says that it is not ready, and is there again once it can look.
 func (f *faulty) fullDisk(t *testing.T, n int) {
 	server := f.servers[0]
 	trouble := func() int {
@@ -224,13 +224,12 @@ func (f *faulty) fullDisk(t *testing.T, n int) {
 		}
 	}
 	limitFiles(t, server.pid(), 1) // not even what has its place in the files can be written
-	until(t, "end of the store's patience", func() bool { return f.log.said("sqlite: stopped writing until restarted") > 0 })
+	until(t, "end of the store's patience", func() bool { return f.log.said("sqlite: stopped writing until an unclear commit can be read back") > 0 })
 	if res := f.admin.get("/readyz"); res.status != 503 {
 		t.Errorf("a server that cannot write says that it is ready: %s", res)
 	}
 	f.freeDisk(t, server)
-	server.kill()
-	server.start()
+	until(t, "server that is ready again", func() bool { return f.admin.get("/readyz").status == 200 })
 	f.add("times that the disk was full", 1)
 	f.goesOn(t)
 }

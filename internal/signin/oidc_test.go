@@ -149,12 +149,31 @@ func TestUnknownIdentityIsNotProvisionedUnasked(t *testing.T) {
 	_, err = s.FinishOIDC(ben, to.State, i.follow(to.URL, "1"), gatehouse.Browser{})
 	w.want(err, gatehouse.CodeAlreadyExists)
 
-	w.must(w.gate.UnlinkIdentity(ana, i.server.URL, i.subject("1")))
+	w.want(w.gate.UnlinkIdentity(ana, i.server.URL, i.subject("1")), gatehouse.CodeRoleRequired)
+	w.must(w.gate.UnlinkIdentity(w.admin, i.server.URL, i.subject("1")))
 	_, err = w.gate.FindSession(t.Context(), in.Token)
 	w.want(err, gatehouse.CodeUnauthenticated)
 	w.advance(gatehouse.FreshSignIn)
 	_, err = s.BeginOIDCLink(ana, "acme", "", "/")
 	w.want(err, gatehouse.CodeStepUpRequired)
+}
+
+// TestNobodyBecomesTwoPersons lets somebody try to vote twice: by unlinking its
+// identity, it would be new to the provider's next sign-in, while the first
+// principal stays signed in.
+func TestNobodyBecomesTwoPersons(t *testing.T) {
+	t.Parallel()
+	w, i := newWorld(t), newIDP(t)
+	i.join("1", "ana", "", "finance")
+	s := w.service(i.config())
+	first, err := w.signIn(s, i, "1")
+	w.must(err)
+	w.want(w.gate.UnlinkIdentity(w.browser(first), i.server.URL, i.subject("1")), gatehouse.CodeRoleRequired)
+	second, err := w.signIn(s, i, "1")
+	w.must(err)
+	if first.Principal.Person != second.Principal.Person {
+		t.Errorf("one identity is %s and %s", first.Principal.Name, second.Principal.Name)
+	}
 }
 
 // attempt is a sign-in that a test stands in the way of.

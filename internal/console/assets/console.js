@@ -48,6 +48,7 @@ if (document.body.dataset.events) connect(document.body.dataset.events);
 
 const settle = 400;
 let quietUntil = performance.now() + settle;
+let arrived = null; // the open action that the script has heard of
 const hush = () => { quietUntil = performance.now() + settle; };
 
 // The list and the open action.
@@ -91,7 +92,7 @@ function settleRow(id, status) {
 }
 
 function arrive() {
-  const pane = detail();
+  const pane = arrived = detail();
   if (!pane) return;
   $(".inbox")?.classList.toggle("has-open", Boolean(pane.dataset.open));
   for (const row of rows()) {
@@ -142,6 +143,12 @@ document.addEventListener("submit", async (e) => {
   form.requestSubmit(e.submitter);
 }, true);
 
+// The second click of a double click meets what came in the place of what the
+// first one answered.
+document.addEventListener("click", (e) => {
+  if (e.detail > 1 && e.target.closest?.("form[data-decide] button")) e.preventDefault();
+}, true);
+
 document.addEventListener("htmx:error", (e) => {
   for (const form of $$("form[data-busy]")) delete form.dataset.busy;
   const pane = detail();
@@ -155,7 +162,7 @@ document.addEventListener("htmx:error", (e) => {
 async function post(url, body) {
   const res = await fetch(url, {
     method: "POST", body, credentials: "same-origin",
-    headers: { Accept: "application/json", ...(body ? { "Content-Type": "application/json" } : {}) },
+    headers: { Accept: "application/json", ...(typeof body === "string" ? { "Content-Type": "application/json" } : {}) },
   });
   const text = await res.text();
   const value = text && (res.headers.get("Content-Type") || "").includes("json") ? JSON.parse(text) : {};
@@ -199,6 +206,26 @@ document.addEventListener("click", async (e) => {
     location.assign(to.next);
   } catch (err) {
     problem(button.parentElement, err);
+  }
+});
+
+// Adding a passkey: the form's members go along with the question.
+document.addEventListener("submit", async (e) => {
+  const form = e.target;
+  if (!(form instanceof HTMLFormElement) || !("passkeyAdd" in form.dataset)) return;
+  e.preventDefault();
+  if (form.dataset.busy) return;
+  form.dataset.busy = "1";
+  try {
+    const options = await post(form.action, new URLSearchParams(new FormData(form)));
+    const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options.publicKey ?? options);
+    const credential = await navigator.credentials.create({ publicKey });
+    await post("/settings/passkeys/finish", JSON.stringify(credential.toJSON()));
+    location.reload();
+  } catch (err) {
+    problem(form, err);
+  } finally {
+    delete form.dataset.busy;
   }
 });
 
@@ -271,13 +298,17 @@ function stepChange(by) {
   const stops = all.filter((el) => el.classList.contains("change") || !el.previousElementSibling || el.previousElementSibling.className !== el.className);
   if (!stops.length) return;
   change = Math.min(stops.length - 1, Math.max(0, change + by));
-  $$("#detail .change.cursor").forEach((el) => el.classList.remove("cursor"));
+  $$("#detail .cursor").forEach((el) => el.classList.remove("cursor"));
   const el = stops[change];
   el.classList.add("cursor");
   el.scrollIntoView({ block: "center" });
 }
 
 function press(key) {
+  // Where another row is marked than what is open, it could be meant: show that
+  // one first.
+  const shown = openID() || detail()?.dataset.done;
+  if (cursorID !== shown && rows().some((row) => row.dataset.id === cursorID)) return openCursor();
   const el = $('#detail [data-key="' + key + '"]');
   if (!el) return false;
   const form = el.form;
@@ -293,6 +324,12 @@ function press(key) {
   }
   el.click();
   return true;
+}
+
+function openCursor() {
+  const link = $('.row[data-id="' + CSS.escape(cursorID) + '"] .row-link');
+  link?.click();
+  return Boolean(link);
 }
 
 function back() {
@@ -319,9 +356,7 @@ const keys = {
   "?": () => help && !help.open && help.showModal(),
   Enter: (e) => {
     if (document.activeElement?.matches("a, button, summary")) return false;
-    const link = $('.row[data-id="' + CSS.escape(cursorID) + '"] .row-link');
-    if (!link) return false;
-    link.click();
+    return openCursor();
   },
   Escape: () => back(),
   g: () => { going = performance.now() + 1500; },
@@ -334,7 +369,7 @@ document.addEventListener("keydown", (e) => {
   if (e.key === "Escape" && typing(e.target) && !e.target.closest("dialog")) { e.target.blur(); return; }
   if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.repeat && !"jknp".includes(e.key)) return;
   if (root.dataset.keys === "off" || typing(e.target) || $("dialog[open]")) return;
-  if (performance.now() < quietUntil) return;
+  if (performance.now() < quietUntil || detail() !== arrived) return;
   if (going && performance.now() < going) {
     going = 0;
     const link = $('[data-go="' + CSS.escape(e.key) + '"]');

@@ -44,6 +44,7 @@ func bugs() []bug {
 	all = append(all, dispatchBugs()...)
 	all = append(all, storeBugs()...)
 	all = append(all, replicaBugs()...)
+	all = append(all, wallBugs()...)
 	return append(all, edgeBugs()...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -162,6 +163,8 @@ type proxy struct {
 	conns  []net.Conn
 	// lose is done to the next thing that the client sends.
 	lose atomic.Int32
+	// client, where set, passes on what a client sends, and nothing is lost.
+	client func(server io.Writer, client net.Conn) error
 }
 
 // newProxy returns one and the address by which it is reached.
@@ -234,6 +237,12 @@ func (p *proxy) serve(t *testing.T, client net.Conn) {
 			}
 		}
 	}()
+	if p.client != nil {
+		_ = p.client(server, client) // until one of them hangs up
+		server.Close()
+		<-answered
+		return
+	}
 	b := make([]byte, 1<<16)
 	for {
 		n, err := client.Read(b)
@@ -349,7 +358,7 @@ func TestFence(t *testing.T) {
 		if runs++; runs > 1 {
 			return errors.New("it was run again")
 		}
-		o := *sessionOf(w.(*tx).c)
+		o := *sessionOf(w.(walls).w.c)
 		o.pid = 0 // the session lives on
 		if err := w.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: w.Now()}); err != nil {
 			return err

@@ -28,7 +28,7 @@ func (t *readTx) FindPrincipal(tenant, idOrName string) (p *gatehouse.Principal,
 	}
 	err = t.read(
 		ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id = $2`, scan, tenant, idOrName),
-		ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND lower(p.name) = lower($2 COLLATE "C")`, scan, tenant, idOrName),
+		ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.folded = lower($2 COLLATE "C")`, scan, tenant, idOrName),
 	)
 	if err == nil && p == nil {
 		err = gatehouse.ErrNotFound

@@ -90,7 +90,7 @@ func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condit
 	proposer, named := f.ProposedBy, ""
 	var lookups []query
 	if f.ProposedBy != "" {
-		lookups = append(lookups, ask(`SELECT id FROM principal WHERE tenant = $1 AND lower(name) = lower($2 COLLATE "C")`,
+		lookups = append(lookups, ask(`SELECT id FROM principal WHERE tenant = $1 AND folded = lower($2 COLLATE "C")`,
 			func(r *row) error { proposer = r.text(); return nil }, tenant, f.ProposedBy))
 	}
 	if f.Query != "" {

@@ -52,7 +52,7 @@ func database(t testing.TB) string {
 	u.Path = "/postgres"
 	admin := u.String()
 	statement(t, admin, `CREATE DATABASE `+to+` TEMPLATE `+from)
-	t.Cleanup(func() { statement(t, admin, `DROP DATABASE `+to+` WITH (FORCE)`) })
+	t.Cleanup(func() { statement(t, pgtest.Superuser(admin), `DROP DATABASE `+to+` WITH (FORCE)`) })
 	u.Path = "/" + to
 	return u.String()
 }

@@ -45,6 +45,9 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, moving bool) (err erro
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrateLock)); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, setTenant, AllTenants); err != nil {
+			return err
+		}
 		if !moving {
 			if err := refuseMoving(ctx, tx); err != nil {
 				return err

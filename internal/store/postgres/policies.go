@@ -47,7 +47,8 @@ func (t *readTx) ListPolicies(tenant string) (list []*gatehouse.PolicyVersion, e
 func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (version int, err error) {
 	t.wrote = true
 	err = t.locked([]query{lockFor("policy", p.Tenant)}, ask(`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at)
-SELECT $1, coalesce(max(version), 0) + 1, $2, $3, $4, $5 FROM policy_version WHERE tenant = $1 RETURNING version`,
+SELECT $1, coalesce((SELECT version FROM policy_version WHERE tenant = $1 ORDER BY version DESC LIMIT 1), 0) + 1, $2, $3, $4, $5
+RETURNING version`,
 		func(r *row) error { version = int(r.int()); return nil }, p.Tenant, p.Source, p.SHA256, p.AppliedBy, p.AppliedAt))
 	if err != nil {
 		return 0, err

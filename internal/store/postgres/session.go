@@ -49,6 +49,9 @@ type readTx struct {
 	fixed bool
 	queue []query
 	wrote bool
+	// tenant is whose rows the next statements are about, told what the server
+	// was told last; see walls.
+	tenant, told string
 	// tag is what the last statement of the last batch was answered with.
 	tag string
 	r   row
@@ -79,7 +82,7 @@ func (t *readTx) locked(locks []query, queries ...query) error {
 		return t.err
 	}
 	first := !t.begun
-	batch := append(t.waiting(), locks...)
+	batch := append(t.turned(t.waiting()), locks...)
 	if first || len(locks) > 0 && !t.fixed {
 		batch = append(batch, query{readClock, nil, t.state})
 	}
@@ -174,7 +177,7 @@ func (t *readTx) write(sql string, args ...any) error {
 	case t.err != nil:
 		return t.err
 	}
-	t.queue = append(t.queue, query{sql: sql, args: bind(args)})
+	t.queue = append(t.turned(t.queue), query{sql: sql, args: bind(args)})
 	t.wrote = true
 	if len(t.queue) >= maxQueue {
 		return t.read()

@@ -98,6 +98,12 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
+	if !config.inspect {
+		if err := warn(ctx, pool, config.Logger); err != nil {
+			pool.Close()
+			return nil, fmt.Errorf("postgres: %w", err)
+		}
+	}
 	return &Store{
 		config: config, log: config.Logger, pool: pool, conn: pc.ConnConfig,
 		updates: make(chan struct{}, config.MaxConns-1), views: make(chan struct{}, config.MaxConns-1),
@@ -224,7 +230,7 @@ func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error
 			<-s.views
 		}()
 	}()
-	err = fn(t)
+	err = fn(t.walled())
 	if t.err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -21,13 +21,8 @@ const (
 	maxPause = 400 * time.Millisecond
 )
 
-// tx implements gatehouse.Tx.
+// tx implements gatehouse.Tx, but for the walls between tenants.
 type tx struct{ readTx }
-
-var (
-	_ gatehouse.ReadTx = (*readTx)(nil)
-	_ gatehouse.Tx     = (*tx)(nil)
-)
 
 // Update runs fn in a transaction; see the package comment for its rules.
 func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
@@ -98,7 +93,7 @@ func (t *tx) call(fn func(gatehouse.Tx) error) (err error) {
 			err = fmt.Errorf("postgres: panic in a transaction: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return fn(t)
+	return fn(t.walled())
 }
 
 // commit sends the last writes and COMMIT in one round trip: the server

@@ -202,12 +202,21 @@ func (w *writer) finish(wrote bool) error {
 	return w.resolve(number, err)
 }
 
+// The pauses between two looks for the outcome of a commit double from the
+// first to the last; while the store waits, and afterwards, when it has told.
+const (
+	minPause  = 10 * time.Millisecond
+	maxPause  = time.Second
+	longPause = 5 * time.Second
+)
+
 // resolve finds out what became of a COMMIT that failed and left no
-// transaction open. nil means that it took place.
+// transaction open. nil means that it took place. After its patience the store
+// says that it does not know, takes no more writes, and goes on looking (mend).
 func (w *writer) resolve(number int64, cause error) error {
 	var err error
 	end := time.Now().Add(w.patience)
-	for wait := 10 * time.Millisecond; time.Now().Before(end); wait = min(2*wait, time.Second) {
+	for pause := minPause; time.Now().Before(end); pause = min(2*pause, maxPause) {
 		var stored bool
 		if stored, err = w.readBack(number); err == nil {
 			w.s.log.Warn("sqlite: an unclear commit was read back", "batch", number, "stored", stored, "error", cause)
@@ -217,17 +226,41 @@ func (w *writer) resolve(number int64, cause error) error {
 			}
 			return lost(cause)
 		}
-		time.Sleep(wait) //nolint:forbidigo // the writer has nothing else to wait for
+		time.Sleep(pause) //nolint:forbidigo // the writer has nothing else to wait for
 	}
-	fault := fmt.Errorf("sqlite: stopped writing: the outcome of a commit (%w) cannot be read back: %w", cause, err)
+	unclear := fmt.Errorf("the outcome of a commit (%w) cannot be read back: %w", cause, err)
+	fault := fmt.Errorf("%w: sqlite: no writes: %w", gatehouse.ErrBusy, unclear)
 	w.fault.Store(&fault)
-	w.s.log.Error("sqlite: stopped writing until restarted", "error", fault)
-	return fault
+	w.unclear, w.pause = number, minPause
+	w.again = time.After(w.pause)
+	w.s.log.Error("sqlite: stopped writing until an unclear commit can be read back", "batch", number, "error", unclear)
+	return fmt.Errorf("sqlite: a transaction may or may not be stored: %w", unclear)
+}
+
+// mend looks once more for what resolve could not find out. Its callers have
+// had their answer: nothing is run again.
+func (w *writer) mend() {
+	stored, err := w.readBack(w.unclear)
+	if err != nil {
+		w.pause = min(2*w.pause, longPause)
+		w.again = time.After(w.pause)
+		return
+	}
+	if stored {
+		w.commits.Add(1)
+	}
+	w.people.touch()
+	w.settle()
+	w.s.log.Warn("sqlite: an unclear commit was read back; writing again", "batch", w.unclear, "stored", stored)
+	w.unclear, w.again = 0, nil
+	w.fault.Store(nil)
 }
 
 // readBack opens the connection anew and reads whether a batch is stored. When
-// it is not, its number is given to an empty batch, which overwrites what the
-// failed commit left in the log, before anybody relies on the answer.
+// it is not, an empty batch of a later number overwrites what the failed commit
+// left in the log, before anybody relies on the answer. Later, so that another
+// look, should the empty one's commit be unclear in its turn, never takes it
+// for the one that was lost.
 func (w *writer) readBack(number int64) (stored bool, err error) {
 	_ = w.c.close()
 	c, err := openWriter(w.s.config.Path)
@@ -239,13 +272,20 @@ func (w *writer) readBack(number int64) (stored bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	w.batch = last
 	if last == number {
+		w.batch = last
 		return true, nil
 	}
-	if _, err := c.exec(`UPDATE meta SET batch = ? WHERE id = 1`, number); err != nil {
+	next := max(last, number) + 1
+	if err := w.begin(); err != nil {
 		return false, err
 	}
-	w.batch = number
+	if _, err := c.exec(`UPDATE meta SET batch = ? WHERE id = 1`, next); err != nil {
+		return false, err
+	}
+	if err := w.commit(c); err != nil {
+		return false, err
+	}
+	w.batch = next
 	return false, nil
 }

@@ -22,7 +22,8 @@
 //     whether a COMMIT took place, the connection is opened anew and the number
 //     read back; before anything is run again, the next number is committed, so
 //     that no later recovery can bring the lost batch back to life. Where not
-//     even that succeeds the store stops writing, and says so.
+//     even that succeeds for ten seconds, the callers are told that it is
+//     unclear, and the store refuses writes, and fails its Ping, until it does.
 //
 // # Reading
 //

@@ -70,6 +70,15 @@ func (t *readTx) ListMirror(tenant, cursor string, limit int) (page gatehouse.Pa
 	}
 	limit = pageLimit(limit)
 	page.Items = []*gatehouse.AppliedMirror{}
+	var sizes []int64
+	err = t.each(`SELECT octet_length(target) + octet_length(before_state) + octet_length(after_state) FROM mirror
+WHERE tenant = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = append(sizes, r.int()); return nil }, tenant, before, limit)
+	if err != nil || len(sizes) == 0 {
+		return page, err
+	}
+	if n := shared.Fit(len(sizes), func(i int) int64 { return sizes[i] }); n < len(sizes) {
+		limit = n
+	}
 	var seqs []int64
 	err = t.each(`SELECT seq, tenant, action_id, action_type, connector, operation, target, before_state, after_state, digest, external_id,
 receipt_id, applied_at FROM mirror WHERE tenant = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {

@@ -48,10 +48,16 @@ type writer struct {
 	people   people
 	// careful is how many batches from now on get savepoints.
 	careful int
+	// fault is why the store takes no writes for now: it does not know whether
+	// the batch of number unclear is stored. It looks next at again, and at
+	// doubling pauses.
 	fault   atomic.Pointer[error]
+	unclear int64
+	again   <-chan time.Time
+	pause   time.Duration
 
-	// patience is how long an unclear commit is read back before the store
-	// stops writing.
+	// patience is how long an unclear commit is read back before its callers
+	// are told that it is unclear.
 	patience time.Duration
 	// commit ends a transaction; tests put faults in its place.
 	commit func(c *conn) error
@@ -78,7 +84,8 @@ func (w *writer) load() error {
 
 func (w *writer) close() error { return w.c.close() }
 
-// broken returns why the store takes no more writes, nil while it does.
+// broken returns why the store takes no writes for now, nil while it does. It
+// is an ErrBusy: nothing of what is refused with it is stored.
 func (w *writer) broken() error {
 	if e := w.fault.Load(); e != nil {
 		return *e
@@ -139,6 +146,8 @@ func (w *writer) loop() {
 		select {
 		case r := <-w.queue:
 			w.serve(r)
+		case <-w.again:
+			w.mend()
 		case <-w.s.closing:
 			for {
 				select {
@@ -196,8 +205,11 @@ func (w *writer) serve(r *request) {
 		w.open = w.open[:0]
 		return
 	}
-	if len(w.open) == 1 && !errors.Is(err, errRolledBack) {
-		r.answer(err)
+	if w.unclear != 0 || len(w.open) == 1 && !errors.Is(err, errRolledBack) {
+		for _, r := range w.open {
+			r.answer(err)
+		}
+		w.open = w.open[:0]
 		return
 	}
 	w.s.log.Warn("sqlite: a batch was rolled back as a whole; its transactions are run one by one",

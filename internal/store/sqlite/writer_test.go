@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -225,26 +227,101 @@ func TestUnclearCommit(t *testing.T) {
 			}
 		})
 	}
-	t.Run("cannot be read back", func(t *testing.T) {
+	// The file cannot be found for longer than the writer's patience; then it
+	// is there again.
+	for name, commit := range map[string]string{"and took place": `COMMIT`, "and did not": `ROLLBACK`} {
+		t.Run("cannot be read back for long "+name, func(t *testing.T) {
+			t.Parallel()
+			s := openTest(t, Config{})
+			_, hash := insertAna(t, s)
+			findKey(t, s, hash) // and kept
+			s.writer.patience = 30 * time.Millisecond
+			real, dir := s.writer.commit, filepath.Dir(s.config.Path)
+			away := filepath.Join(dir, "away")
+			first := true
+			s.writer.commit = func(c *conn) error {
+				if !first {
+					return real(c)
+				}
+				first = false
+				s.config.Path = filepath.Join(away, filepath.Base(s.config.Path))
+				return errors.Join(c.script(commit), broken)
+			}
+			var runs atomic.Int64
+			begun, done := make(chan struct{}), make(chan error, 1)
+			go func() {
+				<-begun
+				done <- s.Update(t.Context(), func(tx gatehouse.Tx) error { runs.Add(1); return insertTenant("a")(tx) })
+			}()
+			err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+				runs.Add(1)
+				close(begun)
+				for len(s.writer.queue) == 0 { // the other goes with it
+					time.Sleep(100 * time.Microsecond)
+				}
+				return tx.RevokeKey("default", "key_1")
+			})
+			for _, err := range []error{err, <-done} {
+				if err == nil || errors.Is(err, gatehouse.ErrBusy) {
+					t.Errorf("the caller of an unclear commit was answered %v", err)
+				}
+			}
+			if err := s.Update(t.Context(), insertTenant("b")); !errors.Is(err, gatehouse.ErrBusy) {
+				t.Errorf("while it is unclear what is stored, a write is answered %v", err)
+			}
+			if err := s.Ping(t.Context()); err == nil {
+				t.Error("Ping finds the store well")
+			}
+			if err := os.Symlink(dir, away); err != nil {
+				t.Fatal(err)
+			}
+			for s.Ping(t.Context()) != nil {
+				time.Sleep(time.Millisecond)
+			}
+			update(t, s, insertTenant("c"))
+			ids, stored := tenants(t, s), commit == `COMMIT`
+			if ids["a"] != stored || ids["b"] || !ids["c"] {
+				t.Errorf("stored %v", ids)
+			}
+			if gone := findKey(t, s, hash) == nil; gone != stored {
+				t.Errorf("the key is known: %v", !gone)
+			}
+			if runs.Load() != 2 {
+				t.Errorf("two closures were run %d times, after their callers were answered", runs.Load())
+			}
+		})
+	}
+	t.Run("nor what overwrites it", func(t *testing.T) {
+		t.Parallel()
+		s := openTest(t, Config{})
+		real := s.writer.commit
+		faults := []string{`ROLLBACK`, `COMMIT`}
+		s.writer.commit = func(c *conn) error {
+			if len(faults) == 0 {
+				return real(c)
+			}
+			end := faults[0]
+			faults = faults[1:]
+			return errors.Join(c.script(end), broken)
+		}
+		update(t, s, insertTenant("a"))
+		if !tenants(t, s)["a"] {
+			t.Error("an empty batch was taken for the one that was lost, which was acknowledged")
+		}
+	})
+	t.Run("cannot be read back before the end", func(t *testing.T) {
 		t.Parallel()
 		s := openTest(t, Config{})
 		s.writer.patience = 30 * time.Millisecond
-		path := s.config.Path
 		s.writer.commit = func(c *conn) error {
-			s.config.Path = path + "/not-a-folder/x.db"
+			s.config.Path += "/not-a-folder/x.db"
 			return errors.Join(c.script(`ROLLBACK`), broken)
 		}
-		if err := s.Update(context.Background(), insertTenant("a")); err == nil {
+		if err := s.Update(t.Context(), insertTenant("a")); err == nil {
 			t.Error("an unclear commit was acknowledged")
 		}
-		if err := s.Update(context.Background(), insertTenant("c")); err == nil {
-			t.Error("the store went on writing")
-		}
-		if err := s.Ping(context.Background()); err == nil {
-			t.Error("Ping finds the store well")
-		}
-		if n := len(tenants(t, s)); n != 1 {
-			t.Errorf("%d tenants", n)
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
 		}
 	})
 }

@@ -41,14 +41,16 @@ func (s *suite) actionFacts() {
 		return got
 	}
 	if diff := cmp.Diff(want, read(tenant, 100)); diff != "" {
-		s.T.Errorf("facts (-want +got):\n%s", diff)
+		s.Errorf("facts (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want[:2], read(tenant, 2)); diff != "" {
-		s.T.Errorf("the first facts (-want +got):\n%s", diff)
+		s.Errorf("the first facts (-want +got):\n%s", diff)
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()}) })
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
+	})
 	if got := read("acme", 100); len(got) != 0 {
-		s.T.Errorf("another tenant has %d facts", len(got))
+		s.Errorf("another tenant has %d facts", len(got))
 	}
 }
 
@@ -67,14 +69,14 @@ func (s *suite) savedViews() {
 	put(of(bo, "urgent", "risk=4", now))
 	put(of(ana, "urgent", "risk=3", now.Add(time.Second)))
 	want := func(tenant string, p *gatehouse.Principal, views ...*gatehouse.SavedView) {
-		s.T.Helper()
+		s.Helper()
 		var got []*gatehouse.SavedView
 		s.view(func(tx gatehouse.ReadTx) (err error) {
 			got, err = tx.ListViews(tenant, p.ID)
 			return err
 		})
 		if diff := cmp.Diff(views, got); diff != "" {
-			s.T.Errorf("views of %s (-want +got):\n%s", p.Name, diff)
+			s.Errorf("views of %s (-want +got):\n%s", p.Name, diff)
 		}
 	}
 	want(tenant, ana, of(ana, "mine", "tab=mine", now), of(ana, "urgent", "risk=3", now.Add(time.Second)))

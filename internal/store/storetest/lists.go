@@ -268,7 +268,6 @@ func (s *suite) listUntil(f gatehouse.ActionFilter, want []*gatehouse.Action) (i
 	}
 }
 
-// listCursors refuses what is not a cursor of the list.
 // listLarge wants a page of large proposals to end early, and the walk whole.
 func (s *suite) listLarge() {
 	large := gatehouse.JSON(`{"text":"` + strings.Repeat("x", 900<<10) + `"}`)
@@ -291,6 +290,41 @@ func (s *suite) listLarge() {
 	}
 }
 
+// mirrorLarge wants the same of what was applied.
+func (s *suite) mirrorLarge() {
+	large := gatehouse.JSON(`{"text":"` + strings.Repeat("x", 900<<10) + `"}`)
+	want := make([]string, 9)
+	for i := range want {
+		a := s.pending()
+		want[i] = a.ID
+		s.update(func(tx gatehouse.Tx) error {
+			return tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: tenant, ActionID: a.ID, After: large, AppliedAt: tx.Now()})
+		})
+	}
+	slices.Reverse(want)
+	var got []string
+	pages := 0
+	for cursor := ""; pages == 0 || cursor != ""; pages++ {
+		var page gatehouse.Page[*gatehouse.AppliedMirror]
+		s.view(func(tx gatehouse.ReadTx) (err error) {
+			page, err = tx.ListMirror(tenant, cursor, gatehouse.MaxLimit)
+			return err
+		})
+		for _, m := range page.Items {
+			got = append(got, m.ActionID)
+		}
+		if len(page.Items) == 0 {
+			s.Fatalf("page %d is empty", pages)
+		}
+		cursor = page.NextCursor
+	}
+	s.same("all that was applied", got, want)
+	if pages < 2 {
+		s.Errorf("all %d in one page", len(want))
+	}
+}
+
+// listCursors refuses what is not a cursor of the list.
 func (s *suite) listCursors() {
 	for range 3 {
 		s.queued()

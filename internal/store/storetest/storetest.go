@@ -83,6 +83,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"ListWalk", (*suite).listWalk},
 		{"ListCursors", (*suite).listCursors},
 		{"ListLarge", (*suite).listLarge},
+		{"MirrorLarge", (*suite).mirrorLarge},
 		{"ListAttaches", (*suite).listAttaches},
 		{"TenantWalls", (*suite).tenantWalls},
 		{"SessionWalls", (*suite).sessionWalls},

@@ -2,10 +2,24 @@ package storetest
 
 import (
 	"errors"
+	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
+
+// Walls runs the part of the suite that looks at one tenant, "default", as
+// another, "acme": on an engine with more than one wall, behind each of them.
+func Walls(t *testing.T, open func(t *testing.T) gatehouse.Store) {
+	for name, test := range map[string]func(*suite){
+		"TenantWalls": (*suite).tenantWalls, "SessionWalls": (*suite).sessionWalls,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(&suite{T: t, store: open(t)})
+		})
+	}
+}
 
 // tenantWalls fills one tenant, and looks at it and writes to it as another.
 func (s *suite) tenantWalls() {

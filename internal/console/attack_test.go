@@ -1,0 +1,197 @@
+package console_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/console"
+)
+
+// longChange has more fields than a page shows at first.
+func longChange(p *gatehouse.Proposal) {
+	var change strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&change, `,"f%04d":%d`, i, i)
+	}
+	p.CurrentState, p.ProposedChange = "", gatehouse.JSON("{"+change.String()[1:]+"}")
+}
+
+// TestHiddenContentLockIsTheServers posts what the page does not offer.
+func TestHiddenContentLockIsTheServers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	a := w.propose(bot, longChange)
+	ana, ben := w.signIn("ana", gatehouse.RoleApprover), w.signIn("ben", gatehouse.RoleApprover)
+	path := "/actions/" + a.ID
+	ana.post(path+"/decide", decision(a, gatehouse.Approve)...).want(http.StatusUnprocessableEntity).has(testid("hidden-lock"), testid("outcome"))
+	ana.post(path+"/decide?full=1", decision(a, gatehouse.Approve, "full", "1", "shown", "1")...).want(http.StatusUnprocessableEntity)
+	ana.post("/inbox/bulk", "decision", "approved", "item", a.ID+" "+string(a.Digest)).want(200).has("skipped")
+	proof := func(b *browser, id string) string {
+		_, rest, ok := strings.Cut(b.get("/actions/"+id+"?full=1").body, `name="shown" value="`)
+		if !ok {
+			t.Fatal("the whole page has no proof that it was shown")
+		}
+		return rest[:strings.IndexByte(rest, '"')]
+	}
+	other := w.propose(bot, func(p *gatehouse.Proposal) { longChange(p); p.Target.EntityRef = "SKU-2" })
+	for who, foreign := range map[string]string{"another person's": proof(ben, a.ID), "another action's": proof(ana, other.ID)} {
+		ana.post(path+"/decide", decision(a, gatehouse.Approve, "shown", foreign)...).want(http.StatusUnprocessableEntity)
+		if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
+			t.Fatalf("%s page made it %s", who, got.Status)
+		}
+	}
+	own := proof(ana, a.ID)
+	// What is refused for another reason is still shown in full.
+	w.mu.Lock()
+	w.drift = true
+	w.mu.Unlock()
+	ana.post(path+"/decide", decision(a, gatehouse.Approve, "shown", own)...).want(http.StatusConflict).has("f1999", testid("acknowledge"), `name="shown"`)
+	ana.post(path+"/decide", decision(a, gatehouse.Approve, "shown", own, "acknowledge_stale", "yes")...).want(200)
+	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved {
+		t.Errorf("it is %s", got.Status)
+	}
+	ana.post("/actions/"+other.ID+"/decide", decision(other, gatehouse.Reject, "notes", "unread")...).want(200)
+}
+
+// TestBulkShowsAllThatIsDecided looks for what an item's own page shows.
+func TestBulkShowsAllThatIsDecided(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.propose(w.agent("bot"), func(p *gatehouse.Proposal) {
+		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "--- a\n+++ b\n@@ -1 +1 @@\n-old line\n+rm -rf everything\n"}
+	})
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-approve"), "rm -rf everything", "SKU-1042", "version")
+}
+
+// TestStreamsOfOneSession keeps one browser from taking the streams of all.
+func TestStreamsOfOneSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana, ben := w.signIn("ana", gatehouse.RoleViewer), w.signIn("ben", gatehouse.RoleViewer)
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	open := func(b *browser) int {
+		r := b.request(http.MethodGet, "/events/changes", nil).WithContext(ctx)
+		res, err := b.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = res.Body.Close() })
+		return res.StatusCode
+	}
+	for range console.SessionStreams {
+		if got := open(ana); got != http.StatusOK {
+			t.Fatalf("status %d", got)
+		}
+	}
+	if got := open(ana); got != http.StatusServiceUnavailable {
+		t.Errorf("one stream more than a session has: status %d", got)
+	}
+	if got := open(ben); got != http.StatusOK {
+		t.Errorf("another person's stream: status %d", got)
+	}
+}
+
+// TestBodyThatNeverComes holds a connection with a form that is not sent.
+func TestBodyThatNeverComes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.console.SetBodyTimeout(50 * time.Millisecond)
+	c, err := net.Dial("tcp", w.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "POST /preferences HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\ntheme=", w.server.Listener.Addr())
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {
+		t.Errorf("the server still waits: %v", err)
+	}
+}
+
+// TestNoProposalMakesAHugePage sends what grows when it is shown: a page is
+// made in memory, for everyone who looks.
+func TestNoProposalMakesAHugePage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	odd := gatehouse.StringJSON(strings.Repeat("\u202e\u200ba", 40_000))
+	for name, tc := range map[string]struct {
+		change  func(*gatehouse.Proposal)
+		refused bool // even the whole page does not show all of it
+	}{
+		"diff": {func(p *gatehouse.Proposal) {
+			p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "text", Text: strings.Repeat("\n", 400_000)}
+		}, true},
+		"text": {func(p *gatehouse.Proposal) {
+			p.ProposedChange = gatehouse.JSON(`{"note":"` + strings.Repeat(`\n`, 400_000) + `"}`)
+		}, true},
+		"value": {func(p *gatehouse.Proposal) {
+			p.ProposedChange = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: odd})
+		}, false},
+		"metadata": {func(p *gatehouse.Proposal) {
+			p.Metadata = gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: odd})
+		}, false},
+	} {
+		a := w.propose(bot, tc.change)
+		path := "/actions/" + a.ID
+		first, whole := ana.get(path).want(200), ana.get(path+"?full=1").want(200)
+		if n := len(first.body); n > 1<<20 {
+			t.Errorf("%s: the page has %d bytes", name, n)
+		}
+		if n := len(whole.body); n > 20<<20 {
+			t.Errorf("%s: the whole page has %d bytes", name, n)
+		}
+		if tc.refused {
+			whole.has(testid("hidden-lock"), testid("reject")).lacks(testid("approve"), `name="shown"`)
+		} else {
+			whole.has(testid("approve"))
+		}
+	}
+}
+
+// TestHostileTextInTheButton puts what does not show into what the confirm
+// ladder repeats: the button, what is to be retyped, and the refusals.
+func TestHostileTextInTheButton(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	const odd = "\u202e\u200b\u2066\u0007"
+	for name, change := range map[string]func(*gatehouse.Proposal){
+		"L3": func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU" + odd },
+		"L4": func(p *gatehouse.Proposal) {
+			p.ActionType, p.Operation, p.CurrentState, p.Target = "create_item", "insert", "", gatehouse.Target{EntityType: "item", EntityRef: "SKU" + odd}
+		},
+		"diff": func(p *gatehouse.Proposal) {
+			p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "text" + odd, Text: "x" + odd, Summary: odd}
+		},
+		"currency": func(p *gatehouse.Proposal) { p.Magnitude = &gatehouse.Magnitude{Amount: "2.50", Currency: "US" + odd} },
+		"state": func(p *gatehouse.Proposal) {
+			p.CurrentState = gatehouse.JSON(`{"currency":"US\u202e\u200b","price":"10.00"}`)
+		},
+	} {
+		a := w.propose(bot, change)
+		path := "/actions/" + a.ID
+		for _, p := range []*page{
+			ana.get(path).want(200), ana.get("/inbox?tab=team"), ana.get("/inbox/bulk?pick=" + a.ID).want(200),
+			ana.post(path+"/decide", decision(a, gatehouse.Approve, "confirm", "other", "digest", "sha256:other")...),
+			ana.post(path+"/decide", decision(a, gatehouse.Reject)...),
+			ana.post("/inbox/bulk", "decision", "approved", "item", a.ID+" "+string(a.Digest)),
+		} {
+			if i := strings.IndexAny(p.body, odd); i >= 0 {
+				t.Errorf("%s: %s shows %q as it is", name, p.url, p.body[max(0, i-80):min(len(p.body), i+20)])
+			}
+		}
+	}
+}

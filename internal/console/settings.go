@@ -1,0 +1,378 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Self is what people do with their own keys, edit token and sessions. What
+// gives another way in takes a fresh sign-in, or the person's edit token.
+type Self interface {
+	CreateOwnKey(ctx context.Context, editToken string) (*gatehouse.Credentials, error)
+	RevokeOwnKey(ctx context.Context, keyID string) error
+	RotateOwnEditToken(ctx context.Context, editToken string) (*gatehouse.Credentials, error)
+	// EndOtherSessions ends all of the caller's sessions but this one, and
+	// returns how many those were.
+	EndOtherSessions(ctx context.Context) (int, error)
+}
+
+func (c *Console) settingsRoutes() []route {
+	return slices.Concat([]route{
+		{pattern: "GET /settings", handle: c.settings},
+		{pattern: "POST /settings/sessions/{session}/revoke", handle: c.revokeOwnSession},
+		{pattern: "POST /settings/sessions/revoke-others", handle: c.revokeOtherSessions},
+		{pattern: "POST /settings/passkeys/begin", handle: c.addPasskeyBegin},
+		{pattern: "POST /settings/passkeys/finish", handle: c.addPasskeyFinish},
+		{pattern: "POST /settings/passkeys/{passkey}/remove", handle: c.removeOwnPasskey},
+		{pattern: "POST /settings/identities/link", handle: c.linkIdentity},
+		{pattern: "POST /settings/edit-token", handle: c.rotateOwnEditToken},
+		{pattern: "POST /settings/keys", handle: c.createOwnKey},
+		{pattern: "POST /settings/keys/{key}/revoke", handle: c.revokeOwnKey},
+	}, c.principalRoutes(), c.tenantRoutes())
+}
+
+// access is how somebody gets in: what the page of a person's own settings and
+// an administrator's page of a principal both list.
+type access struct {
+	// base is the path that the forms post below.
+	base       string
+	own        bool
+	sessions   []*gatehouse.Session
+	more       string // leads to more sessions
+	passkeys   []*gatehouse.Passkey
+	identities []*gatehouse.ExternalIdentity
+	keys       []*gatehouse.Key
+	// once makes a second press of a button the same request.
+	once string
+}
+
+// settingsView is a person's own page.
+type settingsView struct {
+	access
+	options gatehouse.SignInOptions
+	// fresh says that nothing else need be proven to add a way in.
+	fresh  bool
+	said   string
+	failed *gatehouse.Error
+}
+
+const settingsPath = "/settings"
+
+func (c *Console) settings(v *view) error {
+	p, err := c.settingsView(v)
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "Settings", settingsPath, settingsBody(v, p))
+}
+
+func (c *Console) settingsView(v *view) (*settingsView, error) {
+	p := &settingsView{options: c.cfg.SignIn.Options(), fresh: v.now.Sub(v.session.CreatedAt) < gatehouse.FreshSignIn}
+	var err error
+	p.access, err = c.access(v, v.person, settingsPath)
+	return p, err
+}
+
+// access lists what a principal gets in with. Only people sign in.
+func (c *Console) access(v *view, who *gatehouse.Principal, base string) (access, error) {
+	a := access{base: base, own: base == settingsPath, once: v.requestID}
+	var err error
+	if a.keys, err = c.cfg.Admin.ListKeys(v.ctx, who.ID); err != nil || who.Kind != gatehouse.KindPerson {
+		return a, err
+	}
+	page, err := c.cfg.Sessions.ListSessions(v.ctx, gatehouse.SessionFilter{Principal: who.ID, Cursor: v.query("sessions")})
+	if err != nil {
+		return a, err
+	}
+	a.sessions = page.Items
+	if page.NextCursor != "" {
+		a.more = base + "?" + url.Values{"sessions": {page.NextCursor}}.Encode()
+	}
+	if a.passkeys, err = c.cfg.Browser.ListPasskeys(v.ctx, who.ID); err != nil {
+		return a, err
+	}
+	a.identities, err = c.cfg.Browser.ListIdentities(v.ctx, who.ID)
+	return a, err
+}
+
+// settingsRefused shows the page as it is now, with what was refused.
+func (c *Console) settingsRefused(v *view, err error) error {
+	e := asError(err)
+	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated || e.Code == gatehouse.CodeNotFound {
+		return err
+	}
+	p, found := c.settingsView(v)
+	if found != nil {
+		return found
+	}
+	p.failed = e
+	return v.render(gatehouse.StatusOf(e.Code), "Settings", settingsPath, settingsBody(v, p))
+}
+
+// sure reads a form that takes something away: its box has to be ticked.
+func (v *view) sure() error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	if v.form("sure") != "yes" {
+		return gatehouse.E(gatehouse.CodeInvalid, "tick the box if you mean it; nothing was changed")
+	}
+	return nil
+}
+
+func (c *Console) revokeOwnSession(v *view) error {
+	if err := v.sure(); err != nil {
+		return c.settingsRefused(v, err)
+	}
+	// An administrator may end everybody's sessions, but not from here.
+	if err := c.isSessionOf(v, v.person.ID); err != nil {
+		return err
+	}
+	if _, err := c.cfg.Sessions.RevokeSession(v.ctx, v.r.PathValue("session")); err != nil {
+		return c.settingsRefused(v, err)
+	}
+	return v.redirect(settingsPath + "#sessions")
+}
+
+// isSessionOf fails unless the session of the path is one of a principal.
+func (c *Console) isSessionOf(v *view, principal string) error {
+	for cursor := ""; ; {
+		page, err := c.cfg.Sessions.ListSessions(v.ctx, gatehouse.SessionFilter{Principal: principal, Ended: true, Cursor: cursor, Limit: gatehouse.MaxLimit})
+		if err != nil {
+			return err
+		}
+		for _, s := range page.Items {
+			if s.ID == v.r.PathValue("session") {
+				return nil
+			}
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return gatehouse.E(gatehouse.CodeNotFound, "no such session")
+		}
+	}
+}
+
+func (c *Console) revokeOtherSessions(v *view) error {
+	if err := v.sure(); err != nil {
+		return c.settingsRefused(v, err)
+	}
+	n, err := c.cfg.Self.EndOtherSessions(v.ctx)
+	if err != nil {
+		return c.settingsRefused(v, err)
+	}
+	p, err := c.settingsView(v)
+	if err != nil {
+		return err
+	}
+	p.said = plural(n, "other session has", "other sessions have") + " ended"
+	return v.render(http.StatusOK, "Settings", settingsPath, settingsBody(v, p))
+}
+
+// addPasskeyBegin answers a script with the question to the authenticator.
+func (c *Console) addPasskeyBegin(v *view) error {
+	if err := v.transport(); err != nil {
+		return err
+	}
+	if err := v.parse(); err != nil {
+		return err
+	}
+	return v.challenge(c.cfg.SignIn.BeginPasskeyRegistration(v.ctx, strings.TrimSpace(v.form("name")), v.form("edit_token")))
+}
+
+func (c *Console) addPasskeyFinish(v *view) error {
+	response, err := v.body()
+	if err != nil {
+		return err
+	}
+	if _, err := c.cfg.SignIn.FinishPasskeyRegistration(v.ctx, v.takeState(), response); err != nil {
+		return err
+	}
+	return v.json(map[string]string{"status": "added"})
+}
+
+func (c *Console) removeOwnPasskey(v *view) error {
+	if err := v.sure(); err != nil {
+		return c.settingsRefused(v, err)
+	}
+	if err := c.removePasskey(v, v.person.ID); err != nil {
+		return c.settingsRefused(v, err)
+	}
+	return v.redirect(settingsPath + "#passkeys")
+}
+
+// removePasskey removes the passkey of the path, if it is a principal's.
+func (c *Console) removePasskey(v *view, principal string) error {
+	list, err := c.cfg.Browser.ListPasskeys(v.ctx, principal)
+	if err != nil {
+		return err
+	}
+	id := v.r.PathValue("passkey")
+	if !slices.ContainsFunc(list, func(k *gatehouse.Passkey) bool { return k.ID == id }) {
+		return gatehouse.E(gatehouse.CodeNotFound, "no such passkey")
+	}
+	return c.cfg.Browser.RemovePasskey(v.ctx, id)
+}
+
+// linkIdentity sends the browser to a provider, to link who it is there.
+func (c *Console) linkIdentity(v *view) error {
+	if err := v.transport(); err != nil {
+		return err
+	}
+	if err := v.parse(); err != nil {
+		return err
+	}
+	to, err := c.cfg.SignIn.BeginOIDCLink(v.ctx, v.form("provider"), v.form("edit_token"), settingsPath)
+	if err != nil {
+		return c.settingsRefused(v, err)
+	}
+	return v.leave(to)
+}
+
+// identityID names an identity in a path: what a provider calls somebody need
+// not survive a form.
+func identityID(i *gatehouse.ExternalIdentity) string {
+	sum := sha256.Sum256([]byte(i.Issuer + "\x00" + i.Subject))
+	return hex.EncodeToString(sum[:16])
+}
+
+// unlinkIdentity ends the link of the path, if it is a principal's.
+func (c *Console) unlinkIdentity(v *view, principal string) error {
+	list, err := c.cfg.Browser.ListIdentities(v.ctx, principal)
+	if err != nil {
+		return err
+	}
+	for _, i := range list {
+		if identityID(i) == v.r.PathValue("identity") {
+			return c.cfg.Browser.UnlinkIdentity(v.ctx, i.Issuer, i.Subject)
+		}
+	}
+	return gatehouse.E(gatehouse.CodeNotFound, "no such identity")
+}
+
+func (c *Console) rotateOwnEditToken(v *view) error {
+	if err := v.sure(); err != nil {
+		return c.settingsRefused(v, err)
+	}
+	made, err := c.cfg.Self.RotateOwnEditToken(v.onceSecret("own edit token"), v.form("edit_token"))
+	if err != nil {
+		return c.settingsRefused(v, shownBefore(err))
+	}
+	return v.showSecrets(secretsPage{
+		title: "Your new edit token", back: settingsPath + "#edit-token",
+		meaning: "The old one has ended. Together with your key, it lets a program or a terminal of yours decide.",
+		secrets: []secret{{"Edit token", made.EditToken}},
+	})
+}
+
+func (c *Console) createOwnKey(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	made, err := c.cfg.Self.CreateOwnKey(v.onceSecret("own key"), v.form("edit_token"))
+	if err != nil {
+		return c.settingsRefused(v, shownBefore(err))
+	}
+	return v.showSecrets(secretsPage{
+		title: "Your new key", back: settingsPath + "#keys",
+		meaning: "Whoever holds it asks and proposes as you, until you revoke it. Its id is " + made.KeyID + ".",
+		secrets: []secret{{"Key", made.Key}},
+	})
+}
+
+func (c *Console) revokeOwnKey(v *view) error {
+	if err := v.sure(); err != nil {
+		return c.settingsRefused(v, err)
+	}
+	if err := c.cfg.Self.RevokeOwnKey(v.ctx, v.r.PathValue("key")); err != nil {
+		return c.settingsRefused(v, err)
+	}
+	return v.redirect(settingsPath + "#keys")
+}
+
+// secret is something that is shown once.
+type secret struct{ label, value string }
+
+// secretsPage answers the form that made secrets. Nothing leads to it: asked
+// for again, the form is refused.
+type secretsPage struct {
+	title, meaning, back string
+	secrets              []secret
+	// next is a command that uses one of them; until says when they end.
+	next, nextMeans, until string
+}
+
+func (v *view) showSecrets(p secretsPage) error {
+	return v.render(http.StatusOK, p.title, settingsPath, secretsBody(p))
+}
+
+// onceSecret is [view.once] for a form that makes a secret: that it was made is
+// remembered, the secret is not.
+func (v *view) onceSecret(route string) context.Context {
+	ctx := v.once(route, v.form("once"), v.r.URL.Path)
+	if c, err := gatehouse.CallerFrom(ctx); err == nil && c.Idempotency != nil {
+		c.Idempotency.Encode = func(any) ([]byte, error) { return json.Marshal(struct{}{}) }
+	}
+	return ctx
+}
+
+// shownBefore turns the answer to a form that was sent twice into words.
+func shownBefore(err error) error {
+	var replay *gatehouse.Replay
+	if errors.As(err, &replay) {
+		return gatehouse.E(gatehouse.CodeAlreadyExists, "this form was sent before: what it made was shown then, and is not shown again; if you have not kept it, make another")
+	}
+	return err
+}
+
+// signInWord says how a session began.
+func signInWord(m gatehouse.SignInMethod) string {
+	switch m {
+	case gatehouse.SignInSetup:
+		return "set-up link"
+	case gatehouse.SignInOIDC:
+		return "sign-in provider"
+	case gatehouse.SignInPasskey:
+		return "passkey"
+	}
+	return string(m)
+}
+
+// browserWord guesses, from what a browser calls itself, what a person calls
+// it; the text itself is shown beside it.
+func browserWord(agent string) string {
+	name, system := "A browser", ""
+	for _, x := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}} {
+		if strings.Contains(agent, x[0]) {
+			name = x[1]
+			break
+		}
+	}
+	for _, x := range [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"}} {
+		if strings.Contains(agent, x[0]) {
+			system = " on " + x[1]
+			break
+		}
+	}
+	return name + system
+}
+
+// liveKeys parts a principal's keys into those that hold and the others.
+func liveKeys(keys []*gatehouse.Key) (live, ended []*gatehouse.Key) {
+	for _, k := range keys {
+		if k.RevokedAt == nil {
+			live = append(live, k)
+		} else {
+			ended = append(ended, k)
+		}
+	}
+	return live, ended
+}

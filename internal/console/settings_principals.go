@@ -1,0 +1,405 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func (c *Console) principalRoutes() []route {
+	admins := []gatehouse.Role{gatehouse.RoleAdmin}
+	const one = principalsPath + "/{principal}"
+	return []route{
+		{pattern: "GET " + principalsPath, roles: admins, handle: c.principals},
+		{pattern: "GET " + principalsPath + "/new", roles: admins, handle: c.newPrincipal},
+		{pattern: "POST " + principalsPath, roles: admins, handle: c.createPrincipal},
+		{pattern: "GET " + one, roles: admins, handle: c.principal},
+		{pattern: "POST " + one + "/roles", roles: admins, handle: c.changeRoles},
+		{pattern: "POST " + one + "/disable", roles: admins, handle: c.disablePrincipal},
+		{pattern: "POST " + one + "/enable", roles: admins, handle: c.enablePrincipal},
+		{pattern: "POST " + one + "/keys", roles: admins, handle: c.createKey},
+		{pattern: "POST " + one + "/keys/{key}/revoke", roles: admins, handle: c.revokeKey},
+		{pattern: "POST " + one + "/edit-token", roles: admins, handle: c.rotateEditToken},
+		{pattern: "POST " + one + "/setup-link", roles: admins, handle: c.makeSetupLink},
+		{pattern: "POST " + one + "/sessions/{session}/revoke", roles: admins, handle: c.revokeSession},
+		{pattern: "POST " + one + "/passkeys/{passkey}/remove", roles: admins, handle: c.removeTheirPasskey},
+		{pattern: "POST " + one + "/identities/{identity}/unlink", roles: admins, handle: c.unlinkTheirIdentity},
+	}
+}
+
+const principalsPath = "/settings/principals"
+
+func principalPath(id string) string { return principalsPath + "/" + url.PathEscape(id) }
+
+// principalsView is a page of the list; names has the sponsors' by id.
+type principalsView struct {
+	list  []*gatehouse.Principal
+	names map[string]string
+	first string
+	next  string
+}
+
+func (c *Console) principals(v *view) error {
+	page, err := c.cfg.Admin.ListPrincipals(v.ctx, v.query("cursor"), gatehouse.DefaultLimit)
+	if err != nil {
+		return err
+	}
+	p := &principalsView{list: page.Items, names: make(map[string]string)}
+	for _, x := range page.Items {
+		p.names[x.ID] = x.Name
+	}
+	for _, x := range page.Items {
+		if _, known := p.names[x.Sponsor]; x.Sponsor != "" && !known {
+			if p.names[x.Sponsor], err = c.sponsorName(v, x.Sponsor); err != nil {
+				return err
+			}
+		}
+	}
+	if v.query("cursor") != "" {
+		p.first = principalsPath
+	}
+	if page.NextCursor != "" {
+		p.next = principalsPath + "?" + url.Values{"cursor": {page.NextCursor}}.Encode()
+	}
+	return v.render(http.StatusOK, "Principals", settingsPath, principalsBody(v, p))
+}
+
+// sponsorName is the name of the person behind an id, "" for none.
+func (c *Console) sponsorName(v *view, id string) (string, error) {
+	if id == "" {
+		return "", nil
+	}
+	s, err := c.cfg.Admin.FindPrincipal(v.ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return s.Name, nil
+}
+
+// principalForm is a principal about to be made.
+type principalForm struct {
+	ask  gatehouse.NewPrincipal
+	once string
+	// tenants are those that the caller may choose from, nil for its own only.
+	tenants []*gatehouse.Tenant
+	failed  *gatehouse.Error
+}
+
+func (c *Console) newPrincipal(v *view) error {
+	return c.showPrincipalForm(v, http.StatusOK, &principalForm{
+		ask:  gatehouse.NewPrincipal{Kind: gatehouse.KindPerson, Tenant: v.query("tenant")},
+		once: v.requestID,
+	})
+}
+
+func (c *Console) showPrincipalForm(v *view, status int, f *principalForm) error {
+	if f.ask.Tenant == "" {
+		f.ask.Tenant = v.person.Tenant
+	}
+	var err error
+	if f.tenants, err = c.tenantsOf(v); err != nil {
+		return err
+	}
+	return v.render(status, "New principal", settingsPath, principalFormBody(v, f))
+}
+
+func (c *Console) createPrincipal(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	f := &principalForm{once: v.form("once"), ask: gatehouse.NewPrincipal{
+		Tenant: v.form("tenant"), Name: strings.TrimSpace(v.form("name")), Kind: gatehouse.Kind(v.form("kind")),
+		Roles: v.formRoles(), Sponsor: strings.TrimSpace(v.form("sponsor")), Person: strings.TrimSpace(v.form("person")),
+	}}
+	if f.ask.Tenant == "" {
+		f.ask.Tenant = v.person.Tenant
+	}
+	made, err := c.cfg.Admin.CreatePrincipal(v.onceSecret("principal"), f.ask)
+	if err != nil {
+		f.failed = asError(shownBefore(err))
+		if f.failed.Code == gatehouse.CodeInternal {
+			return err
+		}
+		return c.showPrincipalForm(v, gatehouse.StatusOf(f.failed.Code), f)
+	}
+	p := secretsPage{
+		title: f.ask.Name + " can start", back: principalPath(made.ID),
+		meaning: "Give these to nobody else. The key's id is " + made.KeyID + ".",
+		secrets: []secret{{"Key", made.Key}},
+	}
+	if made.EditToken != "" {
+		p.secrets = append(p.secrets, secret{"Edit token, for deciding outside the console", made.EditToken})
+		p.next, p.nextMeans = "gatehouse principal setup-link "+f.ask.Name, "To let this person in to the console, make a set-up link on the next page, or:"
+	}
+	if f.ask.Tenant != v.person.Tenant {
+		p.back = tenantsPath
+		p.meaning += " The tenant is " + f.ask.Tenant + "; from here on, its own administrators look after it."
+		p.nextMeans = "With the key of an administrator of that tenant, a set-up link lets this person in to the console:"
+	}
+	return v.showSecrets(p)
+}
+
+// formRoles are the roles that are ticked, as they were sent.
+func (v *view) formRoles() []gatehouse.Role {
+	roles := []gatehouse.Role{}
+	for _, r := range v.r.PostForm["role"] {
+		roles = append(roles, gatehouse.Role(r))
+	}
+	return roles
+}
+
+// principalView is a principal's page.
+type principalView struct {
+	access
+	who     *gatehouse.Principal
+	sponsor string
+	// person is who is behind the principal, when that is another.
+	person string
+	self   bool
+	failed *gatehouse.Error
+}
+
+func (c *Console) principal(v *view) error {
+	p, err := c.principalView(v)
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, p.who.Name, settingsPath, principalBody(v, p))
+}
+
+func (c *Console) principalView(v *view) (*principalView, error) {
+	who, err := c.who(v)
+	if err != nil {
+		return nil, err
+	}
+	p := &principalView{who: who, self: who.ID == v.person.ID}
+	if p.access, err = c.access(v, who, principalPath(who.ID)); err != nil {
+		return nil, err
+	}
+	if p.sponsor, err = c.sponsorName(v, who.Sponsor); err != nil {
+		return nil, err
+	}
+	if who.Person != who.ID {
+		p.person, err = c.sponsorName(v, who.Person)
+	}
+	return p, err
+}
+
+// who is the principal of the path.
+func (c *Console) who(v *view) (*gatehouse.Principal, error) {
+	return c.cfg.Admin.FindPrincipal(v.ctx, v.r.PathValue("principal"))
+}
+
+// principalRefused shows the principal as it is now, with what was refused.
+func (c *Console) principalRefused(v *view, err error) error {
+	e := asError(err)
+	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated || e.Code == gatehouse.CodeNotFound {
+		return err
+	}
+	p, found := c.principalView(v)
+	if found != nil {
+		return found
+	}
+	p.failed = e
+	return v.render(gatehouse.StatusOf(e.Code), p.who.Name, settingsPath, principalBody(v, p))
+}
+
+// change runs a change of the path's principal and goes back to its page.
+func (c *Console) change(v *view, section string, sure bool, fn func(*gatehouse.Principal) error) error {
+	read := v.parse
+	if sure {
+		read = v.sure
+	}
+	if err := read(); err != nil {
+		return c.principalRefused(v, err)
+	}
+	who, err := c.who(v)
+	if err == nil {
+		err = fn(who)
+	}
+	if err != nil {
+		return c.principalRefused(v, err)
+	}
+	return v.redirect(principalPath(who.ID) + section)
+}
+
+func (c *Console) update(v *view, who *gatehouse.Principal, r gatehouse.PrincipalChange) error {
+	_, err := c.cfg.Admin.UpdatePrincipal(v.ctx, who.ID, r)
+	return err
+}
+
+func (c *Console) changeRoles(v *view) error {
+	return c.change(v, "", false, func(who *gatehouse.Principal) error {
+		roles := v.formRoles()
+		r := gatehouse.PrincipalChange{Roles: &roles}
+		if who.Kind == gatehouse.KindAgent {
+			sponsor := strings.TrimSpace(v.form("sponsor"))
+			r.Sponsor = &sponsor
+		}
+		return c.update(v, who, r)
+	})
+}
+
+func (c *Console) disablePrincipal(v *view) error {
+	yes := true
+	return c.change(v, "", true, func(who *gatehouse.Principal) error {
+		return c.update(v, who, gatehouse.PrincipalChange{Disabled: &yes})
+	})
+}
+
+func (c *Console) enablePrincipal(v *view) error {
+	no := false
+	return c.change(v, "", false, func(who *gatehouse.Principal) error {
+		return c.update(v, who, gatehouse.PrincipalChange{Disabled: &no})
+	})
+}
+
+func (c *Console) revokeKey(v *view) error {
+	return c.change(v, "#keys", true, func(who *gatehouse.Principal) error {
+		keys, err := c.cfg.Admin.ListKeys(v.ctx, who.ID)
+		if err != nil {
+			return err
+		}
+		id := v.r.PathValue("key")
+		if !slices.ContainsFunc(keys, func(k *gatehouse.Key) bool { return k.ID == id }) {
+			return gatehouse.E(gatehouse.CodeNotFound, "no such key")
+		}
+		return c.cfg.Admin.RevokeKey(v.ctx, id)
+	})
+}
+
+func (c *Console) revokeSession(v *view) error {
+	return c.change(v, "#sessions", true, func(who *gatehouse.Principal) error {
+		if err := c.isSessionOf(v, who.ID); err != nil {
+			return err
+		}
+		_, err := c.cfg.Sessions.RevokeSession(v.ctx, v.r.PathValue("session"))
+		return err
+	})
+}
+
+func (c *Console) removeTheirPasskey(v *view) error {
+	return c.change(v, "#passkeys", true, func(who *gatehouse.Principal) error { return c.removePasskey(v, who.ID) })
+}
+
+func (c *Console) unlinkTheirIdentity(v *view) error {
+	return c.change(v, "#identities", true, func(who *gatehouse.Principal) error { return c.unlinkIdentity(v, who.ID) })
+}
+
+// reveal makes a secret for the path's principal, and answers with it.
+func (c *Console) reveal(v *view, sure bool, create func(*gatehouse.Principal) (secretsPage, error)) error {
+	read := v.parse
+	if sure {
+		read = v.sure
+	}
+	if err := read(); err != nil {
+		return c.principalRefused(v, err)
+	}
+	who, err := c.who(v)
+	if err != nil {
+		return err
+	}
+	p, err := create(who)
+	if err != nil {
+		return c.principalRefused(v, shownBefore(err))
+	}
+	p.back = principalPath(who.ID)
+	return v.showSecrets(p)
+}
+
+func (c *Console) createKey(v *view) error {
+	return c.reveal(v, false, func(who *gatehouse.Principal) (secretsPage, error) {
+		made, err := c.cfg.Admin.CreateKey(v.onceSecret("key"), who.ID)
+		if err != nil {
+			return secretsPage{}, err
+		}
+		return secretsPage{
+			title: "A new key for " + who.Name, secrets: []secret{{"Key", made.Key}},
+			meaning: "Whoever holds it is " + who.Name + ". Its id is " + made.KeyID + ".",
+		}, nil
+	})
+}
+
+func (c *Console) rotateEditToken(v *view) error {
+	return c.reveal(v, true, func(who *gatehouse.Principal) (secretsPage, error) {
+		made, err := c.cfg.Admin.RotateEditToken(v.onceSecret("edit token"), who.ID)
+		if err != nil {
+			return secretsPage{}, err
+		}
+		return secretsPage{
+			title: "A new edit token for " + who.Name, secrets: []secret{{"Edit token", made.EditToken}},
+			meaning: "The old one has ended. It is for " + who.Name + " alone: together with their key it decides in their name.",
+		}, nil
+	})
+}
+
+func (c *Console) makeSetupLink(v *view) error {
+	return c.reveal(v, false, func(who *gatehouse.Principal) (secretsPage, error) {
+		made, err := c.cfg.Sessions.CreateSetupLink(v.onceSecret("setup link"), who.ID)
+		if err != nil {
+			return secretsPage{}, err
+		}
+		return secretsPage{
+			title: "A set-up link for " + who.Name, secrets: []secret{{"Set-up link", v.origin() + made.Path}},
+			meaning: "It signs one browser in as " + who.Name + ", once. Earlier links of theirs that were not used have ended.",
+			until:   clock(made.ExpiresAt),
+		}, nil
+	})
+}
+
+// origin is this server as the browser reaches it.
+func (v *view) origin() string {
+	if v.c.cfg.Secure {
+		return "https://" + v.r.Host
+	}
+	return "http://" + v.r.Host
+}
+
+// mayRole tells why a kind of principal cannot hold a role, "" when it can.
+func mayRole(kind gatehouse.Kind, r gatehouse.Role) string {
+	p := gatehouse.Principal{Name: "x", Kind: kind, Roles: []gatehouse.Role{r}}
+	if p.Validate() == nil {
+		return ""
+	}
+	if kind == gatehouse.KindAgent {
+		return "never for an agent"
+	}
+	return "for people only"
+}
+
+// roleMeaning says what a role lets one do.
+func roleMeaning(r gatehouse.Role) string {
+	switch r {
+	case gatehouse.RoleProposer:
+		return "proposes changes"
+	case gatehouse.RoleApprover:
+		return "decides on what others propose"
+	case gatehouse.RoleOperator:
+		return "drains the queue and settles unknown outcomes"
+	case gatehouse.RoleAuditor:
+		return "reads and verifies the log"
+	case gatehouse.RoleViewer:
+		return "reads only; stands alone"
+	case gatehouse.RoleWorker:
+		return "carries out changes as a pull worker"
+	case gatehouse.RoleAdmin:
+		return "manages principals and policies; implies approver, operator and auditor"
+	}
+	return ""
+}
+
+// kindMeaning says what a kind of principal is for.
+func kindMeaning(k gatehouse.Kind) string {
+	switch k {
+	case gatehouse.KindPerson:
+		return "signs in, and may decide"
+	case gatehouse.KindAgent:
+		return "proposes, and never decides; a person answers for it"
+	case gatehouse.KindService:
+		return "a program that works for the gate, such as a pull worker"
+	}
+	return ""
+}

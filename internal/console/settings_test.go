@@ -1,0 +1,307 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/console"
+	"github.com/gatehouse-dev/gatehouse/internal/signin"
+)
+
+var (
+	secretText = regexp.MustCompile(`gt[heus]_[A-Za-z0-9_-]{20,}`)
+	onceField  = regexp.MustCompile(`name="once" value="([^"]*)"`)
+)
+
+// secrets are those that a page shows, each once.
+func (p *page) secrets() []string {
+	p.t.Helper()
+	found := secretText.FindAllString(p.body, -1)
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// once is the first form's value that makes a second press the same request.
+func (p *page) once() string {
+	p.t.Helper()
+	m := onceField.FindStringSubmatch(p.body)
+	if m == nil {
+		p.t.Fatalf("%s has no form that is sent once", p.url)
+	}
+	return m[1]
+}
+
+// inside is the context of the browser's session.
+func (b *browser) inside() context.Context {
+	b.w.t.Helper()
+	c, err := b.w.gate.FindSession(b.w.t.Context(), b.sessionCookie())
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	return gatehouse.NewContext(b.w.t.Context(), c)
+}
+
+// again signs the same person in with another browser.
+func (b *browser) again() *browser {
+	b.w.t.Helper()
+	link, err := b.w.gate.CreateSetupLink(b.w.admin, b.name)
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	other := b.w.stranger()
+	other.name, other.creds = b.name, b.creds
+	other.post("/setup", "token", link.Token).want(http.StatusOK)
+	return other
+}
+
+func (b *browser) sessionID() string {
+	c, _ := gatehouse.CallerFrom(b.inside())
+	return c.Session.ID
+}
+
+func (b *browser) signedIn() bool { return b.get("/settings").url.Path == "/settings" }
+
+func (w *world) keyWorks(key string) bool {
+	_, err := w.gate.Authenticate(w.t.Context(), key)
+	if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
+		w.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func (w *world) id(name string) string {
+	w.t.Helper()
+	p, err := w.gate.FindPrincipal(w.admin, name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p.ID
+}
+
+// TestSettingsRoutes asks for every page of the settings in every role: what
+// is an administrator's is refused to all others, whatever the form says.
+func TestSettingsRoutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.principal("victim", gatehouse.KindPerson, gatehouse.RoleApprover)
+	victim := w.id("victim")
+	before := w.everything()
+	people := map[gatehouse.Role]*browser{}
+	for _, r := range []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor, gatehouse.RoleViewer, gatehouse.RoleWorker} {
+		people[r] = w.signIn("p-"+string(r), r)
+	}
+	walked := 0
+	for _, rt := range console.Routes(w.console) {
+		method, path, _ := strings.Cut(rt.Pattern, " ")
+		if !strings.HasPrefix(path, "/settings/principals") && !strings.HasPrefix(path, "/settings/tenants") && path != "/settings/sign-in" {
+			continue
+		}
+		walked++
+		path = strings.ReplaceAll(path, "{principal}", victim)
+		form := url.Values{"sure": {"yes"}, "role": {"admin"}, "name": {"mallory"}, "kind": {"person"}, "id": {"mine"}}
+		for role, b := range people {
+			p := b.do(b.request(method, fill(path, "x"), form)).want(http.StatusForbidden)
+			p.headers()
+			if len(p.secrets()) > 0 {
+				t.Errorf("%s shows %s to %s", path, p.secrets(), role)
+			}
+		}
+	}
+	if walked < 17 {
+		t.Errorf("only %d routes were walked", walked)
+	}
+	for _, b := range people {
+		b.get("/settings").want(http.StatusOK).has("an administrator's to change", testid("sessions")).lacks("/settings/principals", "/settings/tenants")
+	}
+	if after := w.everything(); after != before+len(people) {
+		t.Errorf("%d principals and tenants became %d", before, after)
+	}
+}
+
+// everything counts principals and tenants.
+func (w *world) everything() int {
+	page, err := w.gate.ListPrincipals(w.admin, "", gatehouse.MaxLimit)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	tenants, err := w.gate.ListTenants(w.admin)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(page.Items) + len(tenants)
+}
+
+func TestOwnSessionsEndAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one := w.signIn("ana", gatehouse.RoleApprover)
+	two, three := one.again(), one.again()
+	ben := w.signIn("ben", gatehouse.RoleAdmin)
+
+	p := one.get("/settings").want(http.StatusOK).has("this one", testid("revoke-others"))
+	if n := strings.Count(p.body, testid("revoke-session")); n != 2 {
+		t.Errorf("%d sessions can be ended, want the two others", n)
+	}
+	path := "/settings/sessions/" + two.sessionID() + "/revoke"
+	one.post(path).want(http.StatusUnprocessableEntity).has("tick the box")
+	if !two.signedIn() {
+		t.Fatal("a session ended without the box")
+	}
+	ben.post(path, "sure", "yes").want(http.StatusNotFound)
+	if !two.signedIn() {
+		t.Fatal("an administrator ended somebody else's session as its own")
+	}
+	one.post(path, "sure", "yes").want(http.StatusOK)
+	if two.signedIn() || !one.signedIn() || !three.signedIn() {
+		t.Error("not the one session ended")
+	}
+	two = one.again()
+	one.post("/settings/sessions/revoke-others").want(http.StatusUnprocessableEntity)
+	one.post("/settings/sessions/revoke-others", "sure", "yes").want(http.StatusOK).has("2 other sessions have ended")
+	if two.signedIn() || three.signedIn() || !one.signedIn() || !ben.signedIn() {
+		t.Error("not just the person's other sessions ended")
+	}
+}
+
+func TestOwnKeysAndEditTokenAreShownOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	for _, path := range []string{"/settings/keys", "/settings/edit-token"} {
+		form := []string{"once", ana.get("/settings").once() + path, "sure", "yes"}
+		p := ana.post(path, form...).want(http.StatusOK).has("This is shown once")
+		made := p.secrets()
+		if len(made) != 1 || p.url.RawQuery != "" || p.header.Get("Cache-Control") != "no-store" {
+			t.Fatalf("%s: secrets %v at %s under %q", path, made, p.url, p.header.Get("Cache-Control"))
+		}
+		w.notStored(made[0])
+		if p = ana.post(path, form...).want(http.StatusConflict).has("is not shown again"); len(p.secrets()) > 0 {
+			t.Errorf("%s: sent twice, it shows %v", path, p.secrets())
+		}
+		if got := ana.get("/settings").secrets(); len(got) > 0 {
+			t.Errorf("the settings show %v", got)
+		}
+		if path == "/settings/keys" && !w.keyWorks(made[0]) {
+			t.Error("the new key does not work")
+		}
+		person := &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, ID: w.id("ana")}
+		if ok, err := w.gate.CheckEditToken(t.Context(), person, made[0]); err != nil || ok != (path == "/settings/edit-token") {
+			t.Errorf("%s: as an edit token it is %t %v", path, ok, err)
+		}
+	}
+	keys, err := w.gate.ListKeys(w.admin, "ana")
+	if err != nil || len(keys) != 2 {
+		t.Fatalf("%d keys, %v: want the first and one more", len(keys), err)
+	}
+	path := "/settings/keys/" + ana.creds.KeyID + "/revoke"
+	w.signIn("ben", gatehouse.RoleAdmin).post(path, "sure", "yes").want(http.StatusNotFound)
+	ana.post(path).want(http.StatusUnprocessableEntity)
+	if !w.keyWorks(ana.creds.Key) {
+		t.Fatal("the key was revoked by others, or without the box")
+	}
+	ana.post(path, "sure", "yes").want(http.StatusOK).has("1 revoked")
+	if w.keyWorks(ana.creds.Key) {
+		t.Error("a revoked key works")
+	}
+	ana.post("/settings/edit-token").want(http.StatusUnprocessableEntity)
+}
+
+// notStored looks for a secret in everything that the store has written.
+func (w *world) notStored(secret string) {
+	w.t.Helper()
+	files, err := os.ReadDir(w.dir)
+	if err != nil || len(files) == 0 {
+		w.t.Fatalf("the store's files: %v %v", files, err)
+	}
+	for _, f := range files {
+		raw, err := os.ReadFile(filepath.Join(w.dir, f.Name()))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if strings.Contains(string(raw), secret) {
+			w.t.Errorf("%s has a secret that was shown once", f.Name())
+		}
+	}
+}
+
+// TestAnOldSessionGainsNoOtherWayIn waits past the time in which a sign-in is
+// proof enough.
+func TestAnOldSessionGainsNoOtherWayIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.passkeys(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	ana.get("/settings").want(http.StatusOK).lacks(testid("edit-token-key"))
+	w.advance(gatehouse.FreshSignIn + time.Minute)
+	ana.get("/settings").want(http.StatusOK).has(testid("edit-token-key"), testid("edit-token-rotate"), testid("edit-token-passkey"))
+	for _, path := range []string{"/settings/keys", "/settings/passkeys/begin", "/settings/edit-token"} {
+		for _, token := range []string{"", "gte_wrong"} {
+			if p := ana.post(path, "sure", "yes", "edit_token", token).want(http.StatusForbidden); len(p.secrets()) > 0 {
+				t.Errorf("%s shows %v", path, p.secrets())
+			}
+		}
+		ana.post(path, "sure", "yes", "edit_token", ana.creds.EditToken).want(http.StatusOK)
+	}
+	// The last of them has ended the token.
+	ana.post("/settings/keys", "edit_token", ana.creds.EditToken).want(http.StatusForbidden)
+}
+
+// passkeys lets the console take passkeys.
+func (w *world) passkeys(t *testing.T) {
+	t.Helper()
+	u, err := url.Parse(w.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ceremonies, err := signin.New(signin.Config{Passkeys: &signin.Passkeys{RPID: "localhost", Origins: []string{"http://localhost:" + u.Port()}}}, w.gate, w.config.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := w.config
+	cfg.SignIn = ceremonies
+	pages, err := console.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server.Config.Handler = pages
+}
+
+func TestPasskeysAreListedAndRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	ana.get("/settings").want(http.StatusOK).has("This server takes no passkeys").lacks("data-passkey-add")
+	w.passkeys(t)
+	ana.get("/settings").want(http.StatusOK).has("data-passkey-add")
+	ana.post("/settings/passkeys/begin", "name", "Laptop").want(http.StatusOK).has(`"challenge"`, `"residentKey"`)
+	r := ana.request(http.MethodPost, "/settings/passkeys/finish", nil)
+	r.Header.Set("Accept", "application/json")
+	ana.do(r).want(http.StatusUnauthorized)
+
+	k, err := w.gate.AddPasskey(ana.inside(), &gatehouse.Passkey{Name: `<i>"Lap` + "\u202etop", CredentialID: []byte("c1"), Credential: []byte("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := ana.get("/settings").want(http.StatusOK).has(k.ID).lacks("<i>")
+	p.shown(k.Name)
+	path := "/settings/passkeys/" + k.ID + "/remove"
+	w.signIn("ben", gatehouse.RoleAdmin).post(path, "sure", "yes").want(http.StatusNotFound)
+	ana.post(path).want(http.StatusUnprocessableEntity)
+	with, err := w.gate.SignInPasskey(t.Context(), k, 0, gatehouse.Browser{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ana.post(path, "sure", "yes").want(http.StatusOK).lacks(k.ID)
+	if _, err := w.gate.FindSession(t.Context(), with.Token); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
+		t.Errorf("the session of a removed passkey: %v", err)
+	}
+}

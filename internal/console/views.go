@@ -1,0 +1,73 @@
+package console
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Views keeps the lists that people have given a name: the caller's own.
+type Views interface {
+	SavedViews(ctx context.Context) ([]*gatehouse.SavedView, error)
+	// SaveView stores a view in the place of one of the same name.
+	SaveView(ctx context.Context, name, query string) error
+	DeleteView(ctx context.Context, name string) error
+}
+
+func (c *Console) viewRoutes() []route {
+	return []route{
+		{pattern: "POST /inbox/views", handle: c.saveView},
+		{pattern: "POST /inbox/views/delete", handle: c.deleteView},
+	}
+}
+
+// kept returns what a saved view keeps of the query: which list it is, not the
+// moment, the page or what is open.
+func (q inboxQuery) kept() inboxQuery {
+	k := inboxQuery{Tab: q.Tab, Type: q.Type, Risk: q.Risk, By: q.By, Text: q.Text}
+	if q.Tab == tabDecided {
+		k.Status = q.Status
+	}
+	return k
+}
+
+// keptFrom reads a stored or posted query, and takes nothing from it that a
+// saved view does not keep.
+func keptFrom(query string) inboxQuery {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		values = nil
+	}
+	return readInboxQuery(values).kept()
+}
+
+func (c *Console) saveView(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	q := keptFrom(v.form("query"))
+	// A name is one line, so that the form that deletes it can send it back.
+	name := strings.Join(strings.Fields(v.form("name")), " ")
+	if err := c.cfg.Views.SaveView(v.ctx, name, q.values().Encode()); err != nil {
+		return err
+	}
+	return v.redirect(q.url())
+}
+
+func (c *Console) deleteView(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	if err := c.cfg.Views.DeleteView(v.ctx, v.form("name")); err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		return err
+	}
+	return v.redirect(keptFrom(v.form("query")).url())
+}
+
+// isSaved reports whether the list that is shown has a name already.
+func isSaved(q inboxQuery, list []*gatehouse.SavedView) bool {
+	return slices.ContainsFunc(list, func(s *gatehouse.SavedView) bool { return keptFrom(s.Query) == q.kept() })
+}

@@ -1,0 +1,28 @@
+package main
+
+// wallBugs: either wall between tenants on PostgreSQL has a hole. The other
+// one stands, so the test is one that looks at the wall alone.
+func wallBugs() []bug {
+	const postgres = "internal/store/postgres"
+	return []bug{
+		plant("a push on PostgreSQL is found from another tenant", "16", postgres+"/pushes.go",
+			"FROM push h WHERE tenant = $1 AND id = $2`", "FROM push h WHERE $1::text <> '' AND id = $2`",
+			postgres, "TestStatementsAreAWall/TenantWalls"),
+		plant("a list on PostgreSQL shows other tenants' pushes", "16", postgres+"/pages.go",
+			`where.add("h.tenant = ?", tenant)`, `where.add("?::text <> ''", tenant)`, postgres, "TestStatementsAreAWall/TenantWalls"),
+		plant("a key on PostgreSQL is revoked from another tenant", "16", postgres+"/identity.go",
+			"SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL", "SET revoked_at = $3 WHERE $1::text <> '' AND id = $2 AND revoked_at IS NULL",
+			postgres, "TestStatementsAreAWall/TenantWalls"),
+		plant("every transaction is about all tenants", "16", postgres+"/walls.go",
+			"\tt.tenant = tenant\n}", "\tt.tenant = AllTenants\n}", postgres, "TestPoliciesAreAWall/TenantWalls"),
+		plant("a tenant of a certain name is all", "16", postgres+"/walls.go",
+			"tenant = \"\"\n", "_ = tenant\n", postgres, "TestTenantCalledAll"),
+		plant("the tables' owner walks through their walls", "16", postgres+"/migrations/0006_walls.sql",
+			"    EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t.name);\n", "", postgres, "TestPoliciesAreAWall/TenantWalls"),
+		plant("a policy lets everything be written", "16", postgres+"/migrations/0006_walls.sql",
+			"current_setting('gatehouse.tenant', true) = '*')$p$", "current_setting('gatehouse.tenant', true) = '*') WITH CHECK (true)$p$",
+			postgres, "TestPoliciesAreAWall/TenantWalls"),
+		plant("a copied store comes without its walls", "16", "internal/migratestore/move.go",
+			"err = walls(ctx, tx, `FORCE`)", "err = walls(ctx, tx, `NO FORCE`)", "internal/migratestore", "TestMove"),
+	}
+}
