@@ -25,6 +25,8 @@ try {
     audit: "/audit",
     insights: "/insights",
     settings: "/settings",
+    principals: "/settings/principals",
+    help: "/help",
   };
   for (const [theme, colorScheme] of [["light", "light"], ["dark", "dark"]]) {
     for (const [device, viewport] of [["desktop", desktop], ["phone", phone]]) {

@@ -51,11 +51,35 @@ export async function signIn(page, link) {
   await Promise.all([page.waitForURL("**/inbox*"), page.getByRole("button", { name: /sign in|continue/i }).first().click()]);
 }
 
-/** Fails on any serious or critical finding of axe. */
-export async function accessible(page, what) {
-  const { violations } = await new AxeBuilder({ page }).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]).analyze();
+/** Fails on any serious or critical finding of axe; rules narrows down what it looks for. */
+export async function accessible(page, what, rules) {
+  let axe = new AxeBuilder({ page }).setLegacyMode(true); // no frames, so no page of its own to join them
+  axe = rules ? axe.withRules(rules) : axe.withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]);
+  const { violations, passes } = await axe.analyze();
+  assert.ok(violations.length + passes.length > 0, `${what}: nothing was looked at`);
   const serious = violations
     .filter((v) => v.impact === "serious" || v.impact === "critical")
     .map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" | ")}`);
   assert.deepEqual(serious, [], what);
+}
+
+/**
+ * Makes the clock by which the console waits before keys count stand still, so
+ * that a test says how much of that time has passed.
+ */
+export async function stillClock(page) {
+  await page.addInitScript(() => {
+    let now = 0;
+    performance.now = () => now;
+    window.letPass = (ms) => (now += ms);
+  });
+}
+
+/** How long keys rest after what is shown has changed, in milliseconds. */
+export const settle = 400;
+
+/** Lets that long pass on a page with [stillClock] whose script has run. */
+export async function awake(page, ms = settle) {
+  await page.locator("html.js").waitFor({ state: "attached" });
+  await page.evaluate((ms) => window.letPass(ms), ms);
 }

@@ -1,6 +1,6 @@
 // A real server on a folder of its own, and the API to prepare it with.
 import { execFile, spawn } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -37,14 +37,25 @@ async function freePort() {
 }
 
 export class Gatehouse {
-  /** Starts `gatehouse dev` and waits until it serves. */
-  static async start() {
+  /**
+   * Starts `gatehouse dev` and waits until it serves. configure, if given, gets
+   * the text of the configuration that development mode made and the server's
+   * URL, and returns the text to serve with.
+   */
+  static async start({ configure } = {}) {
     const g = new Gatehouse();
     g.dir = await mkdtemp(join(tmpdir(), "gatehouse-browser-"));
     g.data = join(g.dir, "data");
     // localhost, not 127.0.0.1: a passkey belongs to a name, never to an address.
     g.port = await freePort();
+    g.url = `http://localhost:${g.port}`;
     await g.launch();
+    if (configure) {
+      await g.stop();
+      const file = join(g.data, "gatehouse.yaml");
+      await writeFile(file, configure(await readFile(file, "utf8"), g.url));
+      await g.launch();
+    }
     const creds = JSON.parse(await readFile(join(g.data, "dev-credentials.json"), "utf8"));
     g.admin = creds.admin;
     g.agent = creds.agent;
@@ -56,6 +67,10 @@ export class Gatehouse {
       stdio: ["ignore", "pipe", "inherit"],
     });
     this.child = child;
+    // A run that breaks off leaves no server behind.
+    const orphaned = () => child.kill("SIGKILL");
+    process.on("exit", orphaned);
+    child.on("exit", () => process.off("exit", orphaned));
     this.ended = new Promise((resolve) => child.on("exit", resolve));
     let text = "";
     this.info = await new Promise((resolve, reject) => {
@@ -69,13 +84,13 @@ export class Gatehouse {
       });
       child.on("exit", (code) => reject(new Error(`gatehouse dev ended with ${code}: ${text}`)));
     });
-    this.url = `http://localhost:${this.port}`;
     this.setupURL = this.info.setup_url.replace(/^http:\/\/[^/]+/, this.url);
   }
 
   /** Stops the server, which keeps its data. */
   async stop() {
     this.child.kill("SIGTERM");
+    this.child.kill("SIGCONT");
     await this.ended;
   }
 
@@ -131,8 +146,18 @@ export class Gatehouse {
     });
   }
 
+  /** Makes a text the active policy. */
+  policy(source) {
+    return this.api("POST", "/policies", { body: { source } });
+  }
+
   action(id) {
     return this.api("GET", `/proposed-actions/${id}`);
+  }
+
+  /** The action once its outcome at the target is known. */
+  finished(id) {
+    return this.api("GET", `/proposed-actions/${id}?wait=30s&until=finished`);
   }
 
   decide(id, decision) {

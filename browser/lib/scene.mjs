@@ -46,6 +46,9 @@ export async function fill(g) {
       rationale: "competitor's price of today",
     });
   }
+  // What the policy lets through by itself.
+  scene.note = await g.propose({ target: target(17), action_type: "note", current_state: { tag: "" }, proposed_change: { tag: "oak" } });
+  scene.safe = await g.propose({ target: target(18), action_type: "spec_update", current_state: { tag: "" }, proposed_change: { tag: "birch" } });
   scene.done = [];
   for (let i = 20; i < 29; i++) {
     const a = await g.propose({ target: target(i), current_state: { price: items[i].price, currency: "USD" }, proposed_change: { price: `${i}.00` } });

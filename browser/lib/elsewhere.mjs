@@ -1,0 +1,37 @@
+// A target that takes whatever it is sent: what the shop's ledger has no
+// columns for.
+import { createServer } from "node:http";
+import { after } from "node:test";
+
+/** Starts the target; received collects the bodies it was sent. */
+export async function elsewhere() {
+  const received = [];
+  const server = createServer((req, res) => {
+    let body = "";
+    req.on("data", (chunk) => (body += chunk));
+    req.on("end", () => {
+      received.push(body);
+      res.end("{}");
+    });
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  // The configuration of the connector "elsewhere".
+  const configure = (text) => text.replace("\ndispatch:", `
+  elsewhere:
+    type: http
+    base_url: http://127.0.0.1:${server.address().port}
+    allow_private: true
+    operations:
+      put: {method: PUT, path: "/things/{entity_ref}", class: A}
+dispatch:`);
+  return { received, configure };
+}
+
+/** A proposal to it. */
+export const put = (ref, change) => ({
+  connector: "elsewhere", operation: "put", target: { entity_type: "thing", entity_ref: ref }, current_state: undefined, ...change,
+});

@@ -1,0 +1,28 @@
+// What each file of tests stands on: a server and a browser of its own.
+import { after } from "node:test";
+import { launch } from "./browser.mjs";
+import { Gatehouse } from "./gatehouse.mjs";
+import { items } from "./ledger.mjs";
+
+/** Starts both, and ends them after the file's tests; see [Gatehouse.start]. */
+export async function stage(options) {
+  const [g, browser] = await Promise.all([Gatehouse.start(options), launch()]);
+  after(async () => {
+    await browser.close();
+    await g.close();
+  });
+  return { g, browser };
+}
+
+/** Ends a test that hangs, rather than the whole run. */
+export const limit = { timeout: 120_000 };
+
+/** A price change of the ledger's item at an index, by as much as it says. */
+export function priced(i, price, more = {}) {
+  return {
+    target: { entity_type: "item", entity_ref: items[i].sku, version: items[i].version },
+    current_state: { price: items[i].price, currency: "USD" },
+    proposed_change: { price },
+    ...more,
+  };
+}

@@ -1,0 +1,137 @@
+// Whatever agents write stays text: the corpus of hostile texts, in every field
+// that they fill, on every page that shows them. The oracle is the page with
+// harmless text: no element, attribute, handler or address that it does not
+// have may appear.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { newPage, signIn } from "../lib/browser.mjs";
+import { elsewhere, put } from "../lib/elsewhere.mjs";
+import { limit, stage } from "../lib/stage.mjs";
+
+const corpus = JSON.parse(await readFile(new URL("../../internal/card/testdata/hostile.json", import.meta.url), "utf8"));
+const { g, browser } = await stage(await elsewhere());
+await g.person("ana", "approver", "proposer", "auditor", "operator");
+
+/** An action of which every text is the one given. */
+const proposal = (ref, text) => put(ref, {
+  action_type: "price_change",
+  on_behalf_of: text,
+  current_state: { note: `${text} before`, gone: text, price: "1.00", currency: "USD" },
+  proposed_change: { note: text, fresh: text, deep: { list: [text, 1], [text || "empty"]: text }, price: "2.00", currency: "USD" },
+  rationale: text,
+  context: { said: text },
+  metadata: { said: text },
+  evaluations: [{ name: "check", kind: "probabilistic", result: "warn", confidence: 0.5, details: text }],
+  artifact_diff: { type: "unified_diff", text, summary: text },
+});
+
+/**
+ * Everything on the page that is not text: each element with its way from the
+ * body, its attributes, and what those of them say that can do something.
+ */
+function skeleton() {
+  const acts = /^(href|src|srcdoc|action|formaction|hx-.*|class|id|name|type|for|form|style|target|rel|method|role|data-(key|go|decide|passkey|events|testid)|accesskey|autofocus)$/;
+  const plain = (value) => value.replace(/(act|apr|psh|dlq|prn|key)_[0-9a-f]+/g, "ID").replace(/sha256(:|%3A)[0-9a-f]+/g, "DIGEST")
+    .replace(/snap=\d+/g, "snap=N").replace(/(after|cursor)=[^&]*/g, "$1=N").replace(/thing-\d+/g, "REF").replace(/\bthing(%3A|\/)[^&]*/g, "REF");
+  const out = new Set();
+  const walk = (el, path) => {
+    // What makes characters visible is the page's own.
+    if (el.matches("mark.odd:not([id]), wbr") && [...el.attributes].every((a) => a.name === "class" || a.name === "title") && !el.children.length) return;
+    const own = [...el.attributes].map((a) => (acts.test(a.name) ? `${a.name}=${plain(a.value)}` : a.name)).filter((a) => !/^(open|checked|selected|hidden|aria-current)$/.test(a));
+    const here = `${path}>${el.localName}[${own.sort().join(" ")}]`;
+    out.add(here);
+    for (const child of el.children) walk(child, `${path}>${el.localName}`);
+  };
+  walk(document.documentElement, "");
+  return [...out];
+}
+
+/** What no page may have in its text, since nobody would see it. */
+const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0001}-\u{e007f}](?<!\u{1f3f4}[\u{e0001}-\u{e007f}]*)/u;
+
+const look = (page) => page.evaluate(() => ({ text: document.body.innerText, owned: window.__owned ?? ({}).owned, marks: document.querySelectorAll("mark.odd").length }));
+
+const harmless = ["harmless", "--- a\n+++ b\n@@ -1,2 +1,2 @@\n-was\n+is\n same\n", "two\nlines\n", "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "line\n".repeat(400), "", "a longer line of words that goes on and on, and has a_word_that_is_long_enough_to_be_broken_somewhere in it"];
+
+test("the corpus", limit, async (t) => {
+  assert.ok(corpus.length > 80, `${corpus.length} texts`);
+  const page = await newPage(browser, t);
+  const outside = [];
+  const watch = (page) => {
+    page.on("request", (r) => {
+      const url = new URL(r.url());
+      if (url.origin !== g.url || (r.method() !== "GET" && url.pathname !== "/setup")) outside.push(`${r.method()} ${r.url()}`);
+    });
+    page.on("popup", (p) => outside.push(`popup ${p.url()}`));
+  };
+  watch(page);
+  await signIn(page, await g.setupLink("ana"));
+
+  // Each makes an action: with the text in all its fields, and with what of it
+  // the gate and the target take as the name of a thing.
+  const actions = [];
+  let refused = 0;
+  const make = async (name, text, n) => {
+    const plain = proposal(`thing-${n}`, text), { target } = plain;
+    for (const named of [{ ...target, entity_type: text, entity_ref: text }, { ...target, entity_type: text }, { ...target, entity_ref: text }, target]) {
+      try {
+        const a = await g.propose({ ...plain, target: named });
+        actions.push({ ...a, text, name });
+        return;
+      } catch (e) {
+        assert.match(e.message, /: 4(00|22) /, name); // what is refused is shown to nobody
+      }
+    }
+    refused++;
+  };
+  for (const [n, text] of harmless.entries()) await make("harmless", text, n);
+  for (let n = 0; n < corpus.length; n += 8) {
+    await Promise.all(corpus.slice(n, n + 8).map(({ name, text }, i) => make(name, text, n + i + harmless.length)));
+  }
+  assert.ok(refused < corpus.length / 5, `${refused} of ${corpus.length} texts are refused`);
+
+  const oracle = new Set();
+  const check = async (page, a) => {
+    await page.goto(`${g.url}/actions/${a.id}`);
+    const here = await page.evaluate(skeleton);
+    const { text, owned, marks } = await look(page);
+    assert.equal(owned, undefined, a.name);
+    if (a.name === "harmless") {
+      for (const x of here) oracle.add(x);
+      assert.equal(marks, 0);
+      return;
+    }
+    assert.deepEqual(here.filter((x) => !oracle.has(x)), [], a.name);
+    assert.doesNotMatch(text, unseen, a.name);
+    if (unseen.test(a.text)) assert.ok(marks > 0, `${a.name}: nothing is marked`);
+  };
+  for (const a of actions.filter((a) => a.name === "harmless")) await check(page, a);
+  const other = await newPage(browser, t);
+  watch(other);
+  await signIn(other, await g.setupLink("ana"));
+  const waiting = actions.filter((a) => a.name !== "harmless");
+  await Promise.all([page, other].map(async (page) => {
+    for (let a = waiting.pop(); a; a = waiting.pop()) await check(page, a);
+  }));
+
+  // Beside the list, in the list, in bulk and in the editor, all at once.
+  const of = async (path) => {
+    await page.goto(g.url + path);
+    const { text, owned } = await look(page);
+    assert.equal(owned, undefined, path);
+    assert.doesNotMatch(text, unseen, path);
+    return page.evaluate(skeleton);
+  };
+  const some = actions.filter((a) => a.name === "harmless"), rest = actions.filter((a) => a.name !== "harmless");
+  const bulk = (list) => `/inbox/bulk?${list.map((a) => `pick=${a.id}`).join("&")}`;
+  const beside = new Set([...await of(bulk(some)), ...await of(`/inbox?tab=team&q=thing`), ...await of("/audit")]);
+  for (let i = 0; i < rest.length; i += 40) assert.deepEqual((await of(bulk(rest.slice(i, i + 40)))).filter((x) => !beside.has(x)), []);
+  const editor = new Set(await of(`/actions/${some[0].id}/edit`));
+  for (const a of rest.filter((_, i) => i % 8 === 0)) {
+    await page.goto(`${g.url}/actions/${a.id}/edit`);
+    assert.deepEqual((await page.evaluate(skeleton)).filter((x) => !editor.has(x)), [], a.name);
+    assert.equal((await look(page)).owned, undefined);
+  }
+  assert.deepEqual(outside, []);
+});

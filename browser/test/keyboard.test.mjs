@@ -1,0 +1,344 @@
+// Forty items with keys alone, and what keys must never do: decide what was
+// not shown, act while somebody types, or on what has just changed.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { awake, newPage, settle, signIn, stillClock } from "../lib/browser.mjs";
+import { items } from "../lib/ledger.mjs";
+import { limit, priced, stage } from "../lib/stage.mjs";
+
+const { g, browser } = await stage();
+// What people approve rests, so that it can be undone.
+await g.policy(`version: 1
+risk: {price_change: 3}
+approvals:
+  3: {required: 1, roles: [approver], expiry: 24h, hold: 1h}
+`);
+
+/**
+ * A page of somebody new who may approve. Its list shown has what was on the
+ * page and answered what was sent, in their order.
+ */
+async function reviewer(t, name) {
+  await g.person(name, "approver");
+  const page = await newPage(browser, t);
+  await stillClock(page);
+  const log = [];
+  await page.exposeFunction("wasShown", (id, digest) => log.push({ shown: id, digest }));
+  await page.addInitScript(() => {
+    const look = () => {
+      const action = document.querySelector("#detail article.action");
+      if (!action || action === look.last) return;
+      look.last = action;
+      window.wasShown(action.dataset.id, action.querySelector("[name=digest]")?.value ?? "");
+      if (window.eager) document.dispatchEvent(new KeyboardEvent("keydown", { key: window.eager, bubbles: true }));
+    };
+    new MutationObserver(look).observe(document, { childList: true, subtree: true });
+  });
+  page.on("request", (r) => {
+    const [, id, what] = /\/actions\/([^/]+)\/(\w+)$/.exec(new URL(r.url()).pathname) ?? [];
+    if (r.method() === "POST" && id) log.push({ posted: id, what, ...Object.fromEntries(new URLSearchParams(r.postData() ?? "")) });
+  });
+  await signIn(page, await g.setupLink(name));
+  await awake(page);
+  return { page, log, name };
+}
+
+const posts = (log) => log.filter((e) => e.what);
+const open = (page, id) => page.locator(`.row.open[data-id="${id}"]`).waitFor();
+const done = (page, id) => page.locator(`#detail[data-done="${id}"]`).waitFor();
+const openNow = (page) => page.locator("#detail").getAttribute("data-open");
+const cursorNow = (page) => page.locator(".row.cursor").getAttribute("data-id");
+
+/** Opens the item that the marked row names. */
+async function enter(page) {
+  const id = await cursorNow(page);
+  await page.keyboard.press("Enter");
+  await open(page, id);
+  await awake(page);
+  return id;
+}
+
+/** Takes everything that is pending out of the way of the next test. */
+async function clear() {
+  for (;;) {
+    const { items } = await g.api("GET", "/proposed-actions?status=pending&limit=100");
+    if (items.length === 0) return;
+    await Promise.all(items.map((a) => g.decide(a.id, { decision: "rejected", notes: "end of the test" })));
+  }
+}
+
+test("forty items", limit, async (t) => {
+  const proposed = new Map();
+  for (let i = 0; i < 40; i++) {
+    const a = await g.propose(priced(i, `${i + 1}.25`));
+    proposed.set(a.id, { ...a, sku: items[i].sku, price: `${i + 1}.25` });
+  }
+  const { page, log, name } = await reviewer(t, "kim");
+  assert.equal(await page.getByTestId("row").count(), 40);
+  await page.keyboard.press("j");
+  let id = await enter(page);
+  const approved = [], rejected = [];
+  for (let n = 1; n <= 40; n++) {
+    // Just what is proposed stands there, before it is answered.
+    const { sku, price } = proposed.get(id);
+    const sentence = await page.getByTestId("sentence").innerText();
+    assert.ok(sentence.includes(sku) && sentence.includes(price), `${sentence} for ${sku} to ${price}`);
+    if (n % 4 === 0) {
+      await page.keyboard.press("d");
+      await page.locator("[data-testid=reject-notes]:focus").waitFor();
+      await page.keyboard.type("a dear price, just x");
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      rejected.push(id);
+    } else {
+      // Who leans on a key approves one item, not those that follow.
+      for (let i = 0; i < (n === 1 ? 5 : 1); i++) await page.keyboard.press("a");
+      approved.push(id);
+    }
+    await done(page, id);
+    if (n === 40) break;
+    const next = await openNow(page);
+    await open(page, next);
+    assert.ok(proposed.has(next) && next !== id);
+    if (n % 8 === 1) {
+      // What was meant for the item before does nothing to the one that came.
+      await page.keyboard.press("a");
+      await awake(page, settle - 1);
+      await page.keyboard.press("a");
+      await page.keyboard.press("d");
+      assert.equal(await page.locator("[data-testid=reject][open]").count(), 0);
+      assert.equal(await openNow(page), next);
+    }
+    await awake(page);
+    id = next;
+  }
+  assert.equal(await openNow(page), null);
+  assert.equal(new Set([...approved, ...rejected]).size, 40);
+
+  // Each answer was to the item on the page at that moment, with its digest.
+  let shown;
+  for (const e of log) {
+    if (e.shown) shown = e;
+    else assert.deepEqual([e.posted, e.digest ?? shown.digest], [shown.shown, shown.digest]);
+  }
+  assert.deepEqual(posts(log).map((e) => [e.posted, e.decision]).sort(), [...approved.map((id) => [id, "approved"]), ...rejected.map((id) => [id, "rejected"])].sort());
+  for (const [id, was] of proposed) {
+    const a = await g.action(id);
+    assert.equal(a.status, approved.includes(id) ? "approved" : "rejected");
+    assert.equal(a.decided_by, name);
+    assert.equal(a.digest, was.digest);
+    assert.deepEqual(a.approval.votes.map((v) => [v.via, v.notes ?? ""]), [["console", rejected.includes(id) ? "a dear price, just x" : ""]]);
+  }
+});
+
+test("undo", limit, async (t) => {
+  await clear();
+  const first = await g.propose(priced(0, "12.00"));
+  const second = await g.propose(priced(1, "36.00"));
+  const { page } = await reviewer(t, "uma");
+  await page.keyboard.press("j");
+  assert.equal(await enter(page), first.id);
+  await page.keyboard.press("a");
+  await done(page, first.id);
+  await open(page, second.id);
+  assert.equal((await g.action(first.id)).status, "approved");
+  await page.keyboard.press("u"); // too soon after the change
+  await awake(page);
+  await page.keyboard.press("u");
+  await page.locator(`#detail[data-done="${first.id}"][data-done-status=canceled]`).waitFor();
+  assert.equal((await g.action(first.id)).status, "canceled");
+  assert.equal((await g.action(second.id)).status, "pending");
+
+  // The last of a list too, when nothing else is open.
+  await awake(page);
+  await page.keyboard.press("a");
+  await done(page, second.id);
+  assert.equal(await openNow(page), null);
+  await awake(page);
+  await page.keyboard.press("u");
+  await page.locator(`#detail[data-done="${second.id}"][data-done-status=canceled]`).waitFor();
+});
+
+test("a key at the very moment of a change", limit, async (t) => {
+  await clear();
+  const first = await g.propose(priced(0, "12.00"));
+  const second = await g.propose(priced(1, "36.00"));
+  const { page, log } = await reviewer(t, "eve");
+  await page.keyboard.press("j");
+  await enter(page);
+  await page.evaluate(() => (window.eager = "a"));
+  await page.keyboard.press("a");
+  await open(page, second.id);
+  assert.deepEqual(posts(log).map((e) => e.posted), [first.id]);
+  assert.equal(await page.locator("#detail [data-busy]").count(), 0);
+});
+
+test("a double click answers once", limit, async (t) => {
+  await clear();
+  const first = await g.propose(priced(0, "12.00"));
+  const second = await g.propose(priced(1, "36.00"));
+  const { page, log } = await reviewer(t, "dot");
+  await page.keyboard.press("j");
+  await enter(page);
+  // As slow as a double click may be: what comes next is there already.
+  const box = await page.getByTestId("approve").boundingBox();
+  const at = [box.x + box.width / 2, box.y + box.height / 2];
+  await page.mouse.move(...at);
+  await page.mouse.down();
+  await page.mouse.up();
+  await open(page, second.id);
+  const under = await page.evaluate(([x, y]) => document.elementFromPoint(x, y).closest("button")?.dataset.testid, at);
+  assert.equal(under, "approve", "the second click would hit the next item's button");
+  await page.mouse.down({ clickCount: 2 });
+  await page.mouse.up({ clickCount: 2 });
+  assert.deepEqual(posts(log).map((e) => e.posted), [first.id]);
+  assert.equal((await g.action(second.id)).status, "pending");
+  await page.mouse.down();
+  await page.mouse.up();
+  await done(page, second.id);
+});
+
+test("moving about", limit, async (t) => {
+  await clear();
+  const text = (from, to) => Array.from({ length: 30 }, (_, i) => `line ${i === 3 || i === 25 ? to + i : from + i}`).join("\n");
+  const made = [];
+  for (let i = 0; i < 3; i++) {
+    made.push(await g.propose({ ...priced(i, "12.00"), current_state: { description: text("", ""), price: items[i].price, currency: "USD" }, proposed_change: { description: text("", "new "), price: "12.00" } }));
+  }
+  const { page, log } = await reviewer(t, "mo");
+  const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
+  const ids = made.map((a) => a.id);
+
+  await press("j");
+  assert.equal(await cursorNow(page), ids[0]);
+  await press("j", "j", "j", "j");
+  assert.equal(await cursorNow(page), ids[2]);
+  await press("k");
+  assert.equal(await cursorNow(page), ids[1]);
+  assert.equal(await enter(page), ids[1]);
+
+  // n and p go through what changes, one field and one hunk of a text at a time.
+  const at = async () => {
+    const marked = page.locator("#detail .cursor");
+    assert.equal(await marked.count(), 1);
+    return (await marked.locator(":scope:is(.line), th code").innerText()).trim();
+  };
+  const stops = [];
+  for (let i = 0; i < 9; i++) {
+    await press("n");
+    stops.push(await at());
+  }
+  assert.match(stops.slice(0, 7).join(" | "), /^description \| [^|]*line 3 \|.*new 3.*line 25.*new 25.*\| price/s);
+  assert.equal(stops.at(-1), stops.at(-2)); // and stays at the last
+  for (let i = 0; i < 9; i++) await press("p");
+  assert.equal(await at(), "description");
+
+  await press("w");
+  await page.locator("#why:focus").waitFor();
+
+  // A key acts on what is open; where another row is marked, on neither.
+  await press("j");
+  assert.equal(await cursorNow(page), ids[2]);
+  await press("a");
+  await open(page, ids[2]);
+  for (const id of ids) assert.equal((await g.action(id)).status, "pending");
+  await awake(page);
+
+  // x marks for a decision in bulk.
+  const picked = () => page.locator("#picked").innerText();
+  await press("x");
+  assert.match(await picked(), /^1 /);
+  await press("k", "x");
+  assert.match(await picked(), /^2 /);
+  await press("x");
+  assert.match(await picked(), /^1 /);
+  assert.deepEqual(await page.locator("input[name=pick]:checked").evaluateAll((boxes) => boxes.map((b) => b.value)), [ids[2]]);
+
+  // Back to the list, and forward again.
+  await press("Escape");
+  await page.locator("[data-testid=inbox]:not(.has-open)").waitFor();
+  await awake(page);
+
+  // Pages, the palette, the help.
+  await press("g", "p");
+  await page.waitForURL("**/policies");
+  await awake(page);
+  await press("g", "i");
+  await page.waitForURL("**/inbox");
+  await awake(page);
+  await press("Control+k");
+  await page.locator("#palette-input:focus").waitFor();
+  await page.keyboard.type("disp");
+  await press("Enter");
+  await page.waitForURL("**/dispatch");
+  await awake(page);
+  await press("Control+k");
+  await page.locator("#palette-input:focus").waitFor();
+  await page.keyboard.type(ids[0]);
+  await press("Enter");
+  await page.waitForURL(`**/actions/${ids[0]}`);
+  await awake(page);
+  await press("?");
+  await page.locator("#help[open]").waitFor();
+  await press("a", "d"); // nothing behind an open dialog
+  await press("Escape");
+  await page.locator("#help:not([open])").waitFor({ state: "attached" });
+  assert.equal(await page.locator("[data-testid=reject][open]").count(), 0);
+  assert.deepEqual(posts(log), []);
+});
+
+test("never while somebody types", limit, async (t) => {
+  await clear();
+  const a = await g.propose(priced(0, "12.00"));
+  await g.propose(priced(1, "36.00"));
+  const { page, log } = await reviewer(t, "ty");
+  await page.keyboard.press("j");
+  await enter(page);
+  const letters = "jkadeuxnpwgi?/";
+  await page.keyboard.press("/");
+  await page.locator("#search:focus").waitFor();
+  await page.keyboard.type(letters);
+  assert.equal(await page.locator("#search").inputValue(), letters);
+  assert.equal(await openNow(page), a.id);
+  assert.equal(await cursorNow(page), a.id);
+  assert.equal(await page.locator("[data-testid=reject][open], dialog[open], input[name=pick]:checked").count(), 0);
+  await page.keyboard.press("Escape");
+  await page.locator("#search:not(:focus)").waitFor();
+
+  await page.keyboard.press("d");
+  await page.locator("[data-testid=reject-notes]:focus").waitFor();
+  await page.keyboard.type(letters);
+  assert.equal(await page.getByTestId("reject-notes").inputValue(), letters);
+  // With a modifier, a letter belongs to the browser.
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+a");
+  await page.keyboard.press("Alt+a");
+  assert.deepEqual(posts(log), []);
+  assert.equal((await g.action(a.id)).status, "pending");
+});
+
+test("switched off", limit, async (t) => {
+  await clear();
+  const a = await g.propose(priced(0, "12.00"));
+  const { page, log } = await reviewer(t, "off");
+  await page.getByTestId("person-menu").locator("summary").click();
+  await page.getByTestId("person-menu").getByTestId("keys-off").click();
+  await page.locator("html[data-keys=off]").waitFor();
+  await page.getByTestId("row").getByRole("link").click();
+  await open(page, a.id);
+  await awake(page);
+  for (const key of ["d", "x", "w", "?", "/", "j", "a"]) await page.keyboard.press(key);
+  assert.equal(await page.locator("[data-testid=reject][open], dialog[open], input[name=pick]:checked, #why:focus, #search:focus").count(), 0);
+  assert.deepEqual(posts(log), []);
+  assert.equal((await g.action(a.id)).status, "pending");
+
+  await page.getByTestId("person-menu").locator("summary").click();
+  await page.getByTestId("person-menu").getByTestId("keys-on").click();
+  await page.locator("html:not([data-keys])").waitFor();
+  await page.getByTestId("row").getByRole("link").click();
+  await open(page, a.id);
+  await awake(page);
+  await page.keyboard.press("a");
+  await done(page, a.id);
+  assert.equal((await g.action(a.id)).status, "approved");
+});

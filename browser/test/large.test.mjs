@@ -1,0 +1,93 @@
+// A payload of 2,000 fields: it opens quickly, and cannot be approved before
+// all of it was shown.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { awake, newPage, signIn, stillClock } from "../lib/browser.mjs";
+import { elsewhere, put } from "../lib/elsewhere.mjs";
+import { limit, stage } from "../lib/stage.mjs";
+
+const target = await elsewhere();
+const { g, browser } = await stage(target);
+await g.person("ana", "approver");
+
+const fields = 2000;
+const soon = 3000; // milliseconds; a quiet machine takes a tenth
+
+function large(ref) {
+  const was = {}, will = {};
+  for (let i = 0; i < fields; i++) {
+    const name = `field_${String(i).padStart(4, "0")}`;
+    was[name] = `old value ${i}`;
+    will[name] = `new value ${i}`;
+  }
+  return put(ref, { action_type: "price_change", current_state: was, proposed_change: will });
+}
+
+async function opened(t, path, options) {
+  const page = await newPage(browser, t, options);
+  if (options?.javaScriptEnabled !== false) await stillClock(page);
+  await signIn(page, await g.setupLink("ana"));
+  const began = Date.now();
+  await page.goto(g.url + path);
+  await page.getByTestId("hidden-lock").waitFor();
+  assert.ok(Date.now() - began < soon, `it took ${Date.now() - began} ms to open`);
+  return page;
+}
+
+/** There is no way to approve: no button, and none that a key would press. */
+async function locked(page) {
+  assert.equal(await page.locator("[data-testid=approve], [data-testid=approve-form], [name=digest], button[value=approved]").count(), 0);
+  const some = await page.getByTestId("change").count();
+  assert.ok(some > 0 && some < fields, `${some} of ${fields} are shown`);
+  assert.match(await page.getByTestId("hidden-lock").innerText(), new RegExp(`${(fields - some).toLocaleString("en").replace(",", ",?")} entries not shown`));
+}
+
+test("approved only once all is shown", limit, async (t) => {
+  const a = await g.propose(large("big-1"));
+  const page = await opened(t, `/inbox?open=${a.id}`);
+  await locked(page);
+  const posted = [];
+  page.on("request", (r) => r.method() === "POST" && posted.push(r.url()));
+  await awake(page);
+  await page.keyboard.press("a");
+  await page.keyboard.press("Enter");
+  assert.deepEqual(posted, []);
+  assert.equal((await g.action(a.id)).status, "pending");
+
+  const began = Date.now();
+  await page.getByTestId("show-all").click();
+  await page.getByTestId("approve").waitFor();
+  assert.ok(Date.now() - began < soon, `it took ${Date.now() - began} ms to show all`);
+  assert.equal(await page.getByTestId("hidden-lock").count(), 0);
+  const shown = await page.getByTestId("change").evaluateAll((rows) => rows.map((r) => r.innerText.replace(/\s+/g, " ").trim()));
+  assert.equal(shown.length, fields);
+  for (const i of [0, 1, 299, 300, 1000, 1999]) {
+    const name = `field_${String(i).padStart(4, "0")}`;
+    const row = shown.filter((s) => s.includes(name));
+    assert.equal(row.length, 1, name);
+    assert.ok(row[0].includes(`old value ${i}`) && row[0].includes(`new value ${i}`), row[0]);
+  }
+  // The bar stays in reach at the end of it.
+  const bar = await page.getByTestId("decision").boundingBox();
+  assert.ok(bar.y + bar.height <= 901);
+  await awake(page);
+  await page.keyboard.press("a");
+  await page.locator(`#detail[data-done="${a.id}"]`).waitFor();
+  assert.equal((await g.finished(a.id)).status, "applied");
+  const sent = JSON.parse(target.received.at(-1));
+  assert.equal(Object.keys(sent.proposed_change ?? sent).length, fields);
+});
+
+test("without JavaScript too, and never in bulk", limit, async (t) => {
+  const a = await g.propose(large("big-2"));
+  const page = await opened(t, `/actions/${a.id}`, { javaScriptEnabled: false });
+  await locked(page);
+  await page.goto(`${g.url}/inbox/bulk?pick=${a.id}`);
+  assert.match(await page.getByTestId("bulk-excluded").innerText(), /too long/);
+  assert.equal(await page.getByTestId("bulk-approve").count(), 0);
+  await page.goto(`${g.url}/actions/${a.id}`);
+  await page.getByTestId("show-all").click();
+  await page.getByTestId("approve").click();
+  await page.getByTestId("cannot").or(page.getByTestId("notice")).first().waitFor();
+  assert.equal((await g.finished(a.id)).status, "applied");
+});

@@ -1,0 +1,84 @@
+// A server that goes away and comes back: the page says so, pretends nothing,
+// and goes on with the same session.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newPage, signIn } from "../lib/browser.mjs";
+import { limit, priced, stage } from "../lib/stage.mjs";
+
+const { g, browser } = await stage();
+await g.person("ana", "approver");
+
+async function opened(t, a) {
+  const page = await newPage(browser, t);
+  await signIn(page, await g.setupLink("ana"));
+  await page.goto(`${g.url}/inbox?open=${a.id}`);
+  await page.locator("html[data-live=on]").waitFor({ state: "attached" });
+  assert.ok(await page.locator("#offline").isHidden());
+  return page;
+}
+
+/** Nothing on the page says that the item was decided. */
+async function undecided(page, a) {
+  assert.equal(await page.locator("#detail").getAttribute("data-open"), a.id);
+  assert.equal(await page.locator("#detail[data-done], .row.settled, [data-testid=outcome]").count(), 0);
+  assert.equal(await page.getByTestId("action").getAttribute("data-status"), "pending");
+}
+
+const back = async (page) => {
+  await page.locator("#offline").waitFor({ state: "hidden" });
+  await page.locator("html[data-live=on]").waitFor({ state: "attached" });
+};
+
+test("the server ends and is started again", limit, async (t) => {
+  const a = await g.propose(priced(0, "12.00"));
+  const page = await opened(t, a);
+  g.child.kill("SIGKILL");
+  await g.ended;
+  await page.locator("#offline").waitFor();
+  await page.getByTestId("approve").click();
+  await page.locator("#announce").getByText(/nothing was sent/i).waitFor({ state: "attached" });
+  await undecided(page, a);
+
+  await g.launch();
+  await back(page);
+  assert.equal((await g.action(a.id)).status, "pending");
+  await undecided(page, a);
+  await page.getByTestId("approve").click();
+  await page.locator(`#detail[data-done="${a.id}"]`).waitFor();
+  const end = await g.finished(a.id);
+  assert.deepEqual([end.status, end.decided_by, end.approval.votes.length], ["applied", "ana", 1]);
+});
+
+test("what changed meanwhile is there after the reconnect", limit, async (t) => {
+  const a = await g.propose(priced(1, "36.00"));
+  const page = await opened(t, a);
+  await page.context().setOffline(true);
+  await page.locator("#offline").waitFor();
+  await page.getByTestId("approve").click();
+  await page.locator("#announce").getByText(/nothing was sent/i).waitFor({ state: "attached" });
+  await undecided(page, a);
+  await g.decide(a.id, { decision: "rejected", notes: "meanwhile" });
+  await g.propose(priced(2, "43.00"));
+  await page.context().setOffline(false);
+  await back(page);
+  await page.locator("#live[data-stale]").getByText("it is rejected").waitFor();
+  await page.getByTestId("fresh-pill").waitFor();
+});
+
+test("a server that hangs", limit, async (t) => {
+  const a = await g.propose(priced(3, "51.00"));
+  const page = await opened(t, a);
+  g.child.kill("SIGSTOP");
+  try {
+    const sent = page.waitForRequest((r) => r.method() === "POST" && r.url().endsWith(`${a.id}/decide`));
+    await page.getByTestId("approve").click();
+    await sent;
+    await page.getByTestId("approve").click(); // impatience
+    await undecided(page, a);
+  } finally {
+    g.child.kill("SIGCONT");
+  }
+  await page.locator(`#detail[data-done="${a.id}"]`).waitFor();
+  const end = await g.finished(a.id);
+  assert.deepEqual([end.status, end.approval.votes.length], ["applied", 1]);
+});
