@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{}, {"--database-url", "host=/tmp"}} {
+	for _, args := range [][]string{{}, {"--database-url", "host=localhost"}} {
 		if err := run(t.Context(), args, new(bytes.Buffer)); err == nil {
 			t.Errorf("%q: no error", args)
 		}

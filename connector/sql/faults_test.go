@@ -339,12 +339,18 @@ func TestDeadlock(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, "postgres", itemsSchema)
 	c := newConnector(t, items(tg.dsn))
-	tx, err := tg.db.Begin()
+	// Our own session is never the victim: only the connector's looks for
+	// deadlocks. That is a superuser's to say.
+	own, err := sql.Open("pgx", pgtest.Superuser(tg.dsn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	tx, err := own.Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	// Our own session is never the victim: only the connector's looks for deadlocks.
 	for _, s := range []string{`SET LOCAL deadlock_timeout = '1h'`, `UPDATE items SET note = 'a' WHERE sku = 'SKU-3'`} {
 		if _, err := tx.Exec(s); err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ func (r *runner) expiry(ctx context.Context) (err error) {
 	var quiet, busy *outcome
 	waiting := 0 // what a round leaves to be swept is there for the next one
 	sweep := func(ctx context.Context) (int, error) {
-		n, err := w.App.SweepExpired(ctx)
+		n, err := w.App.Sweep(ctx)
 		waiting -= n
 		return n, err
 	}

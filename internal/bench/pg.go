@@ -190,6 +190,7 @@ func openPool(ctx context.Context, databaseURL, script string) (*pgxpool.Pool, e
 		return nil, err
 	}
 	config.MaxConns = poolSize
+	config.ConnConfig.RuntimeParams[postgres.TenantSetting] = postgres.AllTenants
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err

@@ -39,6 +39,8 @@ type person struct {
 // world is a served gate with those who use it.
 type world struct {
 	*Gate
+	// admin is the administrator's context.
+	admin     context.Context
 	agent     *gatehouse.Principal
 	agentLine string
 	people    []person
@@ -76,6 +78,7 @@ func (w *world) populate(ctx context.Context, people int) error {
 		return err
 	}
 	ctx = gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: admin, Via: gatehouse.ViaAPI})
+	w.admin = ctx
 	agent, err := w.App.CreatePrincipal(ctx, gatehouse.NewPrincipal{
 		Name: "agent", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: "admin",
 	})

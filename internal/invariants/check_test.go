@@ -129,7 +129,7 @@ func onPostgres(t *testing.T) *original {
 		execute(t, admin.String(), "CREATE DATABASE "+mine.Path[1:]+" TEMPLATE "+from)
 		copies <- n + 1
 		return func() (*Target, error) { return OpenDatabase(t.Context(), mine.String(), quiet()) }, func(statements string) {
-			execute(t, mine.String(), `DO $$ DECLARE k record; BEGIN
+			execute(t, pgtest.Superuser(mine.String()), `DO $$ DECLARE k record; BEGIN
 FOR k IN SELECT conrelid::regclass AS owner, conname FROM pg_constraint WHERE contype = 'c' AND connamespace = current_schema()::regnamespace LOOP
   EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', k.owner, k.conname);
 END LOOP; END $$; SET session_replication_role = replica; `+statements)

@@ -53,7 +53,8 @@ func OpenDatabase(ctx context.Context, dsn string, log *slog.Logger) (*Target, e
 	// As the store does: every statement is written for an index.
 	for name, value := range map[string]string{
 		"application_name": "gatehouse doctor", "default_transaction_read_only": "on", "jit": "off",
-		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "max_parallel_workers_per_gather": "0",
+		postgres.TenantSetting: postgres.AllTenants,
+		"enable_seqscan":       "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "max_parallel_workers_per_gather": "0",
 	} {
 		config.RuntimeParams[name] = value
 	}

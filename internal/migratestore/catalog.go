@@ -154,6 +154,7 @@ func match(from, to catalog, order []string) ([]table, error) {
 			here, found := from[name][c]
 			there := to[name][c]
 			switch {
+			case !found && there.generated: // from columns that are copied
 			case !found:
 				complain("the column %s is in the database only", full)
 			case here.generated != there.generated:

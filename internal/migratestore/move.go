@@ -230,6 +230,9 @@ func finish(ctx context.Context, c *pgx.Conn, r *Result) error {
 		if err == nil {
 			_, err = tx.Exec(ctx, `DROP TABLE `+progressTable+`, `+keysTable)
 		}
+		if err == nil {
+			err = walls(ctx, tx, `FORCE`)
+		}
 		return err
 	})
 }

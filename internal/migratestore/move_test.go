@@ -108,6 +108,8 @@ func list(t *testing.T, w *gatetest.World, status gatehouse.Status) []*gatehouse
 	return page.Items
 }
 
+// keysOf lists what is taken off for the copy: foreign keys, and the walls
+// between tenants.
 func keysOf(t *testing.T, url string) []string {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
@@ -116,13 +118,14 @@ func keysOf(t *testing.T, url string) []string {
 	}
 	defer c.Close(context.Background())
 	rows, err := c.Query(t.Context(), `SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid)
-FROM pg_constraint WHERE contype = 'f' ORDER BY 1`)
+FROM pg_constraint WHERE contype = 'f'
+UNION ALL SELECT relname || ' is walled' FROM pg_class WHERE relrowsecurity AND relforcerowsecurity ORDER BY 1`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(keys) < 10 {
-		t.Fatalf("%d foreign keys, %v", len(keys), err)
+	if err != nil || len(keys) < 30 {
+		t.Fatalf("%d foreign keys and walls, %v", len(keys), err)
 	}
 	return keys
 }
@@ -314,10 +317,7 @@ CREATE TRIGGER loud BEFORE INSERT ON receipt FOR EACH ROW EXECUTE FUNCTION loud(
 	if _, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := connectRaw(t, url)
 	defer c.Close(context.Background())
 	if _, err := c.Exec(t.Context(), `INSERT INTO receipt SELECT * FROM receipt LIMIT 1`); err == nil || !strings.Contains(err.Error(), "loud") {
 		t.Errorf("the trigger is not back: %v", err)

@@ -44,6 +44,7 @@ func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	config.RuntimeParams["application_name"] = "gatehouse migrate-store"
 	// A server that waits for an answer of ours, and ours that is gone.
 	config.RuntimeParams["lock_timeout"] = "10s"
+	config.RuntimeParams[postgres.TenantSetting] = postgres.AllTenants
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -164,8 +165,21 @@ DELETE FROM tenant WHERE id = 'default';`)
 				return err
 			}
 		}
-		return takeKeysOff(ctx, tx, names)
+		if err := takeKeysOff(ctx, tx, names); err != nil {
+			return err
+		}
+		return walls(ctx, tx, `NO FORCE`)
 	})
+}
+
+// walls binds the tables' owner by their policies (FORCE), or frees it (NO
+// FORCE): the server refuses COPY to whom they bind.
+func walls(ctx context.Context, tx pgx.Tx, force string) error {
+	_, err := tx.Exec(ctx, `DO $$ DECLARE t regclass; BEGIN
+FOR t IN SELECT oid FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relrowsecurity LOOP
+  EXECUTE format('ALTER TABLE %s `+force+` ROW LEVEL SECURITY', t);
+END LOOP; END $$`)
+	return err
 }
 
 // takeKeysOff drops the foreign keys of the tables and keeps their definitions.
