@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -26,7 +25,7 @@ func newConsole(n *node, signIn signin.Config, metrics *prometheus.Registry) (ht
 		Actions: actions, Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, LogChecker: n.gate, PolicyChecker: n.gate, Statistics: n.gate,
 		Browser: n.gate, Sessions: n.gate, Self: n.gate, Views: n.gate, SignIn: ceremonies, Hints: n.hub, Log: n.log,
 		Decisions: func() []console.DecisionCount { return decisionCounts(n, metrics) },
-		Secure:    strings.HasPrefix(signIn.PublicURL, "https://"),
+		PublicURL: signIn.PublicURL,
 	})
 }
 

@@ -116,6 +116,11 @@ func newSignIn(method gatehouse.SignInMethod, credential string, b gatehouse.Bro
 
 // begin stores the session, and ends the one that the browser had before.
 func (n *signIn) begin(tx gatehouse.Tx, p *gatehouse.Principal) (*gatehouse.SignedIn, error) {
+	// Who disables the principal ends its sessions: this one too, or it does not begin.
+	p, _, err := lockPrincipals(tx, p.Tenant, p.ID, p.ID)
+	if err != nil {
+		return nil, err
+	}
 	if !maySignIn(p) {
 		return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "this principal cannot sign in")
 	}
@@ -139,7 +144,7 @@ func (n *signIn) begin(tx gatehouse.Tx, p *gatehouse.Principal) (*gatehouse.Sign
 	if err := tx.InsertSession(s, n.hash); err != nil {
 		return nil, err
 	}
-	err := tx.AppendLeaf(&gatehouse.Leaf{
+	err = tx.AppendLeaf(&gatehouse.Leaf{
 		Tenant: p.Tenant, Type: "session.started", Subject: s.ID, Actor: p.ID,
 		Data: object(map[string]any{"principal": p.ID, "method": string(s.Method), "credential": s.Credential, "user_agent": s.UserAgent}),
 	})

@@ -195,3 +195,31 @@ func TestHostileTextInTheButton(t *testing.T) {
 		}
 	}
 }
+
+// TestNoPolicyMakesAHugePage sends a text of empty lines, each of which is many
+// bytes where it is compared.
+func TestNoPolicyMakesAHugePage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	root := w.signIn("root", gatehouse.RoleAdmin)
+	p := root.post("/policies/check", "source", strings.Repeat("#\n", 150_000), "base", "1").want(200).has("longer than 20000 lines")
+	if len(p.body) > 2<<20 {
+		t.Errorf("the page has %d bytes", len(p.body))
+	}
+}
+
+// TestLargeChangesAreNotTakenApartForALine asks for pages that show many
+// actions in a line each.
+func TestLargeChangesAreNotTakenApartForALine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	a := w.propose(w.agent("bot"), func(p *gatehouse.Proposal) {
+		p.ProposedChange = gatehouse.JSON(`{"note":"` + strings.Repeat("x", 70_000) + `"}`)
+	})
+	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-excluded"), "Large change of", "too long").lacks(testid("bulk-approve"))
+	if _, err := w.gate.Decide(w.as(ana.creds), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
+		t.Fatal(err)
+	}
+	ana.get("/dispatch?tab=queue").want(200).has("Large change of")
+}

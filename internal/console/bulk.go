@@ -55,21 +55,26 @@ func (c *Console) bulkPage(v *view) error {
 }
 
 func (b *bulkView) add(v *view, a *gatehouse.Action) {
-	item := bulkItem{a: a, short: card.Describe(a), payload: newPayload(a, false)}
+	item := bulkItem{a: a, short: shortOf(a)}
 	switch err := mayDecide(a, v.person); {
 	case err != nil:
 		item.why = asError(err).Detail
 	case !card.Ladder(a).Bulk:
 		item.why = a.RiskLevel.String() + " is decided one by one"
-	case item.payload.hidden > 0:
+	case !fitsBulk(a):
 		item.why = "it is too long to be shown here in full"
 	}
 	if item.why != "" {
 		b.excluded = append(b.excluded, item)
 		return
 	}
+	item.short, item.payload = card.Describe(a), newPayload(a, false)
 	b.items = append(b.items, item)
 }
+
+// fitsBulk reports whether an action is shown in full among others. What is
+// large is not even taken apart: there may be hundreds of them.
+func fitsBulk(a *gatehouse.Action) bool { return !large(a) && newPayload(a, false).hidden == 0 }
 
 // leaveOut takes what the page of the selection does not show in full out of an
 // approval, whatever the form says.
@@ -83,7 +88,7 @@ func (c *Console) leaveOut(v *view, d *gatehouse.BulkDecision) (out []gatehouse.
 		switch {
 		case err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
 			return nil, err
-		case err == nil && newPayload(a, false).hidden > 0:
+		case err == nil && !fitsBulk(a):
 			out = append(out, gatehouse.BulkResult{ActionID: a.ID, Skipped: "not_shown", Detail: "it is too long to be shown with others in full"})
 		default:
 			kept = append(kept, item)

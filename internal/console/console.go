@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -37,9 +38,10 @@ type Config struct {
 	// Hints wakes the pages that are open; nil means that they poll.
 	Hints Hints
 	Log   *slog.Logger
-	// Secure says that browsers reach the console over https, be it through a
-	// proxy: then the session's cookie is sent over https only.
-	Secure bool
+	// PublicURL is how browsers reach the console, "" when nobody said: then
+	// links name the host that was asked. Where it is https, be it through a
+	// proxy, the session's cookie is sent over https only.
+	PublicURL string
 	// Now is the clock of what is displayed, never of what is decided.
 	Now func() time.Time
 }
@@ -53,6 +55,7 @@ type Hints interface {
 
 // Console serves the pages. It is an http.Handler for all of them.
 type Console struct {
+	secure   bool
 	cfg      Config
 	log      *slog.Logger
 	assets   *assets
@@ -129,7 +132,7 @@ func New(cfg Config) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{cfg: cfg, log: cfg.Log, assets: a, bodyTime: bodyTime}
+	c := &Console{cfg: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://"), log: cfg.Log, assets: a, bodyTime: bodyTime}
 	mux := http.NewServeMux()
 	served := make(map[string]bool)
 	for _, rt := range c.routes() {

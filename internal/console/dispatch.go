@@ -113,7 +113,7 @@ func (c *Console) dispatchPage(v *view) (*dispatchPage, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.dead = append(p.dead, deadRow{d: d, a: a, short: card.ShortPhrase(a)})
+		p.dead = append(p.dead, deadRow{d: d, a: a, short: shortOf(a)})
 	}
 	p.deadAll = morePushes(tabAttention, gatehouse.PushFailed, page.NextCursor)
 	return p, nil
@@ -132,7 +132,7 @@ func (c *Console) pushGroup(v *view, tab string, status gatehouse.PushStatus) (p
 		if err != nil {
 			return g, err
 		}
-		g.rows = append(g.rows, pushRow{p: p, a: a, short: card.ShortPhrase(a)})
+		g.rows = append(g.rows, pushRow{p: p, a: a, short: shortOf(a)})
 	}
 	g.more = morePushes(tab, status, page.NextCursor)
 	return g, nil

@@ -42,7 +42,7 @@ func (c *Console) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		if c.cfg.Secure {
+		if c.secure {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		if r.Body != http.NoBody {

@@ -118,7 +118,9 @@ func (c *Console) readEdit(v *view) (*policyEdit, error) {
 	if e.check, err = c.cfg.PolicyChecker.CheckPolicy(v.ctx, e.source); err != nil {
 		return nil, err
 	}
-	e.diff = card.CompareText(e.active.Source, e.source)
+	if strings.Count(e.source, "\n") < wholeWeight { // else the check says that it is too long
+		e.diff = card.CompareText(e.active.Source, e.source)
+	}
 	return e, nil
 }
 

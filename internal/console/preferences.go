@@ -47,7 +47,7 @@ func (c *Console) savePreferences(v *view) error {
 // keep stores a preference for a year; "" removes it.
 func (v *view) keep(name, value string) {
 	cookie := &http.Cookie{ //nolint:gosec // Secure wherever the console is behind https
-		Name: name, Value: value, Path: "/", HttpOnly: true, Secure: v.c.cfg.Secure, SameSite: http.SameSiteLaxMode,
+		Name: name, Value: value, Path: "/", HttpOnly: true, Secure: v.c.secure, SameSite: http.SameSiteLaxMode,
 		MaxAge: int((365 * 24 * time.Hour).Seconds()),
 	}
 	if value == "" {

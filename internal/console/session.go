@@ -17,14 +17,14 @@ const (
 )
 
 func (c *Console) sessionCookie() string {
-	if c.cfg.Secure {
+	if c.secure {
 		return secureSession
 	}
 	return plainSession
 }
 
 func (c *Console) ceremonyCookie() string {
-	if c.cfg.Secure {
+	if c.secure {
 		return secureCeremony
 	}
 	return plainCeremony
@@ -35,7 +35,7 @@ func (c *Console) ceremonyCookie() string {
 func (v *view) setCookie(name, value string, until time.Time) {
 	cookie := &http.Cookie{ //nolint:gosec // Secure wherever the console is behind https
 		Name: name, Value: value, Path: "/", Expires: until,
-		HttpOnly: true, Secure: v.c.cfg.Secure,
+		HttpOnly: true, Secure: v.c.secure,
 		// Strict would hide it from the navigation that comes back from an
 		// OIDC provider. GET is inert, and other methods check their origin.
 		SameSite: http.SameSiteLaxMode,
@@ -91,7 +91,7 @@ func (v *view) signIn(s *gatehouse.SignedIn, next string) error {
 // safeTransport reports whether a session may be given here: over https, or
 // within this machine.
 func (v *view) safeTransport() bool {
-	if v.c.cfg.Secure {
+	if v.c.secure {
 		return true
 	}
 	local, ok := v.r.Context().Value(http.LocalAddrContextKey).(net.Addr)

@@ -86,7 +86,7 @@ func TestSessionCookie(t *testing.T) {
 func TestSecureCookiesBehindHTTPS(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.secure(t)
+	w.public("https://gate.example.com")
 	w.principal("ana", gatehouse.KindPerson, gatehouse.RoleApprover)
 	link, err := w.gate.CreateSetupLink(w.admin, "ana")
 	if err != nil {

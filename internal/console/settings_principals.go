@@ -352,8 +352,8 @@ func (c *Console) makeSetupLink(v *view) error {
 
 // origin is this server as the browser reaches it.
 func (v *view) origin() string {
-	if v.c.cfg.Secure {
-		return "https://" + v.r.Host
+	if v.c.cfg.PublicURL != "" {
+		return strings.TrimSuffix(v.c.cfg.PublicURL, "/")
 	}
 	return "http://" + v.r.Host
 }

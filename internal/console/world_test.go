@@ -93,14 +93,15 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// secure puts the console behind https, as a proxy would have it.
-func (w *world) secure(t *testing.T) {
-	t.Helper()
+// public gives the console the address that browsers reach it by, as behind a
+// proxy.
+func (w *world) public(address string) {
+	w.t.Helper()
 	cfg := w.config
-	cfg.Secure = true
+	cfg.PublicURL = address
 	pages, err := console.New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	w.server.Config.Handler = pages
 }

@@ -3,13 +3,13 @@
 // The server is a private cluster on a unix socket in a temporary folder. It
 // is started once per test process, on first use, by the programs that it
 // finds under /usr/lib/postgresql or in PATH. Where there are none, the
-// environment variable GATEHOUSE_TEST_POSTGRES names a server on which
-// databases may be created. Where there is neither, the test fails: what needs
+// environment variable GATEHOUSE_TEST_POSTGRES names a server, by the URL of a
+// superuser. Where there is neither, the test fails: what needs
 // PostgreSQL is never skipped in silence.
 //
-// The databases belong to a role that may do no more than a careful operator
-// would grant: it is no superuser, so row security binds it. The role of a
-// server that is named should be like that, with CREATEDB.
+// The databases belong to the role gatehouse_test, which may do no more than a
+// careful operator would grant: it is no superuser, so row security binds it.
+// On a named server it has the superuser's password.
 //
 // A package that uses it has
 //
@@ -18,19 +18,22 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// owner is the role that databases of the private cluster belong to.
-const owner = "gatehouse"
+// owner is the role that databases belong to.
+const owner = "gatehouse_test"
 
 // EnvServer names the server to use where PostgreSQL's programs are missing.
 const EnvServer = "GATEHOUSE_TEST_POSTGRES"
@@ -39,14 +42,18 @@ var shared struct {
 	once    sync.Once
 	cluster *Cluster
 	dsn     string
-	owned   string // what a new database is created with
 	err     error
 	count   atomic.Int64
+	made    sync.Map // names of databases on somebody's server
 }
 
 // Main runs the tests and then stops the server, if any test has started it.
 func Main(m *testing.M) int {
 	code := m.Run()
+	if err := leave(); err != nil {
+		fmt.Fprintln(os.Stderr, "pgtest:", err)
+		return 1
+	}
 	if shared.cluster != nil {
 		if err := shared.cluster.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, "pgtest:", err)
@@ -54,6 +61,19 @@ func Main(m *testing.M) int {
 		}
 	}
 	return code
+}
+
+// leave drops what was made on somebody's server. The tests of a package may
+// copy each other's databases, so none goes before the last test has ended.
+func leave() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var failed error
+	shared.made.Range(func(name, _ any) bool {
+		failed = run(ctx, shared.dsn, fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name))
+		return failed == nil
+	})
+	return failed
 }
 
 // Database makes an empty database for one test and returns its DSN. Close all
@@ -67,32 +87,40 @@ func Database(t testing.TB) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	name := fmt.Sprintf("gatehouse_test_%d_%d", os.Getpid(), shared.count.Add(1))
-	exec(ctx, t, shared.dsn, "CREATE DATABASE "+name+shared.owned)
-	if shared.cluster == nil { // somebody's server: leave it as it was
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-			defer cancel()
-			exec(ctx, t, shared.dsn, "DROP DATABASE "+name+" WITH (FORCE)")
-		})
+	if err := run(ctx, shared.dsn, "CREATE DATABASE "+name+" OWNER "+owner); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	if shared.cluster == nil {
+		shared.made.Store(name, true)
 	}
 	dsn, err := withDatabase(shared.dsn, name)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
-	if shared.cluster != nil {
-		return withUser(dsn, owner)
-	}
-	return dsn
+	return withUser(dsn, owner)
 }
 
-// Superuser returns the DSN of a database by which its server's superuser
-// reaches it: for tests that damage what the product keeps whole. A named
-// server's role must be one.
+// Superuser returns the DSN by which the server's superuser reaches a database
+// of [Database]: for tests that damage what the product keeps whole.
 func Superuser(dsn string) string {
-	if shared.cluster == nil {
+	u, err := url.Parse(shared.dsn)
+	if err != nil {
 		return dsn
 	}
-	return withUser(dsn, "postgres")
+	return withUser(dsn, u.User.Username())
+}
+
+// AllTenants returns the DSN of a store's database by which the rows of all
+// tenants are seen.
+func AllTenants(dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return dsn
+	}
+	q := u.Query()
+	q.Set("gatehouse.tenant", "*")
+	u.RawQuery = q.Encode()
+	return u.String()
 }
 
 func withUser(dsn, user string) string {
@@ -100,7 +128,11 @@ func withUser(dsn, user string) string {
 	if err != nil {
 		return dsn
 	}
-	u.User = url.User(user)
+	if password, set := u.User.Password(); set {
+		u.User = url.UserPassword(user, password)
+	} else {
+		u.User = url.User(user)
+	}
 	return u.String()
 }
 
@@ -108,39 +140,47 @@ func startShared() {
 	bin, err := findPrograms()
 	if err == nil {
 		if shared.cluster, shared.err = Start(bin); shared.err == nil {
-			shared.dsn, shared.owned = shared.cluster.DSN("postgres"), " OWNER "+owner
+			shared.dsn = shared.cluster.DSN("postgres")
 			shared.err = makeOwner(shared.dsn)
 		}
 		return
 	}
 	if shared.dsn = os.Getenv(EnvServer); shared.dsn == "" {
 		shared.err = fmt.Errorf("no PostgreSQL to test with: %w, and %s is not set", err, EnvServer)
+		return
 	}
+	shared.err = makeOwner(shared.dsn)
 }
 
-// makeOwner makes the role; it may copy databases of its own.
+// makeOwner makes the role, unless another test process has; it may copy
+// databases of its own.
 func makeOwner(dsn string) error {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return fmt.Errorf("%s: %w", EnvServer, err)
+	}
+	create := "CREATE ROLE " + owner + " LOGIN CREATEDB"
+	if password, set := u.User.Password(); set {
+		create += " PASSWORD '" + strings.ReplaceAll(password, "'", "''") + "'"
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	err = run(ctx, dsn, create)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "42710" || pg.Code == "23505") { // duplicate_object, unique_violation
+		return nil
+	}
+	return err
+}
+
+func run(ctx context.Context, dsn, statement string) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, "CREATE ROLE "+owner+" LOGIN CREATEDB")
+	_, err = conn.Exec(ctx, statement)
 	return err
-}
-
-func exec(ctx context.Context, t testing.TB, dsn, statement string) {
-	t.Helper()
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		t.Fatalf("pgtest: %v", err)
-	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, statement); err != nil {
-		t.Fatalf("pgtest: %s: %v", statement, err)
-	}
 }
 
 func withDatabase(dsn, name string) (string, error) {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -13,8 +14,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxSource bounds a policy file, in bytes.
-const maxSource = 1 << 20
+// maxSource and maxLines bound a policy file, in bytes and lines: its pages
+// show and compare it line by line.
+const (
+	maxSource = 1 << 20
+	maxLines  = 20_000
+)
 
 // reader reads YAML strictly, node by node, and collects what is wrong. It
 // takes no anchors, tags or merge keys, and no scalar that YAML reads as
@@ -39,6 +44,9 @@ func (r *reader) load(source []byte) *yaml.Node {
 	switch {
 	case len(source) > maxSource:
 		r.at(1, 1, "the policy is longer than %d bytes", maxSource)
+		return nil
+	case bytes.Count(source, []byte("\n")) > maxLines:
+		r.at(1, 1, "the policy is longer than %d lines", maxLines)
 		return nil
 	case !utf8.Valid(source):
 		r.at(1, 1, "the policy is not UTF-8")

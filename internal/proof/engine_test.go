@@ -87,7 +87,7 @@ type look struct {
 // openStore opens a look. The tables are the same on both engines.
 func openStore(t testing.TB, g *gate) *look {
 	t.Helper()
-	driver, dsn := "pgx", pgtest.Superuser(g.dsn)
+	driver, dsn := "pgx", pgtest.AllTenants(g.dsn)
 	if g.dsn == "" {
 		u := url.URL{Scheme: "file", Path: filepath.Join(g.data, "gatehouse.db"), RawQuery: "mode=ro&_pragma=busy_timeout(10000)"}
 		driver, dsn = "sqlite", u.String()

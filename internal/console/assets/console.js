@@ -381,3 +381,5 @@ document.addEventListener("keydown", (e) => {
   if (act && act(e) !== false) e.preventDefault();
 });
 markCursor(false);
+// On a narrow screen the sections scroll: the one that is open is in sight.
+$(".sections [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });

@@ -113,3 +113,83 @@ func TestChangesOfOnePrincipal(t *testing.T) {
 		})
 	}
 }
+
+// beginning is a store on which a session is about to begin when before is
+// called.
+type beginning struct {
+	*Store
+	before func()
+}
+
+func (b *beginning) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+	return b.Store.Update(ctx, func(tx gatehouse.Tx) error { return fn(beginningTx{tx, b.before}) })
+}
+
+type beginningTx struct {
+	gatehouse.Tx
+	before func()
+}
+
+func (t beginningTx) InsertSession(s *gatehouse.Session, hash [32]byte) error {
+	t.before()
+	return t.Tx.InsertSession(s, hash)
+}
+
+// TestSignInWhileDisabled disables a person in the middle of their sign-in:
+// the session that comes of it has ended, and stays so.
+func TestSignInWhileDisabled(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	b := &beginning{Store: openTest(t, Config{})}
+	gate := app.New(b, nil, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource()}, slog.New(slog.DiscardHandler))
+	boot, err := gate.Bootstrap(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := gate.Authenticate(ctx, boot.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: root, StepUp: true, Via: gatehouse.ViaAPI})
+	_, err = gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := gate.CreateSetupLink(admin, "ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	disable := func(yes bool) error {
+		_, err := gate.UpdatePrincipal(admin, "ana", gatehouse.PrincipalChange{Disabled: &yes})
+		return err
+	}
+	done := make(chan error, 1)
+	b.before = func() {
+		go func() { done <- disable(true) }()
+		for { // it waits for the sign-in, or has not been kept from anything
+			var waits int
+			err := b.pool.QueryRow(ctx,
+				`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`).Scan(&waits)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if waits > 0 || len(done) > 0 {
+				return
+			}
+		}
+	}
+	in, err := gate.RedeemSetupLink(ctx, link.Token, gatehouse.Browser{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err := disable(false); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := gate.FindSession(ctx, in.Token); err == nil {
+		t.Errorf("a session that was to end with %s being disabled is alive", c.Principal.Name)
+	}
+}

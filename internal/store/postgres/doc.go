@@ -28,6 +28,14 @@
 //
 // View is a READ ONLY REPEATABLE READ transaction: one snapshot.
 //
+// # Tenants
+//
+// Every statement names its tenant, and every table has a policy that shows and
+// takes the rows of the tenant in the setting [TenantSetting] only. The methods
+// that callers get set it before their first statement, from their arguments.
+// The policies bind the tables' owner, but neither a superuser nor a role with
+// BYPASSRLS; Open warns of those.
+//
 // # Plans
 //
 // Every statement is written for an index. The planner's other ways, those that

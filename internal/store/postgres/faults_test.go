@@ -170,13 +170,19 @@ type proxy struct {
 // newProxy returns one and the address by which it is reached.
 func newProxy(t *testing.T, dsn string) (p *proxy, through string) {
 	t.Helper()
+	return newProxyBy(t, dsn, nil)
+}
+
+// newProxyBy returns one that passes on what clients send by a function.
+func newProxyBy(t *testing.T, dsn string, client func(server io.Writer, client net.Conn) error) (p *proxy, through string) {
+	t.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := u.Query()
 	const socket = ".s.PGSQL.5432"
-	p = &proxy{dir: t.TempDir(), server: filepath.Join(q.Get("host"), socket)}
+	p = &proxy{client: client, dir: t.TempDir(), server: filepath.Join(q.Get("host"), socket)}
 	if u.Port() != "" || u.Host != "" {
 		t.Fatalf("the test needs a server on a unix socket, not %s", dsn)
 	}

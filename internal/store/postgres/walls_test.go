@@ -47,8 +47,7 @@ func TestPoliciesAreAWall(t *testing.T) {
 	storetest.Walls(t, func(t *testing.T) gatehouse.Store {
 		url := database(t)
 		t.Cleanup(func() { rowsAreWalled(t, url) })
-		p, through := newProxy(t, url)
-		p.client = cut.copy
+		_, through := newProxyBy(t, url, cut.copy)
 		s := openTest(t, Config{URL: through})
 		acrossTenants(t, s)
 		return s

@@ -90,8 +90,9 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	if err != nil {
 		return next, err
 	}
+	except = slices.Sorted(slices.Values(except)) // they may be as many as there are tenants
 	err = t.walk("", lastTenant, func(tenant string, due time.Time) (bool, error) {
-		if !slices.Contains(except, tenant) && (next.IsZero() || due.Before(next)) {
+		if _, left := slices.BinarySearch(except, tenant); !left && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
 		return false, nil

@@ -128,6 +128,7 @@ func (t *readTx) open() error {
 		}
 	}
 	_, err := c.exec(`BEGIN`)
+	t.end = err != nil // each statement would be a snapshot of its own
 	return err
 }
 

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -115,4 +116,29 @@ func decide(tx gatehouse.Tx, id string) error {
 		}
 	}
 	return nil
+}
+
+// TestViewWithoutSnapshot makes the beginning of a View fail: nothing is read
+// in it afterwards, since it would not be from one snapshot.
+func TestViewWithoutSnapshot(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{Readers: 1})
+	c := <-s.readers
+	if _, err := c.exec(`BEGIN`); err != nil { // so that another one fails
+		t.Fatal(err)
+	}
+	s.readers <- c
+	err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		if _, err := tx.FindTenant("default"); err == nil {
+			t.Error("the View has begun: the test proves nothing")
+		}
+		_, err := tx.FindTenant("default")
+		return err
+	})
+	if !errors.Is(err, errEnded) {
+		t.Errorf("a read after the beginning has failed: %v", err)
+	}
+	if !tenants(t, s)["default"] {
+		t.Error("the next View finds nothing")
+	}
 }

@@ -195,15 +195,13 @@ func (s *suite) listWalk() {
 			stays = append(stays, a)
 		}
 	}
-	stop := make(chan struct{})
+	// Each walk comes with as many new rows as it is to meet: a writer that
+	// never rested would make the walks from the newest on longer and longer.
+	const walks, fresh = 9, 40
+	room := make(chan struct{}, walks*fresh)
 	var writers sync.WaitGroup
 	writers.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		for range room {
 			err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error { return tx.InsertAction(s.action(tx.Now())) })
 			if err != nil {
 				s.Errorf("Update: %v", err)
@@ -225,8 +223,11 @@ func (s *suite) listWalk() {
 	for _, f := range []gatehouse.ActionFilter{{}, {Status: gatehouse.StatusPending}, {Sort: gatehouse.SortUrgency}} {
 		for range 3 {
 			f.Limit = 4
+			for range fresh {
+				room <- struct{}{}
+			}
 			seen := make(map[string]int)
-			// The writer never rests: bounded to the pages that begin before it.
+			// Bounded to the pages that begin before the last that stays.
 			for _, id := range s.listUntil(f, stays) {
 				seen[id]++
 			}
@@ -242,7 +243,7 @@ func (s *suite) listWalk() {
 			}
 		}
 	}
-	close(stop)
+	close(room)
 	writers.Wait()
 }
 
