@@ -38,7 +38,7 @@ function skeleton() {
   const walk = (el, path) => {
     // What makes characters visible is the page's own.
     if (el.matches("mark.odd:not([id]), wbr") && [...el.attributes].every((a) => a.name === "class" || a.name === "title") && !el.children.length) return;
-    const own = [...el.attributes].map((a) => (acts.test(a.name) ? `${a.name}=${plain(a.value)}` : a.name)).filter((a) => !/^(open|checked|selected|hidden|aria-current)$/.test(a));
+    const own = [...el.attributes].map((a) => (acts.test(a.name) ? `${a.name}=${plain(a.value)}` : a.name)).filter((a) => !/^(open|checked|selected|hidden|aria-current|data-live)$/.test(a));
     const here = `${path}>${el.localName}[${own.sort().join(" ")}]`;
     out.add(here);
     for (const child of el.children) walk(child, `${path}>${el.localName}`);
@@ -49,6 +49,12 @@ function skeleton() {
 
 /** What no page may have in its text, since nobody would see it. */
 const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0001}-\u{e007f}](?<!\u{1f3f4}[\u{e0001}-\u{e007f}]*)/u;
+
+/** Opens a page, and lets its script do what it does at first. */
+async function visit(page, path) {
+  await page.goto(g.url + path);
+  await page.locator("html.js").waitFor({ state: "attached" });
+}
 
 const look = (page) => page.evaluate(() => ({ text: document.body.innerText, owned: window.__owned ?? ({}).owned, marks: document.querySelectorAll("mark.odd").length }));
 
@@ -93,7 +99,7 @@ test("the corpus", limit, async (t) => {
 
   const oracle = new Set();
   const check = async (page, a) => {
-    await page.goto(`${g.url}/actions/${a.id}`);
+    await visit(page, `/actions/${a.id}`);
     const here = await page.evaluate(skeleton);
     const { text, owned, marks } = await look(page);
     assert.equal(owned, undefined, a.name);
@@ -117,7 +123,7 @@ test("the corpus", limit, async (t) => {
 
   // Beside the list, in the list, in bulk and in the editor, all at once.
   const of = async (path) => {
-    await page.goto(g.url + path);
+    await visit(page, path);
     const { text, owned } = await look(page);
     assert.equal(owned, undefined, path);
     assert.doesNotMatch(text, unseen, path);
@@ -129,7 +135,7 @@ test("the corpus", limit, async (t) => {
   for (let i = 0; i < rest.length; i += 40) assert.deepEqual((await of(bulk(rest.slice(i, i + 40)))).filter((x) => !beside.has(x)), []);
   const editor = new Set(await of(`/actions/${some[0].id}/edit`));
   for (const a of rest.filter((_, i) => i % 8 === 0)) {
-    await page.goto(`${g.url}/actions/${a.id}/edit`);
+    await visit(page, `/actions/${a.id}/edit`);
     assert.deepEqual((await page.evaluate(skeleton)).filter((x) => !editor.has(x)), [], a.name);
     assert.equal((await look(page)).owned, undefined);
   }

@@ -30,7 +30,9 @@ async function reviewer(t, name) {
       if (!action || action === look.last) return;
       look.last = action;
       window.wasShown(action.dataset.id, action.querySelector("[name=digest]")?.value ?? "");
-      if (window.eager) document.dispatchEvent(new KeyboardEvent("keydown", { key: window.eager, bubbles: true }));
+      if (!window.eager) return;
+      const e = new KeyboardEvent("keydown", { key: window.eager, bubbles: true, cancelable: true });
+      window.acted = !document.dispatchEvent(e);
     };
     new MutationObserver(look).observe(document, { childList: true, subtree: true });
   });
@@ -168,6 +170,8 @@ test("a key at the very moment of a change", limit, async (t) => {
   await enter(page);
   await page.evaluate(() => (window.eager = "a"));
   await page.keyboard.press("a");
+  await page.waitForFunction(() => window.acted !== undefined);
+  assert.equal(await page.evaluate(() => window.acted), false);
   await open(page, second.id);
   assert.deepEqual(posts(log).map((e) => e.posted), [first.id]);
   assert.equal(await page.locator("#detail [data-busy]").count(), 0);
@@ -189,8 +193,11 @@ test("a double click answers once", limit, async (t) => {
   await open(page, second.id);
   const under = await page.evaluate(([x, y]) => document.elementFromPoint(x, y).closest("button")?.dataset.testid, at);
   assert.equal(under, "approve", "the second click would hit the next item's button");
+  await page.evaluate(() => addEventListener("click", (e) => (window.clicked = [e.detail, e.target.closest("button")?.dataset.testid]), { capture: true, once: true }));
   await page.mouse.down({ clickCount: 2 });
   await page.mouse.up({ clickCount: 2 });
+  assert.deepEqual(await page.evaluate(() => window.clicked), [2, "approve"]);
+  assert.equal(await page.locator("[data-busy]").count(), 0, "an answer is on its way");
   assert.deepEqual(posts(log).map((e) => e.posted), [first.id]);
   assert.equal((await g.action(second.id)).status, "pending");
   await page.mouse.down();

@@ -88,7 +88,7 @@ test("add, sign in, step up", limit, async (t) => {
   // Nor when a script leaves the question out.
   await page.evaluate(() => document.querySelector("[data-testid=approve-form]").removeAttribute("data-passkey"));
   await page.getByTestId("approve").click();
-  await page.locator("[data-testid=outcome][data-code=edit_token_required]").waitFor();
+  await page.locator("[data-testid=outcome][data-code=step_up_required]").waitFor();
   assert.equal((await g.action(other.id)).status, "pending");
   await page.unroute("**/stepup/passkey/**");
   asked.length = 0;
