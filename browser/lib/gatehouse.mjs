@@ -1,5 +1,6 @@
 // A real server on a folder of its own, and the API to prepare it with.
 import { execFile, spawn } from "node:child_process";
+import { rmSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -19,7 +20,7 @@ export function binary() {
   built ??= (async () => {
     if (process.env.GATEHOUSE_BINARY) return process.env.GATEHOUSE_BINARY;
     const dir = await mkdtemp(join(tmpdir(), "gatehouse-browser-"));
-    process.on("exit", () => execFile("rm", ["-rf", dir]));
+    process.on("exit", () => rmSync(dir, { recursive: true, force: true }));
     const out = join(dir, "gatehouse");
     await run("go", ["build", "-o", out, "./cmd/gatehouse"], { cwd: root });
     return out;
@@ -49,16 +50,22 @@ export class Gatehouse {
     // localhost, not 127.0.0.1: a passkey belongs to a name, never to an address.
     g.port = await freePort();
     g.url = `http://localhost:${g.port}`;
-    await g.launch();
-    if (configure) {
-      await g.stop();
-      const file = join(g.data, "gatehouse.yaml");
-      await writeFile(file, configure(await readFile(file, "utf8"), g.url));
+    try {
       await g.launch();
+      if (configure) {
+        await g.stop();
+        const file = join(g.data, "gatehouse.yaml");
+        await writeFile(file, configure(await readFile(file, "utf8"), g.url));
+        await g.launch();
+      }
+      const creds = JSON.parse(await readFile(join(g.data, "dev-credentials.json"), "utf8"));
+      g.admin = creds.admin;
+      g.agent = creds.agent;
+    } catch (e) {
+      g.child?.kill("SIGKILL");
+      await rm(g.dir, { recursive: true, force: true });
+      throw e;
     }
-    const creds = JSON.parse(await readFile(join(g.data, "dev-credentials.json"), "utf8"));
-    g.admin = creds.admin;
-    g.agent = creds.agent;
     return g;
   }
 
