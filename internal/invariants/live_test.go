@@ -17,26 +17,29 @@ import (
 func TestLive(t *testing.T) {
 	t.Parallel()
 	path, dsn := filepath.Join(t.TempDir(), "gatehouse.db"), pgtest.Database(t)
-	clock := gatetest.NewClock()
-	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
+	// Each has a clock of its own: time that one lets pass would end the
+	// leases of the other.
+	fileClock, databaseClock := gatetest.NewClock(), gatetest.NewClock()
+	file, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: fileClock.Now, Logger: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	database, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
+	database, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: databaseClock.Now, Logger: quiet(), MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, e := range map[string]struct {
 		store gatehouse.Store
+		clock *gatetest.Clock
 		open  func() (*Target, error)
 	}{
-		"sqlite":   {file, func() (*Target, error) { return OpenFile(t.Context(), path, quiet()) }},
-		"postgres": {database, func() (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) }},
+		"sqlite":   {file, fileClock, func() (*Target, error) { return OpenFile(t.Context(), path, quiet()) }},
+		"postgres": {database, databaseClock, func() (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			defer e.store.Close()
-			w := gatetest.New(t, e.store, clock)
+			w := gatetest.New(t, e.store, e.clock)
 			w.Fill()
 			checked := make(chan struct{})
 			go func() {
