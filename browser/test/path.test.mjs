@@ -2,7 +2,7 @@
 // most five clicks or keys of somebody who knows nothing of Gatehouse.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { awake, newPage, stillClock } from "../lib/browser.mjs";
+import { awake, newPage, signIn, stillClock } from "../lib/browser.mjs";
 import { items } from "../lib/ledger.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
@@ -61,4 +61,18 @@ test("by keyboard", limit, async (t) => {
   await page.locator(`#detail[data-done="${a.id}"]`).waitFor();
   assert.equal((await g.finished(a.id)).status, "applied");
   assert.ok(done.length > 0 && done.length <= most, done.join(", "));
+});
+
+test("another theme leaves the item open", limit, async (t) => {
+  const a = await g.propose(priced(2, "42.00"));
+  await g.person("lea", "approver");
+  const page = await newPage(browser, t);
+  await signIn(page, await g.setupLink("lea"));
+  await page.locator(`.row[data-id="${a.id}"] .row-link`).click();
+  await page.locator(`.row.open[data-id="${a.id}"]`).waitFor();
+  await page.getByTestId("person-menu").locator("summary").click();
+  await page.getByTestId("person-menu").getByRole("button", { name: "Dark" }).click();
+  await page.locator("html[data-theme=dark]").waitFor();
+  await page.locator(`.row.open[data-id="${a.id}"]`).waitFor();
+  assert.ok(page.url().includes(a.id));
 });

@@ -134,6 +134,9 @@ func (c *Console) inboxRows(v *view, q inboxQuery) ([]inboxRow, string, error) {
 
 // listed reports whether an action belongs to the tab, as of its snapshot.
 func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
+	if !q.within(a) {
+		return false
+	}
 	if q.Tab == tabDecided {
 		return a.Status != gatehouse.StatusPending
 	}

@@ -27,6 +27,9 @@ type inboxQuery struct {
 	// Open is the action beside the list, Done the one decided last.
 	Open, Done string
 	Cursor     string
+	// From and To bound the time of the proposal; zero does not. Insights leads
+	// to the rows behind a figure with them.
+	From, To time.Time
 	// Snap freezes the list: what was proposed later waits. Zero is now.
 	Snap time.Time
 }
@@ -47,10 +50,22 @@ func readInboxQuery(values url.Values) inboxQuery {
 			q.Status = s
 		}
 	}
-	if us, err := strconv.ParseInt(values.Get("snap"), 10, 64); err == nil && us > 0 {
-		q.Snap = time.UnixMicro(us).UTC()
-	}
+	q.From, q.To, q.Snap = readTime(values, "from"), readTime(values, "to"), readTime(values, "snap")
 	return q
+}
+
+// readTime reads microseconds since 1970; zero for anything else.
+func readTime(values url.Values, name string) time.Time {
+	us, err := strconv.ParseInt(values.Get(name), 10, 64)
+	if err != nil || us <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// within reports whether an action was proposed in the time that is asked for.
+func (q inboxQuery) within(a *gatehouse.Action) bool {
+	return (q.From.IsZero() || !a.ProposedAt.Before(q.From)) && (q.To.IsZero() || !a.ProposedAt.After(q.To))
 }
 
 // decidedStatuses are those that the tab Decided can be narrowed to.
@@ -62,9 +77,20 @@ func decidedStatuses() []gatehouse.Status {
 	}
 }
 
+// timeWords says which time of proposals the list is narrowed to.
+func (q inboxQuery) timeWords() string {
+	switch {
+	case q.To.IsZero():
+		return "Proposed since " + clock(q.From)
+	case q.From.IsZero():
+		return "Proposed until " + clock(q.To)
+	}
+	return "Proposed from " + clock(q.From) + " until " + clock(q.To)
+}
+
 // filtered reports whether anything narrows the list down.
 func (q inboxQuery) filtered() bool {
-	return q.Type != "" || q.Risk != 0 || q.By != "" || q.Text != "" || q.Status != ""
+	return q.Type != "" || q.Risk != 0 || q.By != "" || q.Text != "" || q.Status != "" || !q.From.IsZero() || !q.To.IsZero()
 }
 
 // values are the query's parameters; what is as by default is left out.
@@ -86,8 +112,10 @@ func (q inboxQuery) values() url.Values {
 	set("q", q.Text)
 	set("status", string(q.Status))
 	set("cursor", q.Cursor)
-	if !q.Snap.IsZero() {
-		set("snap", strconv.FormatInt(q.Snap.UnixMicro(), 10))
+	for name, t := range map[string]time.Time{"from": q.From, "to": q.To, "snap": q.Snap} {
+		if !t.IsZero() {
+			set(name, strconv.FormatInt(t.UnixMicro(), 10))
+		}
 	}
 	set("open", q.Open)
 	set("done", q.Done)

@@ -82,16 +82,31 @@ func (p *insightsPage) url(w window, actionType, by string) string {
 	return "/insights?" + q.Encode()
 }
 
-// rows leads to the inbox with the actions that a figure counts, as far back as
-// the list goes.
+// rows leads to the inbox with the actions that a figure counts: those of this
+// window.
 func (p *insightsPage) rows(tab, status, actionType, by string) string {
-	q := url.Values{"tab": {tab}}
-	for name, value := range map[string]string{"status": status, "type": actionType, "by": by} {
-		if value != "" {
-			q.Set(name, value)
+	return p.query(tab, status, actionType, by).url()
+}
+
+func (p *insightsPage) query(tab, status, actionType, by string) inboxQuery {
+	return inboxQuery{Tab: tab, Status: gatehouse.Status(status), Type: actionType, By: by, From: p.x.Since, To: p.x.Until}
+}
+
+// waiting leads to the pending actions of a risk that have waited as long as
+// the heat map's column i says.
+func (p *insightsPage) waiting(r gatehouse.RiskLevel, i int) string {
+	q := p.query(tabTeam, "", p.filter.ActionType, p.filter.ProposedBy)
+	q.Risk = r
+	bounds := gatehouse.WaitBuckets()
+	if i < len(bounds) {
+		if from := p.x.Until.Add(-bounds[i]); from.After(q.From) {
+			q.From = from
 		}
 	}
-	return "/inbox?" + q.Encode()
+	if i > 0 {
+		q.To = p.x.Until.Add(-bounds[i-1] - time.Microsecond)
+	}
+	return q.url()
 }
 
 // rateText is a share of approvals with its denominator.

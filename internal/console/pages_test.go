@@ -2,8 +2,10 @@ package console_test
 
 import (
 	"database/sql"
+	"html"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -267,8 +269,18 @@ func TestInsightsCountAndLead(t *testing.T) {
 	w.propose(other, nil)
 	w.propose(other, func(p *gatehouse.Proposal) { p.ActionType = "note" })
 
-	p := ana.get("/insights").want(http.StatusOK).has("5 proposals", "67 % of 3", "status=rejected&amp;tab=decided&amp;type=price_change", `data-name="note"`)
+	p := ana.get("/insights").want(http.StatusOK).has("5 proposals", "67 % of 3", "status=rejected&amp;tab=decided&amp;to=", `data-name="note"`)
 	p.has(testid("wait-chart"), testid("heat-map"), "risk=3")
+	// A cell leads to its own rows: those of its risk that have waited as long.
+	w.advance(30 * time.Minute)
+	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "YOUNG" })
+	p = ana.get("/insights").want(http.StatusOK)
+	cells := regexp.MustCompile(`href="(/inbox\?[^"]*risk=3[^"]*)"`).FindAllStringSubmatch(p.body, -1)
+	if len(cells) != 2 {
+		t.Fatalf("%d cells of L3: %v", len(cells), cells)
+	}
+	ana.get(html.UnescapeString(cells[0][1])).want(http.StatusOK).has("YOUNG", testid("filter-time")).lacks("SKU-1042")
+	ana.get(html.UnescapeString(cells[1][1])).want(http.StatusOK).has("SKU-1042").lacks("YOUNG")
 	ana.get("/insights?by=other&window=30d").want(http.StatusOK).has("2 proposals", "Only").lacks("67 %")
 	ana.get("/insights?type=nothing").want(http.StatusOK).has("Nothing was proposed")
 	ana.get("/insights?window=nonsense").want(http.StatusOK)

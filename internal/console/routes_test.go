@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -208,4 +209,81 @@ func TestAssets(t *testing.T) {
 	}
 	b.get("/assets/0000000000000000/console.css").want(http.StatusNotFound)
 	b.get(css[:strings.LastIndex(css, "/")+1] + "htmx.LICENSE").want(http.StatusNotFound)
+}
+
+// Whoever posts the id of another tenant's thing, to whatever route, gets no
+// further than if it were nowhere, and changes nothing there.
+func TestEveryPostStaysInItsTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	foreign := w.foreignAction()
+	stranger := w.foreignPerson()
+	before := w.foreignState(foreign, stranger)
+	form := url.Values{
+		"decision": {"approved"}, "digest": {string(before.action.Digest)}, "sure": {"yes"}, "reason": {"x"}, "notes": {"x"}, "outcome": {"applied"},
+		"change": {"{}"}, "rationale": {"x"}, "roles": {"admin"}, "role": {"admin"}, "name": {"x"},
+	}
+	seen := 0
+	for _, role := range gatehouse.Roles() {
+		if role == gatehouse.RoleWorker {
+			continue // no person's
+		}
+		b := w.signIn("p-"+string(role), role)
+		for _, rt := range console.Routes(w.console) {
+			method, path, _ := strings.Cut(rt.Pattern, " ")
+			if method != http.MethodPost || !strings.Contains(path, "{id}") {
+				continue
+			}
+			for _, id := range []string{foreign, stranger, before.action.Approval.ID} {
+				seen++
+				p := b.do(b.request(method, fill(path, id), form))
+				if p.status < 400 {
+					t.Errorf("%s to %s with %s: %d\n%s", rt.Pattern, role, id, p.status, p.text())
+				}
+				p.lacks("OTHER-TENANT", "other-person")
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("only %d posts", seen)
+	}
+	if after := w.foreignState(foreign, stranger); !reflect.DeepEqual(before, after) {
+		t.Errorf("the other tenant was changed: %+v, before %+v", after, before)
+	}
+}
+
+// otherTenant is what there is to change in another tenant.
+type otherTenant struct {
+	action *gatehouse.Action
+	person *gatehouse.Principal
+	keys   []*gatehouse.Key
+}
+
+func (w *world) foreignPerson() string {
+	w.t.Helper()
+	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+		Tenant: "other", Name: "other-person", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c.ID
+}
+
+func (w *world) foreignState(action, person string) (s otherTenant) {
+	w.t.Helper()
+	err := w.store.View(w.t.Context(), func(tx gatehouse.ReadTx) (err error) {
+		if s.action, err = tx.FindAction("other", action); err != nil {
+			return err
+		}
+		if s.person, err = tx.FindPrincipal("other", person); err != nil {
+			return err
+		}
+		s.keys, err = tx.ListKeys("other", person)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
 }

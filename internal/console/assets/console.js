@@ -381,5 +381,13 @@ document.addEventListener("keydown", (e) => {
   if (act && act(e) !== false) e.preventDefault();
 });
 markCursor(false);
+// The menu and the help come back to what is open now, not to what the page was
+// made with.
+document.addEventListener("submit", (e) => {
+  if (e.target.matches('.menu form[action="/preferences"], #help form[action="/preferences"]')) {
+    e.target.elements.return.value = location.pathname + location.search;
+  }
+}, true);
+
 // On a narrow screen the sections scroll: the one that is open is in sight.
 $(".sections [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
