@@ -2,7 +2,7 @@
 .PHONY: build demo test lint bench fuzz storm
 
 build:
-	go build -trimpath -o bin/gatehouse ./cmd/gatehouse
+	go build -trimpath -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
 
 demo: build
 	./bin/gatehouse demo
