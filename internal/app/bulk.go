@@ -35,7 +35,10 @@ func (g *Gate) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 		}
 	}
 	each := *c
-	each.Via, each.Idempotency = gatehouse.ViaBulk, nil
+	each.Idempotency = nil
+	if each.Session == nil {
+		each.Via = gatehouse.ViaBulk // in the console it is the console's, however many
+	}
 	out := &gatehouse.BulkAnswer{Results: make([]gatehouse.BulkResult, len(b.Items))}
 	itemCtx := gatehouse.NewContext(ctx, &each)
 	slots := make(chan struct{}, bulkParallel)

@@ -137,8 +137,12 @@ func TestBulk(t *testing.T) {
 	ana.post("/inbox/bulk", append(items, "decision", "rejected", "notes", " ")...).want(http.StatusUnprocessableEntity)
 	ana.post("/inbox/bulk", append(items, "decision", "approved")...).want(200).has("2 items approved", "individual_decision_required")
 	for id, want := range map[string]gatehouse.Status{a.ID: gatehouse.StatusApproved, b.ID: gatehouse.StatusApproved, large.ID: gatehouse.StatusPending} {
-		if got := w.action(id); got.Status != want {
+		got := w.action(id)
+		if got.Status != want {
 			t.Errorf("%s is %s, want %s", id, got.Status, want)
+		}
+		if want == gatehouse.StatusApproved && got.DecidedVia != gatehouse.ViaConsole {
+			t.Errorf("%s was decided via %s", id, got.DecidedVia)
 		}
 	}
 }
