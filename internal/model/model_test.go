@@ -218,6 +218,9 @@ func (m *match) draw(rt *rapid.T) proposal {
 
 const maxActions = 10
 
+// steps are what can happen next. One that does not apply in the state that the
+// match is in calls Skip, upon which rapid draws another in its place: it makes
+// no sequence shorter, and skips no test.
 func (m *match) steps() map[string]func(*rapid.T) {
 	s := map[string]func(*rapid.T){
 		"propose": func(rt *rapid.T) {
