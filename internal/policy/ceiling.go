@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/expr"
+	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
 // maxScopes bounds the claims that a bulk operation makes on one ceiling per target.
@@ -92,15 +94,15 @@ func (c *ceiling) take(v *view) (gatehouse.Decimal, error) {
 	if c.amount == nil {
 		return "1", nil
 	}
-	out, _, err := c.amount.program.Eval(v)
+	out, err := c.amount.Eval(v)
 	if err != nil {
 		return "", brief(err)
 	}
-	n, err := toNumber(out)
+	n, err := expr.ToNumber(out)
 	if err != nil {
 		return "", err
 	}
-	amount := n.dec().Abs()
+	amount := n.Dec().Abs()
 	if m := v.Proposal.Magnitude; m != nil {
 		claimed, err := gatehouse.ParseDecimal(string(m.Amount))
 		if err != nil {
@@ -118,7 +120,7 @@ func (c *ceiling) take(v *view) (gatehouse.Decimal, error) {
 
 // brief cuts an evaluation's error to one short line.
 func brief(err error) error {
-	s := oneLine(err.Error())
+	s := form.OneLine(err.Error())
 	if fact, ok := strings.CutPrefix(s, "no such attribute(s): "); ok {
 		s = "the proposal does not give " + fact
 	}
@@ -127,5 +129,3 @@ func brief(err error) error {
 	}
 	return errors.New(s)
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -19,7 +19,6 @@
 //   - A ceiling of which it cannot be said whether it applies, or what the
 //     action takes from it, denies.
 //
-// Two properties of CEL are not wanted here, and are rewritten away between
-// checking an expression and planning it: && and || no longer absorb an error
-// in a term that was evaluated, and no number is ever a float. See rewriter.
+// Conditions are CEL as internal/expr has it: && and || do not absorb an error in a
+// term that was evaluated, and no number is ever a float.
 package policy

@@ -7,6 +7,8 @@ import (
 	"cel.dev/cel-go/common/types"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/expr"
+	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
 // Evaluate judges a proposal. It never fails: what cannot be evaluated makes
@@ -25,7 +27,7 @@ func (p *Policy) Explain(f Facts) (gatehouse.Verdict, []gatehouse.RuleTrace) {
 		case err != nil:
 			t.Detail = "error: " + err.Error()
 		case !matched:
-			t.Detail = "does not hold: " + oneLine(r.when.source)
+			t.Detail = "does not hold: " + form.OneLine(r.when.Source)
 		}
 		trace = append(trace, t)
 	})
@@ -209,13 +211,13 @@ func denied(level gatehouse.RiskLevel, reasons ...string) gatehouse.Verdict {
 
 // holds evaluates a condition: anything but a truth value is an error.
 func (e *expression) holds(v *view) (bool, error) {
-	out, _, err := e.program.Eval(v)
+	out, err := e.Eval(v)
 	if err != nil {
 		return false, brief(err)
 	}
 	is, ok := out.(types.Bool)
 	if !ok {
-		return false, fmt.Errorf("the condition gives %s, not a truth value", typeName(out))
+		return false, fmt.Errorf("the condition gives %s, not a truth value", expr.TypeName(out))
 	}
 	return bool(is), nil
 }

@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
 // Facts is what a policy may look at. Nothing in it is changed.
@@ -19,6 +20,9 @@ type Facts struct {
 	Floor gatehouse.RiskLevel
 }
 
+// emptyObject stands for an object that the proposal does not have.
+const emptyObject = gatehouse.JSON("{}")
+
 // view shows facts to CEL. Values are made when a program asks for them, and
 // kept for the next one. It serves one evaluation, in one goroutine.
 type view struct {
@@ -27,7 +31,7 @@ type view struct {
 	// actionType is the name under which the policy knows the type.
 	actionType string
 	// kept holds the values that take work to make, by name.
-	change, current, context, metadata *object
+	change, current, context, metadata *expr.Object
 	evaluations, refs, roles           ref.Val
 }
 
@@ -39,7 +43,7 @@ func (*view) Parent() cel.Activation { return nil }
 // ResolveName implements cel.Activation. A fact that the proposal does not
 // give is not found, which CEL makes an error of.
 func (v *view) ResolveName(name string) (any, bool) {
-	if fact, ok := strings.CutPrefix(name, givenPrefix); ok {
+	if fact, ok := strings.CutPrefix(name, expr.GivenPrefix); ok {
 		_, given := v.ResolveName(fact)
 		return types.Bool(given), true
 	}
@@ -85,7 +89,7 @@ func (v *view) ResolveName(name string) (any, bool) {
 		if p.Magnitude == nil || p.Magnitude.Amount == "" {
 			return nil, false
 		}
-		return number(p.Magnitude.Amount), true
+		return expr.Number(p.Magnitude.Amount), true
 	case "magnitude.currency":
 		if p.Magnitude == nil {
 			return nil, false
@@ -146,12 +150,12 @@ func lazy(kept *ref.Val, build func() ref.Val) ref.Val {
 	return *kept
 }
 
-func lazyObject(kept **object, text gatehouse.JSON) ref.Val {
+func lazyObject(kept **expr.Object, text gatehouse.JSON) ref.Val {
 	if *kept == nil {
 		if text == "" {
 			text = emptyObject
 		}
-		*kept = &object{text: text}
+		*kept = expr.NewObject(text)
 	}
 	return *kept
 }
@@ -175,7 +179,7 @@ func evaluations(list []gatehouse.Evaluation) ref.Val {
 		if e.Details != "" {
 			members = append(members, gatehouse.Member{Name: "details", Value: gatehouse.StringJSON(e.Details)})
 		}
-		values[i] = &object{text: gatehouse.ObjectJSON(members...)}
+		values[i] = expr.NewObject(gatehouse.ObjectJSON(members...))
 	}
 	return types.NewRefValList(types.DefaultTypeAdapter, values)
 }

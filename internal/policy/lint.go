@@ -76,7 +76,7 @@ func (p *Policy) neverAllows(r *rule) string {
 	if r.risk.NeedsPerson() {
 		return fmt.Sprintf("it raises the risk to %s", r.risk)
 	}
-	for _, term := range conjuncts(r.when.tree.Expr()) {
+	for _, term := range conjuncts(r.when.Tree()) {
 		if why := p.pinned(term); why != "" {
 			return why
 		}

@@ -10,10 +10,13 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
-// The bounds of a policy.
+// The bounds of a policy. Its pages show and compare its source line by line.
 const (
+	maxSource   = 1 << 20
+	maxLines    = 20_000
 	maxRules    = 1000
 	maxCeilings = 100
 	maxTests    = 5000
@@ -28,7 +31,7 @@ const (
 
 // parser makes a policy of a file.
 type parser struct {
-	reader
+	form.Reader
 	compiler *compiler
 	policy   Policy
 }
@@ -38,45 +41,45 @@ type parser struct {
 func Parse(source []byte) (*Policy, error) {
 	c, err := newCompiler()
 	if err != nil {
-		return nil, &Problems{[]Problem{{1, 1, err.Error()}}}
+		return nil, &Problems{[]Problem{{Line: 1, Column: 1, Detail: err.Error()}}}
 	}
-	p := &parser{compiler: c}
-	if doc := p.load(source); doc != nil {
+	p := &parser{Reader: form.Reader{What: "policy", MaxBytes: maxSource, MaxLines: maxLines}, compiler: c}
+	if doc := p.Load(source); doc != nil {
 		p.document(doc)
 	}
-	if len(p.problems) > 0 {
-		return nil, &Problems{sortProblems(p.problems)}
+	if len(p.Problems) > 0 {
+		return nil, &Problems{form.Sort(p.Problems)}
 	}
 	return &p.policy, nil
 }
 
 func (p *parser) document(n *yaml.Node) {
-	f := p.mapping(n, "a policy", "version", "risk", "approvals", "rules", "ceilings", "tests")
-	if v := f.values["version"]; v == nil {
-		p.fail(n, "version is missing; write version: 1")
+	f := p.Mapping(n, "a policy", "version", "risk", "approvals", "rules", "ceilings", "tests")
+	if v := f.Values["version"]; v == nil {
+		p.Fail(n, "version is missing; write version: 1")
 	} else if v.Kind != yaml.ScalarNode || v.Value != "1" {
-		p.fail(v, "version must be 1")
+		p.Fail(v, "version must be 1")
 	}
-	p.risk(f.values["risk"])
+	p.risk(f.Values["risk"])
 	p.compiler.risk = p.policy.risk
-	p.approvals(f.values["approvals"])
-	for _, item := range p.few(f.values["rules"], "rules", maxRules) {
+	p.approvals(f.Values["approvals"])
+	for _, item := range p.few(f.Values["rules"], "rules", maxRules) {
 		p.rule(item)
 	}
 	slices.SortStableFunc(p.policy.rules, func(a, b rule) int { return cmp.Compare(a.id, b.id) })
-	for _, item := range p.few(f.values["ceilings"], "ceilings", maxCeilings) {
+	for _, item := range p.few(f.Values["ceilings"], "ceilings", maxCeilings) {
 		p.ceiling(item)
 	}
-	for _, item := range p.few(f.values["tests"], "tests", maxTests) {
+	for _, item := range p.few(f.Values["tests"], "tests", maxTests) {
 		p.test(item)
 	}
 }
 
 // few returns the items of a list that is not too long.
 func (p *parser) few(n *yaml.Node, what string, limit int) []*yaml.Node {
-	items := p.list(n, what)
+	items := p.List(n, what)
 	if len(items) > limit {
-		p.fail(n, "there are more than %d %s", limit, what)
+		p.Fail(n, "there are more than %d %s", limit, what)
 		return nil
 	}
 	return items
@@ -88,18 +91,18 @@ func (p *parser) risk(n *yaml.Node) {
 	if n == nil {
 		return
 	}
-	f := p.mapping(n, "risk")
-	for _, key := range f.keys {
+	f := p.Mapping(n, "risk")
+	for _, key := range f.Keys {
 		if !gatehouse.ValidName(key.Value) {
-			p.fail(key, "an action type must be letters, digits, or any of ._@:+-")
+			p.Fail(key, "an action type must be letters, digits, or any of ._@:+-")
 		}
-		p.policy.risk[key.Value] = p.level(f.values[key.Value], "risk")
+		p.policy.risk[key.Value] = p.level(f.Values[key.Value], "risk")
 		p.policy.riskAt[key.Value] = Problem{Line: key.Line, Column: key.Column}
 	}
 }
 
 func (p *parser) level(n *yaml.Node, what string) gatehouse.RiskLevel {
-	return gatehouse.RiskLevel(p.whole(n, what, int(gatehouse.L5)))
+	return gatehouse.RiskLevel(p.Whole(n, what, int(gatehouse.L5)))
 }
 
 func (p *parser) approvals(n *yaml.Node) {
@@ -109,11 +112,11 @@ func (p *parser) approvals(n *yaml.Node) {
 	if n == nil {
 		return
 	}
-	f := p.mapping(n, "approvals", "1", "2", "3", "4", "5")
-	for _, key := range f.keys {
+	f := p.Mapping(n, "approvals", "1", "2", "3", "4", "5")
+	for _, key := range f.Keys {
 		level, _ := strconv.Atoi(key.Value)
-		value := f.values[key.Value]
-		q := p.question(p.mapping(value, "an approvals entry", "required", "roles", "people", "expiry", "hold"))
+		value := f.Values[key.Value]
+		q := p.question(p.Mapping(value, "an approvals entry", "required", "roles", "people", "expiry", "hold"))
 		s := standard(gatehouse.RiskLevel(level))
 		q.required = cmp.Or(q.required, s.required)
 		q.expiry = cmp.Or(q.expiry, s.expiry)
@@ -121,7 +124,7 @@ func (p *parser) approvals(n *yaml.Node) {
 			q.audience = s.audience
 		}
 		if !q.audience.enough(max(q.required, minimum(gatehouse.RiskLevel(level)))) {
-			p.fail(value, "L%d needs %d persons, but only %d are named", level,
+			p.Fail(value, "L%d needs %d persons, but only %d are named", level,
 				max(q.required, minimum(gatehouse.RiskLevel(level))), len(q.audience.people))
 		}
 		p.policy.approvals[level] = q
@@ -130,33 +133,33 @@ func (p *parser) approvals(n *yaml.Node) {
 }
 
 // question reads what rules and levels say of an approval.
-func (p *parser) question(f fields) question {
+func (p *parser) question(f form.Fields) question {
 	q := question{
-		required: p.whole(f.values["required"], "required", maxQuorum),
-		expiry:   p.duration(f.values["expiry"], "expiry", minExpiry, maxExpiry).D(),
+		required: p.Whole(f.Values["required"], "required", maxQuorum),
+		expiry:   p.Duration(f.Values["expiry"], "expiry", minExpiry, maxExpiry).D(),
 	}
-	if n := f.values["hold"]; n != nil {
-		hold := p.duration(n, "hold", 0, maxHold).D()
+	if n := f.Values["hold"]; n != nil {
+		hold := p.Duration(n, "hold", 0, maxHold).D()
 		q.hold = &hold
 	}
-	for _, item := range p.list(f.values["roles"], "roles") {
-		role := gatehouse.Role(p.text(item, "a role"))
+	for _, item := range p.List(f.Values["roles"], "roles") {
+		role := gatehouse.Role(p.Text(item, "a role"))
 		switch {
 		case role == "":
 		case role != gatehouse.RoleApprover && role != gatehouse.RoleOperator && role != gatehouse.RoleAdmin:
-			p.fail(item, "%s cannot decide; a role is approver, operator or admin", gatehouse.Quote(string(role)))
+			p.Fail(item, "%s cannot decide; a role is approver, operator or admin", gatehouse.Quote(string(role)))
 		case slices.Contains(q.audience.roles, role):
-			p.fail(item, "%s stands twice", gatehouse.Quote(string(role)))
+			p.Fail(item, "%s stands twice", gatehouse.Quote(string(role)))
 		default:
 			q.audience.roles = append(q.audience.roles, role)
 		}
 	}
-	if p.few(f.values["people"], "people", maxPeople) != nil {
-		q.audience.people = p.texts(f.values["people"], "people")
+	if p.few(f.Values["people"], "people", maxPeople) != nil {
+		q.audience.people = p.Texts(f.Values["people"], "people")
 	}
 	for _, key := range []string{"roles", "people"} {
-		if n := f.values[key]; n != nil && n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-			p.fail(n, "%s is empty, so that nobody could answer", key)
+		if n := f.Values[key]; n != nil && n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+			p.Fail(n, "%s is empty, so that nobody could answer", key)
 		}
 	}
 	slices.Sort(q.audience.roles)
@@ -165,21 +168,21 @@ func (p *parser) question(f fields) question {
 }
 
 func (p *parser) rule(n *yaml.Node) {
-	f := p.mapping(n, "a rule", "id", "when", "then", "reason", "risk", "required", "roles", "people", "expiry", "hold")
-	if f.node == nil {
+	f := p.Mapping(n, "a rule", "id", "when", "then", "reason", "risk", "required", "roles", "people", "expiry", "hold")
+	if f.Node == nil {
 		return
 	}
 	p.need(f, "a rule", "id", "when", "then")
 	r := rule{
-		id: p.name(f.values["id"], "id"), at: Problem{Line: n.Line, Column: n.Column},
-		when:     p.expression(f.values["when"], "when", wantCondition),
-		then:     gatehouse.Outcome(p.text(f.values["then"], "then")),
-		reason:   p.text(f.values["reason"], "reason"),
-		risk:     p.level(f.values["risk"], "risk"),
+		id: p.Name(f.Values["id"], "id"), at: Problem{Line: n.Line, Column: n.Column},
+		when:     p.expression(f.Values["when"], "when", wantCondition),
+		then:     gatehouse.Outcome(p.Text(f.Values["then"], "then")),
+		reason:   p.Text(f.Values["reason"], "reason"),
+		risk:     p.level(f.Values["risk"], "risk"),
 		question: p.question(f),
 	}
 	if slices.ContainsFunc(p.policy.rules, func(other rule) bool { return other.id == r.id }) && r.id != "" {
-		p.fail(f.values["id"], "another rule is named %s", gatehouse.Quote(r.id))
+		p.Fail(f.Values["id"], "another rule is named %s", gatehouse.Quote(r.id))
 	}
 	var idle []string
 	switch r.then {
@@ -189,62 +192,62 @@ func (p *parser) rule(n *yaml.Node) {
 		idle = []string{"required", "roles", "people", "expiry", "hold"}
 	case gatehouse.OutcomeNeedsApproval:
 		if q := r.question; q.audience.stated() && !q.audience.enough(max(1, q.required)) {
-			p.fail(n, "%d persons are required, but only %d named", q.required, len(q.audience.people))
+			p.Fail(n, "%d persons are required, but only %d named", q.required, len(q.audience.people))
 		}
 	case "":
 	default:
-		p.fail(f.values["then"], "then must be allow, deny or needs_approval")
+		p.Fail(f.Values["then"], "then must be allow, deny or needs_approval")
 	}
 	for _, key := range idle {
-		if at := f.values[key]; at != nil {
-			p.fail(at, "%s says nothing where then is %s", key, r.then)
+		if at := f.Values[key]; at != nil {
+			p.Fail(at, "%s says nothing where then is %s", key, r.then)
 		}
 	}
 	p.policy.rules = append(p.policy.rules, r)
 }
 
 func (p *parser) ceiling(n *yaml.Node) {
-	f := p.mapping(n, "a ceiling", "name", "when", "per", "window", "limit", "amount", "count")
-	if f.node == nil {
+	f := p.Mapping(n, "a ceiling", "name", "when", "per", "window", "limit", "amount", "count")
+	if f.Node == nil {
 		return
 	}
 	p.need(f, "a ceiling", "name", "per", "window")
 	c := ceiling{
-		name:   p.name(f.values["name"], "name"),
-		when:   p.expression(f.values["when"], "when", wantCondition),
-		per:    p.text(f.values["per"], "per"),
-		window: p.duration(f.values["window"], "window", minWindow, maxWindow),
-		amount: p.expression(f.values["amount"], "amount", wantAmount),
+		name:   p.Name(f.Values["name"], "name"),
+		when:   p.expression(f.Values["when"], "when", wantCondition),
+		per:    p.Text(f.Values["per"], "per"),
+		window: p.Duration(f.Values["window"], "window", minWindow, maxWindow),
+		amount: p.expression(f.Values["amount"], "amount", wantAmount),
 	}
 	switch c.per {
 	case perTenant, perAgent, perType, perTarget, "":
 	default:
-		p.fail(f.values["per"], "per must be tenant, agent, type or target")
+		p.Fail(f.Values["per"], "per must be tenant, agent, type or target")
 	}
-	limit, count, amount := f.values["limit"], f.values["count"], f.values["amount"]
+	limit, count, amount := f.Values["limit"], f.Values["count"], f.Values["amount"]
 	switch {
 	case count != nil && (limit != nil || amount != nil):
-		p.fail(count, "a ceiling has a count, or a limit and an amount")
+		p.Fail(count, "a ceiling has a count, or a limit and an amount")
 	case count != nil:
-		c.limit = gatehouse.Decimal(strconv.Itoa(p.whole(count, "count", 1_000_000)))
+		c.limit = gatehouse.Decimal(strconv.Itoa(p.Whole(count, "count", 1_000_000)))
 	case limit == nil || amount == nil:
-		p.fail(n, "a ceiling needs a count, or a limit and an amount")
+		p.Fail(n, "a ceiling needs a count, or a limit and an amount")
 	default:
-		c.limit = p.amount(limit, "limit")
+		c.limit = p.Amount(limit, "limit")
 		if _, err := c.limit.Micros(); err != nil || c.limit != "" && c.limit.Sign() <= 0 {
-			p.fail(limit, "limit must be above 0 and fit an amount")
+			p.Fail(limit, "limit must be above 0 and fit an amount")
 		}
 	}
 	if c.name != "" && slices.ContainsFunc(p.policy.ceilings, func(o ceiling) bool { return o.name == c.name }) {
-		p.fail(f.values["name"], "another ceiling is named %s", gatehouse.Quote(c.name))
+		p.Fail(f.Values["name"], "another ceiling is named %s", gatehouse.Quote(c.name))
 	}
 	p.policy.ceilings = append(p.policy.ceilings, c)
 }
 
-func (p *parser) need(f fields, what string, keys ...string) {
+func (p *parser) need(f form.Fields, what string, keys ...string) {
 	for _, key := range keys {
-		if f.values[key] == nil {
-			p.fail(f.node, "%s needs %s", what, key)
+		if f.Values[key] == nil {
+			p.Fail(f.Node, "%s needs %s", what, key)
 		}
 	}
 }
@@ -256,18 +259,17 @@ func (p *parser) expression(n *yaml.Node, what string, want []*cel.Type) *expres
 	}
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		p.fail(n, "%s must be an expression; put it in quotes", what)
+		p.Fail(n, "%s must be an expression; put it in quotes", what)
 		return nil
 	case n.ShortTag() == "!!timestamp" || n.ShortTag() == "!!null",
-		n.ShortTag() == "!!int" && !wholeForm.MatchString(n.Value),
-		n.ShortTag() == "!!float" && !decimalForm.MatchString(n.Value):
-		p.fail(n, "%s means something else in YAML than it shows; put it in quotes", what)
+		!form.Plain(n):
+		p.Fail(n, "%s means something else in YAML than it shows; put it in quotes", what)
 		return nil
 	}
 	e, errs := p.compiler.compile(n.Value, want)
 	for _, err := range errs {
-		line, column := p.locate(n, err.offset)
-		p.at(line, column, "%s: %s", what, oneLine(err.detail))
+		line, column := p.Locate(n, err.Offset)
+		p.At(line, column, "%s: %s", what, form.OneLine(err.Detail))
 	}
 	return e
 }

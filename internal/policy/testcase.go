@@ -111,49 +111,49 @@ func (e *expectation) differences(v gatehouse.Verdict) []string {
 // test reads a test. Of the action only its type is needed; the rest stands
 // for an agent's update of one item.
 func (p *parser) test(n *yaml.Node) {
-	f := p.mapping(n, "a test", "name", "action", "proposer", "tenant", "floor", "expect")
-	if f.node == nil {
+	f := p.Mapping(n, "a test", "name", "action", "proposer", "tenant", "floor", "expect")
+	if f.Node == nil {
 		return
 	}
 	p.need(f, "a test", "name", "action", "expect")
-	t := testCase{name: p.text(f.values["name"], "name"), line: n.Line}
+	t := testCase{name: p.Text(f.Values["name"], "name"), line: n.Line}
 	t.facts = Facts{
 		Tenant:   gatehouse.DefaultTenant,
 		Proposer: &gatehouse.Principal{ID: "prn_test", Name: "test-agent", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}},
-		Floor:    p.level(f.values["floor"], "floor"),
+		Floor:    p.level(f.Values["floor"], "floor"),
 	}
-	if tenant := f.values["tenant"]; tenant != nil {
-		t.facts.Tenant = p.name(tenant, "tenant")
+	if tenant := f.Values["tenant"]; tenant != nil {
+		t.facts.Tenant = p.Name(tenant, "tenant")
 	}
-	if action := f.values["action"]; action != nil {
+	if action := f.Values["action"]; action != nil {
 		t.facts.Proposal = p.proposal(action)
 	}
-	if who := f.values["proposer"]; who != nil {
+	if who := f.Values["proposer"]; who != nil {
 		p.proposer(who, t.facts.Proposer)
 	}
 	t.facts.Proposer.Tenant = t.facts.Tenant
-	if expect := f.values["expect"]; expect != nil {
+	if expect := f.Values["expect"]; expect != nil {
 		t.expect = p.expect(expect)
 	}
 	p.policy.tests = append(p.policy.tests, t)
 }
 
 func (p *parser) proposal(n *yaml.Node) *gatehouse.Proposal {
-	f := p.mapping(n, "an action")
-	if f.node == nil {
+	f := p.Mapping(n, "an action")
+	if f.Node == nil {
 		return nil
 	}
-	if f.values["action_type"] == nil {
-		p.fail(n, "an action needs action_type")
+	if f.Values["action_type"] == nil {
+		p.Fail(n, "an action needs action_type")
 		return nil
 	}
-	before := len(p.problems)
-	text := p.json(n)
-	if len(p.problems) > before {
+	before := len(p.Problems)
+	text := p.JSON(n)
+	if len(p.Problems) > before {
 		return nil
 	}
 	if err := gatehouse.CheckJSON([]byte(text)); err != nil {
-		p.fail(n, "action: %v", err)
+		p.Fail(n, "action: %v", err)
 		return nil
 	}
 	out := &gatehouse.Proposal{
@@ -163,73 +163,73 @@ func (p *parser) proposal(n *yaml.Node) *gatehouse.Proposal {
 	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(out); err != nil {
-		p.fail(n, "action: %s", strings.TrimPrefix(err.Error(), "json: "))
+		p.Fail(n, "action: %s", strings.TrimPrefix(err.Error(), "json: "))
 		return nil
 	}
 	if out.Target.EntityRef == "" && out.Target.EntityRefs == nil {
 		out.Target.EntityRef = "1"
 	}
 	if err := out.Validate(); err != nil {
-		p.fail(n, "action: %v", err)
+		p.Fail(n, "action: %v", err)
 		return nil
 	}
 	return out
 }
 
 func (p *parser) proposer(n *yaml.Node, who *gatehouse.Principal) {
-	f := p.mapping(n, "a proposer", "id", "name", "kind", "roles", "sponsor")
-	if v := f.values["id"]; v != nil {
-		who.ID = p.text(v, "id")
+	f := p.Mapping(n, "a proposer", "id", "name", "kind", "roles", "sponsor")
+	if v := f.Values["id"]; v != nil {
+		who.ID = p.Text(v, "id")
 	}
-	if v := f.values["name"]; v != nil {
-		who.Name = p.text(v, "name")
+	if v := f.Values["name"]; v != nil {
+		who.Name = p.Text(v, "name")
 	}
-	if v := f.values["kind"]; v != nil {
-		who.Kind = gatehouse.Kind(p.text(v, "kind"))
+	if v := f.Values["kind"]; v != nil {
+		who.Kind = gatehouse.Kind(p.Text(v, "kind"))
 	}
-	if v := f.values["roles"]; v != nil {
+	if v := f.Values["roles"]; v != nil {
 		who.Roles = nil
-		for _, role := range p.texts(v, "roles") {
+		for _, role := range p.Texts(v, "roles") {
 			who.Roles = append(who.Roles, gatehouse.Role(role))
 		}
 	}
-	who.Sponsor = p.text(f.values["sponsor"], "sponsor")
-	before := len(p.problems)
-	if err := who.Validate(); err != nil && before == len(p.problems) && f.node != nil {
-		p.fail(n, "proposer: %v", err)
+	who.Sponsor = p.Text(f.Values["sponsor"], "sponsor")
+	before := len(p.Problems)
+	if err := who.Validate(); err != nil && before == len(p.Problems) && f.Node != nil {
+		p.Fail(n, "proposer: %v", err)
 	}
 }
 
 func (p *parser) expect(n *yaml.Node) expectation {
-	f := p.mapping(n, "expect", "outcome", "risk", "rules", "required", "roles", "people", "expiry", "hold", "reason", "ceilings")
-	if f.node == nil {
+	f := p.Mapping(n, "expect", "outcome", "risk", "rules", "required", "roles", "people", "expiry", "hold", "reason", "ceilings")
+	if f.Node == nil {
 		return expectation{}
 	}
 	p.need(f, "expect", "outcome")
 	e := expectation{
-		outcome:  gatehouse.Outcome(p.text(f.values["outcome"], "outcome")),
-		risk:     p.level(f.values["risk"], "risk"),
-		rules:    p.set(f.values["rules"], "rules"),
-		required: p.whole(f.values["required"], "required", maxQuorum),
-		roles:    p.set(f.values["roles"], "roles"),
-		people:   p.set(f.values["people"], "people"),
-		expiry:   p.duration(f.values["expiry"], "expiry", 0, maxExpiry).D(),
-		reason:   p.text(f.values["reason"], "reason"),
+		outcome:  gatehouse.Outcome(p.Text(f.Values["outcome"], "outcome")),
+		risk:     p.level(f.Values["risk"], "risk"),
+		rules:    p.set(f.Values["rules"], "rules"),
+		required: p.Whole(f.Values["required"], "required", maxQuorum),
+		roles:    p.set(f.Values["roles"], "roles"),
+		people:   p.set(f.Values["people"], "people"),
+		expiry:   p.Duration(f.Values["expiry"], "expiry", 0, maxExpiry).D(),
+		reason:   p.Text(f.Values["reason"], "reason"),
 	}
 	switch e.outcome {
 	case gatehouse.OutcomeAllow, gatehouse.OutcomeDeny, gatehouse.OutcomeNeedsApproval, "":
 	default:
-		p.fail(f.values["outcome"], "outcome must be allow, deny or needs_approval")
+		p.Fail(f.Values["outcome"], "outcome must be allow, deny or needs_approval")
 	}
-	if h := f.values["hold"]; h != nil {
-		hold := p.duration(h, "hold", 0, maxHold).D()
+	if h := f.Values["hold"]; h != nil {
+		hold := p.Duration(h, "hold", 0, maxHold).D()
 		e.hold = &hold
 	}
-	if c := f.values["ceilings"]; c != nil {
-		claims := p.mapping(c, "ceilings")
-		e.ceilings = make(map[string]gatehouse.Decimal, len(claims.keys))
-		for _, key := range claims.keys {
-			e.ceilings[key.Value] = p.amount(claims.values[key.Value], "an amount")
+	if c := f.Values["ceilings"]; c != nil {
+		claims := p.Mapping(c, "ceilings")
+		e.ceilings = make(map[string]gatehouse.Decimal, len(claims.Keys))
+		for _, key := range claims.Keys {
+			e.ceilings[key.Value] = p.Amount(claims.Values[key.Value], "an amount")
 		}
 	}
 	return e
@@ -240,7 +240,7 @@ func (p *parser) set(n *yaml.Node, what string) *[]string {
 	if n == nil {
 		return nil
 	}
-	list := p.texts(n, what)
+	list := p.Texts(n, what)
 	if list == nil {
 		list = []string{}
 	}

@@ -1,4 +1,4 @@
-package policy
+package expr
 
 import (
 	"fmt"
@@ -18,13 +18,13 @@ import (
 // rewriter changes a tree in place. Identifiers of nodes stay, so that what
 // the check said of a node still finds it.
 type rewriter struct {
-	*compiler
+	*Language
 	source  []rune
 	tree    *ast.AST
 	checked *ast.AST
 	factory ast.ExprFactory
 	nextID  int64
-	errs    []exprError
+	errs    []Error
 }
 
 func (r *rewriter) id() int64 {
@@ -37,7 +37,7 @@ func (r *rewriter) fail(e ast.Expr, format string, args ...any) {
 	if at, ok := r.tree.SourceInfo().GetOffsetRange(e.ID()); ok {
 		offset = int(at.Start)
 	}
-	r.errs = append(r.errs, exprError{offset, fmt.Sprintf(format, args...)})
+	r.errs = append(r.errs, Error{offset, fmt.Sprintf(format, args...)})
 }
 
 var literal = regexp.MustCompile(`^-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?`)
@@ -57,7 +57,7 @@ func (r *rewriter) facts(e ast.Expr) {
 		}
 		root := sel.Operand().AsIdent()
 		if slices.Contains(r.roots[root], sel.FieldName()) {
-			e.SetKindCase(r.factory.NewIdent(e.ID(), givenPrefix+root+"."+sel.FieldName()))
+			e.SetKindCase(r.factory.NewIdent(e.ID(), GivenPrefix+root+"."+sel.FieldName()))
 		}
 	case ast.ComprehensionKind:
 		for _, name := range []string{e.AsComprehension().IterVar(), e.AsComprehension().IterVar2()} {
@@ -68,42 +68,14 @@ func (r *rewriter) facts(e ast.Expr) {
 	case ast.CallKind:
 		call := e.AsCall()
 		switch call.FunctionName() {
-		case operators.Equals, operators.NotEquals, operators.In, operators.OldIn:
-			r.reachable(call.Args())
 		case "double":
 			r.fail(e, "double makes a float, which is not exact; use dec(…)")
 		case "dec":
 			if len(call.Args()) != 1 || call.Args()[0].Kind() != ast.LiteralKind {
 				return
 			}
-			if _, err := toNumber(call.Args()[0].AsLiteral()); err != nil {
+			if _, err := ToNumber(call.Args()[0].AsLiteral()); err != nil {
 				r.fail(call.Args()[0], "%v", err)
-			}
-		}
-	}
-}
-
-// reachable refuses a comparison of action.type with a name that it never has:
-// a rule that names ns_refund would be dead, and look as if it held.
-func (r *rewriter) reachable(args []ast.Expr) {
-	if !slices.ContainsFunc(args, func(e ast.Expr) bool { return isFact(e, "action.type") }) {
-		return
-	}
-	check := func(e ast.Expr) {
-		if e.Kind() != ast.LiteralKind {
-			return
-		}
-		name, ok := e.AsLiteral().(types.String)
-		if base := known(r.risk, string(name)); ok && base != string(name) {
-			r.fail(e, "action.type is %s here, since %s is not listed under risk; list it, or write action.proposed_type",
-				gatehouse.Quote(base), gatehouse.Quote(string(name)))
-		}
-	}
-	for _, arg := range args {
-		check(arg)
-		if arg.Kind() == ast.ListKind {
-			for _, e := range arg.AsList().Elements() {
-				check(e)
 			}
 		}
 	}
@@ -235,7 +207,7 @@ func canEqual(a, b *cel.Type) bool {
 		return t.Kind() == types.DynKind || t.Kind() == types.NullTypeKind || t.Kind() == types.TypeParamKind
 	}
 	numeric := func(t *cel.Type) bool {
-		return t.Kind() == types.IntKind || t.Kind() == types.UintKind || t.IsExactType(numberType)
+		return t.Kind() == types.IntKind || t.Kind() == types.UintKind || t.IsExactType(NumberType)
 	}
 	switch {
 	case loose(a) || loose(b) || numeric(a) && numeric(b):

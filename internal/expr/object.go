@@ -1,4 +1,4 @@
-package policy
+package expr
 
 import (
 	"fmt"
@@ -11,15 +11,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// toValue makes a CEL value of a JSON value. Objects are taken apart only when
+// ToValue makes a CEL value of a JSON value. Objects are taken apart only when
 // something looks into them, and then one level at a time.
-func toValue(j gatehouse.JSON) ref.Val {
+func ToValue(j gatehouse.JSON) ref.Val {
 	if j == "" {
 		return types.NullValue
 	}
 	switch j[0] {
 	case '{':
-		return &object{text: j}
+		return &Object{text: j}
 	case '[':
 		elements, err := j.Elements()
 		if err != nil {
@@ -27,7 +27,7 @@ func toValue(j gatehouse.JSON) ref.Val {
 		}
 		values := make([]ref.Val, len(elements))
 		for i, e := range elements {
-			values[i] = toValue(e)
+			values[i] = ToValue(e)
 		}
 		return &list{types.NewRefValList(types.DefaultTypeAdapter, values), j}
 	case '"':
@@ -47,7 +47,7 @@ func toValue(j gatehouse.JSON) ref.Val {
 	if !ok {
 		return types.NewErr("a number is out of range")
 	}
-	return number(n)
+	return Number(n)
 }
 
 // list is a JSON array as a CEL list. It knows its text, for the cost of
@@ -66,9 +66,9 @@ func (l *list) Equal(other ref.Val) ref.Val {
 	return equalLists(l, m)
 }
 
-// object is a JSON object as a CEL map. It serves one evaluation, in one
+// Object is a JSON object as a CEL map. It serves one evaluation, in one
 // goroutine.
-type object struct {
+type Object struct {
 	text    gatehouse.JSON
 	read    bool
 	members []gatehouse.Member
@@ -77,10 +77,10 @@ type object struct {
 	err     error
 }
 
-// emptyObject stands for an object that the proposal does not have.
-const emptyObject = gatehouse.JSON("{}")
+// NewObject makes an object of the canonical text of one.
+func NewObject(text gatehouse.JSON) *Object { return &Object{text: text} }
 
-func (o *object) load() {
+func (o *Object) load() {
 	if o.read {
 		return
 	}
@@ -95,7 +95,7 @@ func (o *object) load() {
 	}
 }
 
-func (o *object) member(name string) (gatehouse.JSON, bool) {
+func (o *Object) member(name string) (gatehouse.JSON, bool) {
 	if o.index != nil {
 		i, ok := o.index[name]
 		if !ok {
@@ -112,7 +112,7 @@ func (o *object) member(name string) (gatehouse.JSON, bool) {
 }
 
 // Find implements traits.Mapper.
-func (o *object) Find(key ref.Val) (ref.Val, bool) {
+func (o *Object) Find(key ref.Val) (ref.Val, bool) {
 	o.load()
 	if o.err != nil {
 		return types.NewErr("an object does not read: %v", o.err), false
@@ -128,13 +128,13 @@ func (o *object) Find(key ref.Val) (ref.Val, bool) {
 	if !ok {
 		return nil, false
 	}
-	v := toValue(text)
+	v := ToValue(text)
 	o.values[string(name)] = v
 	return v, true
 }
 
 // Get implements traits.Indexer.
-func (o *object) Get(key ref.Val) ref.Val {
+func (o *Object) Get(key ref.Val) ref.Val {
 	v, found := o.Find(key)
 	if !found && v == nil {
 		return types.NewErr("no such key: %v", key.Value())
@@ -143,7 +143,7 @@ func (o *object) Get(key ref.Val) ref.Val {
 }
 
 // Contains implements traits.Container.
-func (o *object) Contains(key ref.Val) ref.Val {
+func (o *Object) Contains(key ref.Val) ref.Val {
 	v, found := o.Find(key)
 	if v != nil && types.IsUnknownOrError(v) {
 		return v
@@ -152,7 +152,7 @@ func (o *object) Contains(key ref.Val) ref.Val {
 }
 
 // Size implements traits.Sizer.
-func (o *object) Size() ref.Val {
+func (o *Object) Size() ref.Val {
 	o.load()
 	if o.err != nil {
 		return types.NewErr("an object does not read: %v", o.err)
@@ -161,7 +161,7 @@ func (o *object) Size() ref.Val {
 }
 
 // Iterator implements traits.Iterable: over the names, in canonical order.
-func (o *object) Iterator() traits.Iterator {
+func (o *Object) Iterator() traits.Iterator {
 	o.load()
 	names := make([]string, len(o.members))
 	for i, m := range o.members {
@@ -171,7 +171,7 @@ func (o *object) Iterator() traits.Iterator {
 }
 
 // Equal implements ref.Val.
-func (o *object) Equal(other ref.Val) ref.Val {
+func (o *Object) Equal(other ref.Val) ref.Val {
 	m, ok := other.(traits.Mapper)
 	if !ok {
 		return types.False
@@ -180,13 +180,13 @@ func (o *object) Equal(other ref.Val) ref.Val {
 }
 
 // Type implements ref.Val.
-func (*object) Type() ref.Type { return types.MapType }
+func (*Object) Type() ref.Type { return types.MapType }
 
 // Value implements ref.Val.
-func (o *object) Value() any { return o.text }
+func (o *Object) Value() any { return o.text }
 
 // ConvertToType implements ref.Val.
-func (o *object) ConvertToType(t ref.Type) ref.Val {
+func (o *Object) ConvertToType(t ref.Type) ref.Val {
 	switch t {
 	case types.MapType:
 		return o
@@ -197,6 +197,6 @@ func (o *object) ConvertToType(t ref.Type) ref.Val {
 }
 
 // ConvertToNative implements ref.Val.
-func (o *object) ConvertToNative(t reflect.Type) (any, error) {
+func (o *Object) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("an object cannot become %s", t)
 }

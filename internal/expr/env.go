@@ -1,73 +1,56 @@
-package policy
+package expr
 
 import (
 	"fmt"
 	"strings"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/env"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
-
-	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The bounds of one expression. The cost is CEL's: about one per value looked
-// at, ten per list made. The limit lets an expression work through the 10,000
-// keys of the largest bulk operation, and ends within a fraction of a second.
+// The bounds of one expression, whatever its language.
 const (
-	costLimit       = 1_000_000
 	maxExpression   = 8192 // characters
 	maxNodes        = 4000
 	maxRegexProgram = 2000
 )
 
-// facts names what a condition may look at. A name with a dot is one variable.
-var facts = []struct {
-	name string
-	kind *cel.Type
-	// optional facts are missing when the proposal does not give them.
-	optional bool
-}{
-	{"action.type", cel.StringType, false},
-	{"action.connector", cel.StringType, false},
-	{"action.operation", cel.StringType, false},
-	{"action.idempotency_key", cel.StringType, true},
-	{"action.risk_claimed", cel.IntType, true},
-	{"action.proposed_type", cel.StringType, false},
-	{"target.type", cel.StringType, false},
-	{"target.ref", cel.StringType, true},
-	{"target.refs", cel.ListType(cel.StringType), false},
-	{"target.version", cel.StringType, true},
-	{"change", cel.MapType(cel.StringType, cel.DynType), false},
-	{"current", cel.MapType(cel.StringType, cel.DynType), false},
-	{"context", cel.MapType(cel.StringType, cel.DynType), false},
-	{"metadata", cel.MapType(cel.StringType, cel.DynType), false},
-	{"magnitude.amount", numberType, true},
-	{"magnitude.currency", cel.StringType, true},
-	{"evaluations", cel.ListType(cel.MapType(cel.StringType, cel.DynType)), false},
-	{"proposer.id", cel.StringType, false},
-	{"proposer.name", cel.StringType, false},
-	{"proposer.kind", cel.StringType, false},
-	{"proposer.roles", cel.ListType(cel.StringType), false},
-	{"proposer.sponsor", cel.StringType, true},
-	{"on_behalf_of", cel.StringType, false},
-	{"tenant", cel.StringType, false},
-	{"risk", cel.IntType, false},
+// Fact is something that expressions may look at. A name with a dot is one
+// variable, which has(…) can ask for; it is missing where the activation does
+// not resolve it.
+type Fact struct {
+	Name string
+	Type *cel.Type
 }
 
-// givenPrefix makes the name of the variable that has(fact) becomes. No
-// source can write it, since CEL's names never begin with @.
-const givenPrefix = "@given."
+// Config describes a language.
+type Config struct {
+	Facts []Fact
+	// Cost is the limit of one evaluation, in CEL's unit: about one per value
+	// looked at, ten per list made.
+	Cost uint64
+	// Functions are those that the language has beside dec, abs and sum; Costs
+	// says what their overloads cost, one where it says nothing.
+	Functions []cel.EnvOption
+	Costs     map[string]cost.FunctionTracker
+}
+
+// GivenPrefix makes the name of the variable that has(fact) becomes, which the
+// activation resolves to whether the fact is given. No source can write it,
+// since CEL's names never begin with @.
+const GivenPrefix = "@given."
 
 // roots maps the part before the dot to the names below it; a fact without a
 // dot has none.
-func roots() map[string][]string {
+func roots(facts []Fact) map[string][]string {
 	m := make(map[string][]string)
 	for _, f := range facts {
-		root, rest, _ := strings.Cut(f.name, ".")
+		root, rest, _ := strings.Cut(f.Name, ".")
 		if rest == "" {
 			m[root] = nil
 		} else {
@@ -77,50 +60,51 @@ func roots() map[string][]string {
 	return m
 }
 
-// compiler turns the text of expressions into programs. It holds two CEL
+// Language turns the text of expressions into programs. It holds two CEL
 // environments. Sources are checked in the surface, which has CEL's own
 // operators, extended to numbers; they run in the core, where rewriting has
-// replaced what could absorb an error or compare by float.
-type compiler struct {
+// replaced what could absorb an error or compare by float. It is safe for
+// concurrent use.
+type Language struct {
 	surface *cel.Env
 	core    *cel.Env
 	roots   map[string][]string
 	options []cel.ProgramOption
-	// risk has the types that the policy lists.
-	risk map[string]gatehouse.RiskLevel
 }
 
-func newCompiler() (*compiler, error) {
+// New makes a language. It takes about a millisecond: keep it.
+func New(config Config) (*Language, error) {
 	common := []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(maxExpression),
 		cel.ExpressionNodeLimit(maxNodes),
 		cel.ParserRecursionLimit(64),
 		cel.RegexProgramSizeLimit(maxRegexProgram),
-		cel.Function("dec", cel.Overload("dec_dyn", []*cel.Type{cel.DynType}, numberType, cel.UnaryBinding(toDec))),
-		cel.Function("abs", cel.Overload("abs_dyn", []*cel.Type{cel.DynType}, numberType, cel.UnaryBinding(absolute))),
-		cel.Function("sum", cel.Overload("sum_list", []*cel.Type{cel.ListType(cel.DynType)}, numberType, cel.UnaryBinding(sum))),
+		cel.Function("dec", cel.Overload("dec_dyn", []*cel.Type{cel.DynType}, NumberType, cel.UnaryBinding(toDec))),
+		cel.Function("abs", cel.Overload("abs_dyn", []*cel.Type{cel.DynType}, NumberType, cel.UnaryBinding(absolute))),
+		cel.Function("sum", cel.Overload("sum_list", []*cel.Type{cel.ListType(cel.DynType)}, NumberType, cel.UnaryBinding(sum))),
 	}
-	for _, f := range facts {
-		common = append(common, cel.Variable(f.name, f.kind))
+	common = append(common, config.Functions...)
+	for _, f := range config.Facts {
+		common = append(common, cel.Variable(f.Name, f.Type))
 	}
 	surface := append(common[:len(common):len(common)], surfaceOperators()...)
 	core := append(common[:len(common):len(common)], coreOperators()...)
-	for _, f := range facts {
-		if strings.Contains(f.name, ".") {
-			v := cel.Variable(givenPrefix+f.name, cel.BoolType)
+	for _, f := range config.Facts {
+		if strings.Contains(f.Name, ".") {
+			v := cel.Variable(GivenPrefix+f.Name, cel.BoolType)
 			surface, core = append(surface, v), append(core, v)
 		}
 	}
-	c := &compiler{roots: roots(), options: append(costs(),
-		cel.CostLimit(costLimit), cel.OptimizeRegex(interpreter.MatchesRegexOptimization))}
+	l := &Language{roots: roots(config.Facts), options: append(costs(config.Costs),
+		cel.CostLimit(config.Cost), cel.OptimizeRegex(interpreter.MatchesRegexOptimization))}
 	var err error
-	if c.surface, err = cel.NewCustomEnv(surface...); err != nil {
-		return nil, fmt.Errorf("policy: surface environment: %w", err)
+	if l.surface, err = cel.NewCustomEnv(surface...); err != nil {
+		return nil, fmt.Errorf("expr: surface environment: %w", err)
 	}
-	if c.core, err = cel.NewCustomEnv(core...); err != nil {
-		return nil, fmt.Errorf("policy: core environment: %w", err)
+	if l.core, err = cel.NewCustomEnv(core...); err != nil {
+		return nil, fmt.Errorf("expr: core environment: %w", err)
 	}
-	return c, nil
+	return l, nil
 }
 
 // numeric lists the operators that numbers have, their names in the core, and
@@ -149,15 +133,15 @@ func surfaceOperators() []cel.EnvOption {
 		},
 	}))}
 	for _, op := range numeric {
-		result := numberType
+		result := NumberType
 		if op.logical {
 			result = cel.BoolType
 		}
 		id := strings.TrimPrefix(op.core, "@") + "_decimal"
 		options = append(options, cel.Function(op.surface,
-			cel.Overload(id, []*cel.Type{numberType, numberType}, result),
-			cel.Overload(id+"_int", []*cel.Type{numberType, cel.IntType}, result),
-			cel.Overload("int_"+id, []*cel.Type{cel.IntType, numberType}, result),
+			cel.Overload(id, []*cel.Type{NumberType, NumberType}, result),
+			cel.Overload(id+"_int", []*cel.Type{NumberType, cel.IntType}, result),
+			cel.Overload("int_"+id, []*cel.Type{cel.IntType, NumberType}, result),
 		))
 	}
 	for _, name := range []string{operators.Equals, operators.NotEquals, operators.In} {
@@ -165,8 +149,8 @@ func surfaceOperators() []cel.EnvOption {
 			cel.Overload(name+"_any", []*cel.Type{cel.DynType, cel.DynType}, cel.BoolType)))
 	}
 	return append(options,
-		cel.Function(operators.Negate, cel.Overload("neg_decimal", []*cel.Type{numberType}, numberType)),
-		cel.Function("string", cel.Overload("string_decimal", []*cel.Type{numberType}, cel.StringType)))
+		cel.Function(operators.Negate, cel.Overload("neg_decimal", []*cel.Type{NumberType}, NumberType)),
+		cel.Function("string", cel.Overload("string_decimal", []*cel.Type{NumberType}, cel.StringType)))
 }
 
 // coreOperators declares what rewriting puts in the place of CEL's operators.

@@ -1,4 +1,4 @@
-package policy
+package expr
 
 import (
 	"cel.dev/cel-go/cel"
@@ -10,9 +10,9 @@ import (
 
 // costs tells CEL what the functions of the core cost; what is not named here
 // costs one. The unit of text is ten bytes, as for CEL's own functions.
-func costs() []cel.ProgramOption {
+func costs(more map[string]cost.FunctionTracker) []cel.ProgramOption {
 	both := func(args []ref.Val, _ ref.Val) *uint64 {
-		n := 1 + min(weight(args[0]), weight(args[1]))
+		n := 1 + min(Weight(args[0]), Weight(args[1]))
 		return &n
 	}
 	total := func(args []ref.Val, _ ref.Val) *uint64 {
@@ -20,7 +20,7 @@ func costs() []cel.ProgramOption {
 		return &n
 	}
 	first := func(args []ref.Val, _ ref.Val) *uint64 {
-		n := 1 + weight(args[0])
+		n := 1 + Weight(args[0])
 		return &n
 	}
 	scalar := func(args []ref.Val, _ ref.Val) *uint64 {
@@ -30,7 +30,7 @@ func costs() []cel.ProgramOption {
 	container := func(args []ref.Val, _ ref.Val) *uint64 {
 		n := uint64(1)
 		if _, ok := args[1].(traits.Lister); ok {
-			n += weight(args[1])
+			n += Weight(args[1])
 		}
 		return &n
 	}
@@ -43,6 +43,9 @@ func costs() []cel.ProgramOption {
 	} {
 		options = append(options, cost.OverloadTracker(name, fn))
 	}
+	for name, fn := range more {
+		options = append(options, cost.OverloadTracker(name, fn))
+	}
 	return []cel.ProgramOption{cel.CostTrackerOptions(options...)}
 }
 
@@ -50,20 +53,20 @@ func costs() []cel.ProgramOption {
 // measured without walking them.
 func scalarWeight(v ref.Val) uint64 {
 	switch v.(type) {
-	case types.String, number:
-		return weight(v)
+	case types.String, Number:
+		return Weight(v)
 	}
 	return 0
 }
 
-// weight estimates how much there is to walk in a value.
-func weight(v ref.Val) uint64 {
+// Weight estimates how much there is to walk in a value.
+func Weight(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:
 		return uint64(len(v)) / 10
-	case number:
+	case Number:
 		return uint64(len(v)) / 10
-	case *object:
+	case *Object:
 		return uint64(len(v.text)) / 2 // at most that many values
 	case *list:
 		return uint64(len(v.text)) / 2

@@ -1,4 +1,4 @@
-package policy
+package form
 
 import (
 	"unicode"
@@ -6,11 +6,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// locate finds where a rune of a scalar's value stands in the file. YAML folds
+// Locate finds where a rune of a scalar's value stands in the file. YAML folds
 // lines, strips indentation and reads escapes, so the value is walked beside
 // its source: white space matches white space, and any other rune the next
 // equal one.
-func (r *reader) locate(n *yaml.Node, offset int) (line, column int) {
+func (r *Reader) Locate(n *yaml.Node, offset int) (line, column int) {
 	line, column = n.Line, n.Column
 	switch {
 	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
@@ -39,7 +39,7 @@ func (r *reader) locate(n *yaml.Node, offset int) (line, column int) {
 }
 
 // next finds a rune at or after a place.
-func (r *reader) next(line, column int, want rune) (int, int, bool) {
+func (r *Reader) next(line, column int, want rune) (int, int, bool) {
 	for ; line >= 1 && line <= len(r.source); line, column = line+1, 1 {
 		for ; column <= len(r.source[line-1]); column++ {
 			if r.source[line-1][column-1] == want {

@@ -1,4 +1,4 @@
-package policy
+package expr
 
 import (
 	"fmt"
@@ -18,29 +18,30 @@ import (
 // grow one without end.
 const maxDigits = 5000
 
-// numberType is the CEL type of every number that comes from a proposal.
-var numberType = types.NewObjectType("decimal",
+// NumberType is the CEL type of every number that comes from a proposal.
+var NumberType = types.NewObjectType("decimal",
 	traits.ComparerType|traits.AdderType|traits.SubtractorType|traits.MultiplierType|traits.NegatorType)
 
-// number is an exact decimal as a CEL value. The conditions of a policy never
+// Number is an exact decimal as a CEL value. The conditions of a policy never
 // see a float: JSON numbers, dec("…") and literals with a fraction are all
 // numbers, and mix with CEL's integers.
-type number gatehouse.Decimal
+type Number gatehouse.Decimal
 
-func (n number) dec() gatehouse.Decimal { return gatehouse.Decimal(n) }
+// Dec returns the number as the root package has it.
+func (n Number) Dec() gatehouse.Decimal { return gatehouse.Decimal(n) }
 
-// toNumber takes a number, a CEL integer, or a string that holds a number.
-func toNumber(v ref.Val) (number, error) {
+// ToNumber takes a number, a CEL integer, or a string that holds a number.
+func ToNumber(v ref.Val) (Number, error) {
 	switch v := v.(type) {
-	case number:
+	case Number:
 		return v, nil
 	case types.Int:
-		return number(strconv.FormatInt(int64(v), 10)), nil
+		return Number(strconv.FormatInt(int64(v), 10)), nil
 	case types.Uint:
-		return number(strconv.FormatUint(uint64(v), 10)), nil
+		return Number(strconv.FormatUint(uint64(v), 10)), nil
 	case types.String:
 		d, err := gatehouse.ParseDecimal(string(v))
-		return number(d), err
+		return Number(d), err
 	case types.Null:
 		return "", fmt.Errorf("null is not a number")
 	case *types.Err:
@@ -50,18 +51,18 @@ func toNumber(v ref.Val) (number, error) {
 }
 
 // operand takes what may stand beside a number without dec(): never a string.
-func operand(v ref.Val) (number, bool) {
+func operand(v ref.Val) (Number, bool) {
 	switch v.(type) {
-	case number, types.Int, types.Uint:
-		n, err := toNumber(v)
+	case Number, types.Int, types.Uint:
+		n, err := ToNumber(v)
 		return n, err == nil
 	}
 	return "", false
 }
 
-func (n number) mul(m number) number {
-	a, as := coefficient(n.dec())
-	b, bs := coefficient(m.dec())
+func (n Number) mul(m Number) Number {
+	a, as := coefficient(n.Dec())
+	b, bs := coefficient(m.Dec())
 	scale := as + bs
 	product := a.Mul(a, b)
 	digits := new(big.Int).Abs(product).String()
@@ -74,7 +75,7 @@ func (n number) mul(m number) number {
 	if product.Sign() < 0 {
 		digits = "-" + digits
 	}
-	return number(digits)
+	return Number(digits)
 }
 
 // coefficient returns d as coefficient × 10^-scale.
@@ -92,7 +93,7 @@ func bounded(d gatehouse.Decimal) ref.Val {
 	if len(d) > maxDigits {
 		return types.NewErr("a computed number has more than %d digits", maxDigits)
 	}
-	return number(d)
+	return Number(d)
 }
 
 func mismatch(op string, a, b ref.Val) ref.Val {
@@ -101,80 +102,81 @@ func mismatch(op string, a, b ref.Val) ref.Val {
 			return v
 		}
 	}
-	return types.NewErr("cannot %s %s and %s; dec(…) makes a number of a string", op, typeName(a), typeName(b))
+	return types.NewErr("cannot %s %s and %s; dec(…) makes a number of a string", op, TypeName(a), TypeName(b))
 }
 
-func typeName(v ref.Val) string { return v.Type().TypeName() }
+// TypeName names the type of a value, for messages.
+func TypeName(v ref.Val) string { return v.Type().TypeName() }
 
 // Add implements traits.Adder.
-func (n number) Add(other ref.Val) ref.Val {
+func (n Number) Add(other ref.Val) ref.Val {
 	m, ok := operand(other)
 	if !ok {
 		return mismatch("add", n, other)
 	}
-	return bounded(n.dec().Add(m.dec()))
+	return bounded(n.Dec().Add(m.Dec()))
 }
 
 // Subtract implements traits.Subtractor.
-func (n number) Subtract(other ref.Val) ref.Val {
+func (n Number) Subtract(other ref.Val) ref.Val {
 	m, ok := operand(other)
 	if !ok {
 		return mismatch("subtract", n, other)
 	}
-	return bounded(n.dec().Sub(m.dec()))
+	return bounded(n.Dec().Sub(m.Dec()))
 }
 
 // Multiply implements traits.Multiplier.
-func (n number) Multiply(other ref.Val) ref.Val {
+func (n Number) Multiply(other ref.Val) ref.Val {
 	m, ok := operand(other)
 	if !ok {
 		return mismatch("multiply", n, other)
 	}
-	return bounded(n.mul(m).dec())
+	return bounded(n.mul(m).Dec())
 }
 
 // Negate implements traits.Negater.
-func (n number) Negate() ref.Val { return number(n.dec().Neg()) }
+func (n Number) Negate() ref.Val { return Number(n.Dec().Neg()) }
 
 // Compare implements traits.Comparer.
-func (n number) Compare(other ref.Val) ref.Val {
+func (n Number) Compare(other ref.Val) ref.Val {
 	m, ok := operand(other)
 	if !ok {
 		return mismatch("compare", n, other)
 	}
-	return types.Int(n.dec().Cmp(m.dec()))
+	return types.Int(n.Dec().Cmp(m.Dec()))
 }
 
 // Equal implements ref.Val: by value, so that 1.0 equals 1.00.
-func (n number) Equal(other ref.Val) ref.Val {
+func (n Number) Equal(other ref.Val) ref.Val {
 	m, ok := operand(other)
-	return types.Bool(ok && (n == m || n.dec().Cmp(m.dec()) == 0))
+	return types.Bool(ok && (n == m || n.Dec().Cmp(m.Dec()) == 0))
 }
 
 // Type implements ref.Val.
-func (number) Type() ref.Type { return numberType }
+func (Number) Type() ref.Type { return NumberType }
 
 // Value implements ref.Val.
-func (n number) Value() any { return n.dec() }
+func (n Number) Value() any { return n.Dec() }
 
 // ConvertToType implements ref.Val: to text, and to what it is.
-func (n number) ConvertToType(t ref.Type) ref.Val {
+func (n Number) ConvertToType(t ref.Type) ref.Val {
 	switch t {
 	case types.StringType:
 		return types.String(n)
-	case numberType:
+	case NumberType:
 		return n
 	case types.TypeType:
-		return numberType
+		return NumberType
 	}
 	return types.NewErr("a number cannot become %s", t.TypeName())
 }
 
 // ConvertToNative implements ref.Val.
-func (n number) ConvertToNative(t reflect.Type) (any, error) {
+func (n Number) ConvertToNative(t reflect.Type) (any, error) {
 	switch t {
 	case reflect.TypeFor[gatehouse.Decimal]():
-		return n.dec(), nil
+		return n.Dec(), nil
 	case reflect.TypeFor[string]():
 		return string(n), nil
 	}

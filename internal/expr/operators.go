@@ -1,4 +1,4 @@
-package policy
+package expr
 
 import (
 	"cel.dev/cel-go/common/types"
@@ -37,9 +37,9 @@ func equal(a, b ref.Val) ref.Val {
 	return types.Equal(a, b)
 }
 
-func equalNumber(n number, other ref.Val) ref.Val {
+func equalNumber(n Number, other ref.Val) ref.Val {
 	switch other.(type) {
-	case number, types.Int, types.Uint:
+	case Number, types.Int, types.Uint:
 		return n.Equal(other)
 	case types.Null, traits.Mapper, traits.Lister:
 		return types.False
@@ -115,7 +115,7 @@ func contains(elem, container ref.Val) ref.Val {
 func has(operand, field ref.Val) ref.Val {
 	m, ok := operand.(traits.Mapper)
 	if !ok {
-		return types.NewErr("has: a value of type %s has no fields", typeName(operand))
+		return types.NewErr("has: a value of type %s has no fields", TypeName(operand))
 	}
 	return m.Contains(field)
 }
@@ -123,12 +123,12 @@ func has(operand, field ref.Val) ref.Val {
 // ordered makes a comparison of what Compare says.
 func ordered(holds func(sign types.Int) bool) func(a, b ref.Val) ref.Val {
 	return func(a, b ref.Val) ref.Val {
-		if n, ok := b.(number); ok {
+		if n, ok := b.(Number); ok {
 			m, ok := operand(a)
 			if !ok {
 				return mismatch("compare", a, b)
 			}
-			return types.Bool(holds(types.Int(m.dec().Cmp(n.dec()))))
+			return types.Bool(holds(types.Int(m.Dec().Cmp(n.Dec()))))
 		}
 		c, ok := a.(traits.Comparer)
 		if !ok {
@@ -144,7 +144,7 @@ func ordered(holds func(sign types.Int) bool) func(a, b ref.Val) ref.Val {
 
 // lift makes a number of the left operand when the right one is one.
 func lift(a, b ref.Val) ref.Val {
-	if _, ok := b.(number); ok {
+	if _, ok := b.(Number); ok {
 		if m, ok := operand(a); ok {
 			return m
 		}
@@ -196,7 +196,7 @@ func toDec(v ref.Val) ref.Val {
 	if types.IsUnknownOrError(v) {
 		return v
 	}
-	n, err := toNumber(v)
+	n, err := ToNumber(v)
 	if err != nil {
 		return types.NewErr("dec: %v", err)
 	}
@@ -206,9 +206,9 @@ func toDec(v ref.Val) ref.Val {
 func absolute(v ref.Val) ref.Val {
 	n, ok := operand(v)
 	if !ok {
-		return types.NewErr("abs: a value of type %s is not a number; dec(…) makes one of a string", typeName(v))
+		return types.NewErr("abs: a value of type %s is not a number; dec(…) makes one of a string", TypeName(v))
 	}
-	return number(n.dec().Abs())
+	return Number(n.Dec().Abs())
 }
 
 // sum adds the numbers of a list; its elements may be strings, as for dec().
@@ -217,14 +217,14 @@ func sum(v ref.Val) ref.Val {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(v)
 	}
-	total := ref.Val(number("0"))
+	total := ref.Val(Number("0"))
 	i := 0
 	for it := list.Iterator(); it.HasNext() == types.True; i++ {
-		n, err := toNumber(it.Next())
+		n, err := ToNumber(it.Next())
 		if err != nil {
 			return types.NewErr("sum: element %d: %v", i, err)
 		}
-		total = total.(number).Add(n)
+		total = total.(Number).Add(n)
 		if types.IsError(total) {
 			return total
 		}

@@ -1,0 +1,31 @@
+package form
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing wrong with a file. Line and Column count from 1;
+// columns count characters.
+type Problem struct {
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Detail string `json:"detail"`
+}
+
+func (p Problem) String() string { return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Detail) }
+
+// Sort puts problems in the order of the file, each once.
+func Sort(list []Problem) []Problem {
+	slices.SortStableFunc(list, func(a, b Problem) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return slices.Compact(list)
+}
+
+// OneLine folds all white space to single spaces.
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,295 @@
+package form
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Reader reads YAML strictly, node by node, and collects what is wrong. It
+// takes no anchors, tags or merge keys, and no scalar that YAML reads as
+// something else than what stands there: 012 would be 10, a date a time.
+type Reader struct {
+	// What names what is read, in problems: "policy".
+	What string
+	// MaxBytes and MaxLines bound the source.
+	MaxBytes, MaxLines int
+	Problems           []Problem
+	source             [][]rune // lines
+}
+
+// Fail adds a problem at a node.
+func (r *Reader) Fail(n *yaml.Node, format string, args ...any) {
+	r.At(max(1, n.Line), max(1, n.Column), format, args...)
+}
+
+// At adds a problem at a place; line and column count from 1.
+func (r *Reader) At(line, column int, format string, args ...any) {
+	if len(r.Problems) < 100 {
+		r.Problems = append(r.Problems, Problem{line, column, fmt.Sprintf(format, args...)})
+	}
+}
+
+// Load parses the one document of a source; nil when it cannot.
+func (r *Reader) Load(source []byte) *yaml.Node {
+	switch {
+	case len(source) > r.MaxBytes:
+		r.At(1, 1, "the %s is longer than %d bytes", r.What, r.MaxBytes)
+		return nil
+	case bytes.Count(source, []byte("\n")) > r.MaxLines:
+		r.At(1, 1, "the %s is longer than %d lines", r.What, r.MaxLines)
+		return nil
+	case !utf8.Valid(source):
+		r.At(1, 1, "the %s is not UTF-8", r.What)
+		return nil
+	}
+	for _, line := range strings.Split(string(source), "\n") {
+		r.source = append(r.source, []rune(strings.TrimSuffix(line, "\r")))
+	}
+	var doc yaml.Node
+	if err := yaml.Load(source, &doc); err != nil {
+		r.syntax(err)
+		return nil
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		r.At(1, 1, "the %s is empty", r.What)
+		return nil
+	}
+	before := len(r.Problems)
+	r.plain(doc.Content[0])
+	if len(r.Problems) > before {
+		return nil
+	}
+	return doc.Content[0]
+}
+
+func (r *Reader) syntax(err error) {
+	var one *yaml.LoadError
+	if !errors.As(err, &one) {
+		r.At(1, 1, "%s", OneLine(err.Error()))
+		return
+	}
+	mark := one.Mark
+	if mark.Line == 0 {
+		mark = one.ContextMark
+	}
+	r.At(max(1, mark.Line), max(1, mark.Column), "%s", strings.TrimPrefix(one.Message, "yaml: "))
+}
+
+// plain refuses what makes YAML mean something else than it shows.
+func (r *Reader) plain(n *yaml.Node) {
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		r.Fail(n, "anchors and aliases are not taken")
+		return
+	case n.Style&yaml.TaggedStyle != 0:
+		r.Fail(n, "tags are not taken")
+		return
+	}
+	for _, c := range n.Content {
+		r.plain(c)
+	}
+}
+
+// Mapping returns the values of a mapping by key. Only the known keys are
+// taken; with none, any.
+func (r *Reader) Mapping(n *yaml.Node, what string, known ...string) Fields {
+	if n.Kind != yaml.MappingNode {
+		r.Fail(n, "%s must be a mapping", what)
+		return Fields{}
+	}
+	f := Fields{Node: n, Values: make(map[string]*yaml.Node, len(n.Content)/2)}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		name := key.Value
+		switch {
+		case key.Kind != yaml.ScalarNode:
+			r.Fail(key, "a key must be a single word")
+			continue
+		case key.ShortTag() == "!!merge":
+			r.Fail(key, "merge keys are not taken")
+			continue
+		case f.Values[name] != nil:
+			r.Fail(key, "%s stands twice", gatehouse.Quote(name))
+			continue
+		case len(known) > 0 && !contained(known, name):
+			r.Fail(key, "%s has no key %s; it has %s", what, gatehouse.Quote(name), strings.Join(known, ", "))
+			continue
+		}
+		f.Values[name] = value
+		f.Keys = append(f.Keys, key)
+	}
+	return f
+}
+
+// Fields are the entries of a mapping.
+type Fields struct {
+	Node   *yaml.Node
+	Keys   []*yaml.Node // in the order of the file
+	Values map[string]*yaml.Node
+}
+
+func contained(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
+
+// List returns the items of a sequence.
+func (r *Reader) List(n *yaml.Node, what string) []*yaml.Node {
+	if n == nil {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		r.Fail(n, "%s must be a list", what)
+		return nil
+	}
+	return n.Content
+}
+
+// Text returns a string. Anything that YAML reads as another kind has to be quoted.
+func (r *Reader) Text(n *yaml.Node, what string) string {
+	if n == nil {
+		return ""
+	}
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+		r.Fail(n, "%s must be text; put it in quotes", what)
+		return ""
+	}
+	if n.Value == "" {
+		r.Fail(n, "%s is empty", what)
+	}
+	return n.Value
+}
+
+// Name returns a text that can name something.
+func (r *Reader) Name(n *yaml.Node, what string) string {
+	s := r.Text(n, what)
+	if s != "" && !gatehouse.ValidName(s) {
+		r.Fail(n, "%s must be letters, digits, or any of ._@:+-", what)
+	}
+	return s
+}
+
+// Texts returns a list of different strings.
+func (r *Reader) Texts(n *yaml.Node, what string) []string {
+	var out []string
+	for _, item := range r.List(n, what) {
+		s := r.Text(item, what)
+		if contained(out, s) {
+			r.Fail(item, "%s stands twice", gatehouse.Quote(s))
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+var (
+	wholeForm   = regexp.MustCompile(`^(?:0|[1-9][0-9]{0,8})$`)
+	decimalForm = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$`)
+)
+
+// Plain reports whether an unquoted number is one in JSON too, so that its text
+// means what it shows.
+func Plain(n *yaml.Node) bool {
+	switch n.ShortTag() {
+	case "!!int":
+		return wholeForm.MatchString(n.Value)
+	case "!!float":
+		return decimalForm.MatchString(n.Value)
+	}
+	return true
+}
+
+// Whole returns an integer as it is written, from 1 to high.
+func (r *Reader) Whole(n *yaml.Node, what string, high int) int {
+	if n == nil {
+		return 0
+	}
+	if n.Kind == yaml.ScalarNode && n.Style == 0 && wholeForm.MatchString(n.Value) {
+		if i, err := strconv.Atoi(n.Value); err == nil && i >= 1 && i <= high {
+			return i
+		}
+	}
+	r.Fail(n, "%s must be a whole number from 1 to %d", what, high)
+	return 0
+}
+
+// Duration reads 30s, 4h, 7d within bounds.
+func (r *Reader) Duration(n *yaml.Node, what string, low, high gatehouse.Duration) gatehouse.Duration {
+	if n == nil {
+		return 0
+	}
+	if n.Kind != yaml.ScalarNode {
+		r.Fail(n, "%s must be a duration such as 30s, 4h or 7d", what)
+		return 0
+	}
+	d, err := gatehouse.ParseDuration(n.Value)
+	switch {
+	case err != nil:
+		r.Fail(n, "%s: %v", what, err)
+	case d < low || d > high:
+		r.Fail(n, "%s must be from %s to %s", what, low, high)
+	}
+	return d
+}
+
+// Amount reads an exact decimal number, quoted or not.
+func (r *Reader) Amount(n *yaml.Node, what string) gatehouse.Decimal {
+	if n.Kind != yaml.ScalarNode || !decimalForm.MatchString(n.Value) {
+		r.Fail(n, "%s must be a number such as 1000.00", what)
+		return ""
+	}
+	d, err := gatehouse.ParseDecimal(n.Value)
+	if err != nil {
+		r.Fail(n, "%s: %v", what, err)
+	}
+	return d
+}
+
+// JSON makes JSON of a node. Numbers keep their digits.
+func (r *Reader) JSON(n *yaml.Node) gatehouse.JSON {
+	switch n.Kind {
+	case yaml.MappingNode:
+		f := r.Mapping(n, "an object")
+		members := make([]gatehouse.Member, len(f.Keys))
+		for i, key := range f.Keys {
+			members[i] = gatehouse.Member{Name: key.Value, Value: r.JSON(f.Values[key.Value])}
+		}
+		return gatehouse.ObjectJSON(members...)
+	case yaml.SequenceNode:
+		values := make([]gatehouse.JSON, len(n.Content))
+		for i, c := range n.Content {
+			values[i] = r.JSON(c)
+		}
+		return gatehouse.ArrayJSON(values...)
+	}
+	switch n.ShortTag() {
+	case "!!str":
+		return gatehouse.StringJSON(n.Value)
+	case "!!null":
+		return "null"
+	case "!!bool":
+		if n.Value == "true" || n.Value == "false" {
+			return gatehouse.JSON(n.Value)
+		}
+	case "!!int", "!!float":
+		if decimalForm.MatchString(n.Value) && len(n.Value) <= gatehouse.MaxNumberChars {
+			return gatehouse.JSON(n.Value)
+		}
+	}
+	r.Fail(n, "%s means something else in YAML than in JSON; put it in quotes", gatehouse.Quote(n.Value))
+	return "null"
+}

@@ -1,0 +1,40 @@
+package form_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/form"
+)
+
+// TestLoad holds what no file may have, and where it is told.
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]string{
+		"a: 1":           "",
+		"a: &x 1\nb: *x": "1:4: anchors and aliases are not taken",
+		"a: !!str 1":     "1:4: tags are not taken",
+		"a: [1":          "2:1:",
+		"\xff":           "1:1: the thing is not UTF-8",
+		"a: 12345678901": "1:1: the thing is longer than 12 bytes",
+		"\n\n\n\n\n":     "1:1: the thing is longer than 4 lines",
+		"{a: 1, a: 2}":   "",
+		"a: \"\\ud800\"": "1:",
+		"# nothing":      "1:1: ",
+	} {
+		r := form.Reader{What: "thing", MaxBytes: 14, MaxLines: 4}
+		if source == "a: 12345678901" {
+			r.MaxBytes = 12
+		}
+		n := r.Load([]byte(source))
+		if want == "" {
+			if n == nil || len(r.Problems) > 0 {
+				t.Errorf("%q: %v", source, r.Problems)
+			}
+			continue
+		}
+		if n != nil || len(r.Problems) == 0 || !strings.HasPrefix(r.Problems[0].String(), want) {
+			t.Errorf("%q: %v, want %s", source, r.Problems, want)
+		}
+	}
+}
