@@ -36,6 +36,8 @@ const (
 	CodeTooLate             Code = "too_late"
 	CodeNotReversible       Code = "not_reversible"
 	CodeNotUnknown          Code = "not_unknown"
+	CodeLeaseLost           Code = "lease_lost"
+	CodeBadSignature        Code = "bad_signature"
 	CodeInProgress          Code = "in_progress"
 	CodeKeyReused           Code = "idempotency_key_reused"
 	CodeExpired             Code = "expired"
@@ -47,6 +49,7 @@ const (
 var statusOf = map[Code]int{
 	CodeMalformed:           400,
 	CodeUnauthenticated:     401,
+	CodeBadSignature:        401,
 	CodeRoleRequired:        403,
 	CodeEditTokenRequired:   403,
 	CodeStepUpRequired:      403,
@@ -66,6 +69,7 @@ var statusOf = map[Code]int{
 	CodeTooLate:             409,
 	CodeNotReversible:       409,
 	CodeNotUnknown:          409,
+	CodeLeaseLost:           409,
 	CodeInProgress:          409,
 	CodeExpired:             410,
 	CodeBodyTooLarge:        413,

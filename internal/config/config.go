@@ -31,13 +31,17 @@ type Config struct {
 	RateLimit RateLimit
 	// SignIn says how people sign in to the console.
 	SignIn SignIn
-	nats   *yaml.Node
-	file   string
+	// Models maps a name, as steps use it, to a provider of models.
+	Models map[string]Model
+	// Runs sets how workflows are executed.
+	Runs Runs
+	nats *yaml.Node
+	file string
 }
 
 // Connector is one entry of connectors, to be decoded by its type.
 type Connector struct {
-	// Type is sql or http.
+	// Type is sql, http or worker.
 	Type string
 	// Tenants lists who may use it; absent means default only.
 	Tenants []string
@@ -66,6 +70,8 @@ type file struct {
 	Secrets    map[string]string    `yaml:"secrets"`
 	RateLimit  RateLimit            `yaml:"rate_limit"`
 	SignIn     SignIn               `yaml:"sign_in"`
+	Models     map[string]Model     `yaml:"models"`
+	Runs       Runs                 `yaml:"runs"`
 	NATS       yaml.Node            `yaml:"nats"`
 }
 
@@ -98,7 +104,7 @@ func Parse(path string, src []byte) (*Config, error) {
 	c := &Config{
 		Connectors: make(map[string]Connector, len(raw.Connectors)),
 		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, SignIn: raw.SignIn,
-		nats: &raw.NATS, file: path,
+		Models: raw.Models, Runs: raw.Runs, nats: &raw.NATS, file: path,
 	}
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
 		c.Policy.File = filepath.Join(filepath.Dir(path), c.Policy.File)
@@ -117,6 +123,12 @@ func Parse(path string, src []byte) (*Config, error) {
 		c.Connectors[name] = Connector{Type: head.Type, Tenants: head.Tenants, node: &node, file: path}
 	}
 	if err := c.SignIn.validate(path); err != nil {
+		return nil, err
+	}
+	if err := validateModels(path, c.Models, c.Secrets); err != nil {
+		return nil, err
+	}
+	if err := c.Runs.validate(path); err != nil {
 		return nil, err
 	}
 	return c, c.Dispatch.validate(path)

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Model is one provider of models, as steps use it: model.<name>.
+type Model struct {
+	// Type is openai, for OpenAI's chat completions and servers that offer the
+	// same, or anthropic, for the Messages API.
+	Type string `yaml:"type"`
+	// BaseURL is what the path is appended to: /chat/completions for openai,
+	// /v1/messages for anthropic.
+	BaseURL string `yaml:"base_url"`
+	// Key names an entry of secrets. Absent for a server that wants none.
+	Key string `yaml:"key"`
+	// Tenants lists who may use it; absent means default only.
+	Tenants []string `yaml:"tenants"`
+	// AllowPrivate permits addresses inside the network, and plain http.
+	AllowPrivate bool `yaml:"allow_private"`
+	// Timeout bounds one request; 2m by default.
+	Timeout gatehouse.Duration `yaml:"timeout"`
+	// MaxTokensField is how a server of type openai names the bound of an
+	// answer: max_completion_tokens, the default, or max_tokens.
+	MaxTokensField string `yaml:"max_tokens_field"`
+	// Prices are by model, as steps name it. A step under a budget needs one.
+	Prices map[string]Price `yaml:"prices"`
+}
+
+// Price is what the tokens of a model cost, each per million.
+type Price struct {
+	InputPerMillion  gatehouse.Decimal `yaml:"input_per_million"`
+	OutputPerMillion gatehouse.Decimal `yaml:"output_per_million"`
+	// Currency is an ISO 4217 code, such as USD.
+	Currency string `yaml:"currency"`
+}
+
+var currencyForm = regexp.MustCompile(`^[A-Z]{3}$`)
+
+func validateModels(path string, models map[string]Model, secrets map[string]string) error {
+	for name, m := range models {
+		if !gatehouse.ValidName(name) {
+			return fmt.Errorf("%s: models: %s cannot name a provider", path, gatehouse.Quote(name))
+		}
+		if key, why := m.problem(secrets); why != "" {
+			return fmt.Errorf("%s: models.%s.%s: %s", path, name, key, why)
+		}
+	}
+	return nil
+}
+
+func (m *Model) problem(secrets map[string]string) (key, why string) {
+	u, err := url.Parse(m.BaseURL)
+	switch {
+	case m.Type != "openai" && m.Type != "anthropic":
+		return "type", "must be openai or anthropic"
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "base_url", "must be an address without user, query and fragment, such as https://api.openai.com/v1"
+	case u.Scheme != "https" && (u.Scheme != "http" || !m.AllowPrivate):
+		return "base_url", "must be https, or http with allow_private"
+	case m.Key != "" && secrets[m.Key] == "":
+		return "key", "secrets has no entry named " + gatehouse.Quote(m.Key)
+	case m.MaxTokensField != "" && (m.Type != "openai" || m.MaxTokensField != "max_tokens" && m.MaxTokensField != "max_completion_tokens"):
+		return "max_tokens_field", "must be max_tokens or max_completion_tokens, with type openai"
+	}
+	for _, t := range m.Tenants {
+		if !gatehouse.ValidName(t) {
+			return "tenants", gatehouse.Quote(t) + " cannot name a tenant"
+		}
+	}
+	for model, p := range m.Prices {
+		if why := p.problem(); why != "" {
+			return "prices." + model, why
+		}
+	}
+	return "", ""
+}
+
+func (p Price) problem() string {
+	switch {
+	case p.InputPerMillion == "" || p.OutputPerMillion == "":
+		return "needs input_per_million and output_per_million"
+	case p.InputPerMillion.Sign() < 0 || p.OutputPerMillion.Sign() < 0 || p.InputPerMillion.Cmp(maxPrice) > 0 || p.OutputPerMillion.Cmp(maxPrice) > 0:
+		return "a price per million tokens must be 0 to " + string(maxPrice)
+	case !currencyForm.MatchString(p.Currency):
+		return "currency must be a code such as USD"
+	}
+	return ""
+}
+
+const maxPrice gatehouse.Decimal = "1000000"

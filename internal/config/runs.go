@@ -1,0 +1,143 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Runs sets how workflows are executed. The bounds of a tenant come beside
+// those that its workflows set themselves: the tighter one holds.
+type Runs struct {
+	// Workers is how many steps are under way at once in this process; 16 by
+	// default.
+	Workers int `yaml:"workers"`
+	// Lease is how long a worker of this process may hold a step; 60s by
+	// default, 1s to 1h.
+	Lease gatehouse.Duration `yaml:"lease"`
+	// RunBounds are those of every tenant that sets none of its own.
+	RunBounds `yaml:",inline"`
+	// Tenants sets what single tenants get. All replicas need the same.
+	Tenants map[string]RunTenant `yaml:"tenants"`
+}
+
+// RunBounds is what a tenant may have; absent for no bound.
+type RunBounds struct {
+	// MaxConcurrency bounds a tenant's steps under way, over all replicas.
+	MaxConcurrency int `yaml:"max_concurrency"`
+	// MaxRunsPerMin bounds the runs that a tenant starts within any minute;
+	// more wait in line.
+	MaxRunsPerMin int `yaml:"max_runs_per_min"`
+	// MaxWritesPerRun bounds the actions that one run proposes.
+	MaxWritesPerRun int `yaml:"max_writes_per_run"`
+	// Budget bounds what a tenant's model calls cost.
+	Budget *Budget `yaml:"budget"`
+}
+
+// Budget is an amount within a window of time that ends now.
+type Budget struct {
+	Amount   gatehouse.Decimal  `yaml:"amount"`
+	Currency string             `yaml:"currency"`
+	Window   gatehouse.Duration `yaml:"window"`
+}
+
+// RunTenant is what one tenant gets.
+type RunTenant struct {
+	// Weight is its part of the claims while others wait too, 1 to 1000; 1 by
+	// default.
+	Weight    int `yaml:"weight"`
+	RunBounds `yaml:",inline"`
+	// Workspaces sets the parts of the tenant's workspaces within its own.
+	Workspaces map[string]RunWorkspace `yaml:"workspaces"`
+}
+
+// RunWorkspace is what one workspace gets of its tenant's part.
+type RunWorkspace struct {
+	// Weight is 1 to 1000; 1 by default.
+	Weight int `yaml:"weight"`
+}
+
+// Of returns the bounds of a tenant: its own, and the common one for each that
+// it does not set.
+func (r *Runs) Of(tenant string) RunBounds {
+	own := r.Tenants[tenant].RunBounds
+	if own.MaxConcurrency == 0 {
+		own.MaxConcurrency = r.MaxConcurrency
+	}
+	if own.MaxRunsPerMin == 0 {
+		own.MaxRunsPerMin = r.MaxRunsPerMin
+	}
+	if own.MaxWritesPerRun == 0 {
+		own.MaxWritesPerRun = r.MaxWritesPerRun
+	}
+	if own.Budget == nil {
+		own.Budget = r.Budget
+	}
+	return own
+}
+
+// Weight returns the part of a tenant, or of one of its workspaces.
+func (r *Runs) Weight(tenant, workspace string) int {
+	t := r.Tenants[tenant]
+	if workspace == "" {
+		return max(t.Weight, 1)
+	}
+	return max(t.Workspaces[workspace].Weight, 1)
+}
+
+func (r *Runs) validate(path string) error {
+	fail := func(key, format string, args ...any) error {
+		return fmt.Errorf("%s: runs.%s: %s", path, key, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case r.Workers < 0 || r.Workers > 1024:
+		return fail("workers", "must be 1 to 1024")
+	case r.Lease != 0 && (r.Lease.D() < gatehouse.MinStepLease || r.Lease.D() > gatehouse.MaxStepLease):
+		return fail("lease", "must be 1s to 1h")
+	}
+	if key, why := r.problem(); why != "" {
+		return fail(key, "%s", why)
+	}
+	for name, t := range r.Tenants {
+		if !gatehouse.ValidName(name) {
+			return fail("tenants", "%s cannot name a tenant", gatehouse.Quote(name))
+		}
+		if t.Weight < 0 || t.Weight > maxWeight {
+			return fail("tenants."+name+".weight", "must be 1 to %d", maxWeight)
+		}
+		if key, why := t.problem(); why != "" {
+			return fail("tenants."+name+"."+key, "%s", why)
+		}
+		for workspace, w := range t.Workspaces {
+			if !gatehouse.ValidName(workspace) {
+				return fail("tenants."+name+".workspaces", "%s cannot name a workspace", gatehouse.Quote(workspace))
+			}
+			if w.Weight < 0 || w.Weight > maxWeight {
+				return fail("tenants."+name+".workspaces."+workspace+".weight", "must be 1 to %d", maxWeight)
+			}
+		}
+	}
+	return nil
+}
+
+func (b *RunBounds) problem() (key, why string) {
+	const least = "must be at least 1"
+	switch {
+	case b.MaxConcurrency < 0:
+		return "max_concurrency", least
+	case b.MaxRunsPerMin < 0:
+		return "max_runs_per_min", least
+	case b.MaxWritesPerRun < 0:
+		return "max_writes_per_run", least
+	case b.Budget == nil:
+		return "", ""
+	case b.Budget.Amount.Sign() <= 0: // absent too
+		return "budget.amount", "must be more than 0"
+	case !currencyForm.MatchString(b.Budget.Currency):
+		return "budget.currency", "must be a code such as USD"
+	case b.Budget.Window.D() < time.Minute || b.Budget.Window.D() > gatehouse.MaxExpiry:
+		return "budget.window", "must be 1m to 365d"
+	}
+	return "", ""
+}

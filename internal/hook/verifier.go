@@ -1,0 +1,32 @@
+package hook
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Verifier verifies webhooks against secrets that workflows name.
+type Verifier struct {
+	secret func(name string) (string, error)
+}
+
+// NewVerifier makes a verifier; secret returns the value of a secret by its
+// name, as the configuration has it.
+func NewVerifier(secret func(name string) (string, error)) *Verifier { return &Verifier{secret} }
+
+// Verify is [Verify] with the named secret, and then [Input]. A secret that the
+// configuration does not have is an error with code internal.
+func (v *Verifier) Verify(kind, secret string, h http.Header, body []byte, now time.Time) (delivery string, input gatehouse.JSON, err error) {
+	value, err := v.secret(secret)
+	if err != nil {
+		return "", "", gatehouse.E(gatehouse.CodeInternal, "the secret of this webhook is not configured").Because(err)
+	}
+	d, err := Verify(kind, []byte(value), h, body, now)
+	if err != nil {
+		return "", "", err
+	}
+	input, err = Input(h, d, body)
+	return d.ID, input, err
+}

@@ -1,0 +1,208 @@
+package hook
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// The kinds of webhooks.
+const (
+	KindGitHub     = "github"
+	KindServiceNow = "servicenow"
+	KindGeneric    = "generic"
+)
+
+// Tolerance is how far a signed time may be from now.
+const Tolerance = 5 * time.Minute
+
+// maxName bounds ids and events, maxSignatures the header with signatures, in
+// bytes.
+const (
+	maxName       = 255
+	maxSignatures = 4096
+)
+
+// Delivery is a webhook whose signature is right.
+type Delivery struct {
+	// ID names the delivery; a sender that tries again uses it again.
+	ID string
+	// Event is what happened, in the sender's words; "" where it does not say.
+	Event string
+}
+
+// Verify checks a webhook against the secrets, one per line. now is the
+// receiver's clock. The error has code bad_signature for whatever a sender can
+// get wrong, with a detail that tells what is missing and never what would have
+// been right; unsupported for an unknown kind, and internal for secrets that
+// [CheckSecret] refuses.
+func Verify(kind string, secret []byte, h http.Header, body []byte, now time.Time) (Delivery, error) {
+	keys, err := parseSecrets(kind, secret)
+	if err != nil {
+		return Delivery{}, err
+	}
+	switch kind {
+	case KindGitHub:
+		return github(keys, h, body)
+	case KindServiceNow:
+		return serviceNow(keys, h, body)
+	default:
+		return generic(keys, h, body, now)
+	}
+}
+
+// CheckSecret reports whether a kind can use secrets, so that a server can
+// refuse to start with others.
+func CheckSecret(kind string, secret []byte) error {
+	_, err := parseSecrets(kind, secret)
+	return err
+}
+
+func parseSecrets(kind string, secret []byte) ([][]byte, error) {
+	if kind != KindGitHub && kind != KindServiceNow && kind != KindGeneric {
+		return nil, gatehouse.E(gatehouse.CodeUnsupported, "%s is no kind of webhook: github, servicenow, generic", gatehouse.Quote(kind))
+	}
+	var keys [][]byte
+	for line := range bytes.Lines(secret) {
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			continue
+		}
+		if kind == KindGeneric {
+			key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(line), "whsec_"))
+			if err != nil || len(key) == 0 {
+				return nil, gatehouse.E(gatehouse.CodeInternal, "a secret of a generic webhook must be base64, with or without whsec_ before it")
+			}
+			line = key
+		}
+		keys = append(keys, line)
+	}
+	if len(keys) == 0 {
+		return nil, gatehouse.E(gatehouse.CodeInternal, "a webhook needs a secret")
+	}
+	return keys, nil
+}
+
+func refuse(format string, args ...any) (Delivery, error) {
+	return Delivery{}, gatehouse.E(gatehouse.CodeBadSignature, format, args...)
+}
+
+// header returns a header that stands there exactly once and is printable
+// ASCII; with two, sender and receiver could each mean another one.
+func header(h http.Header, name string, most int) (string, bool) {
+	values := h.Values(name)
+	if len(values) != 1 || values[0] == "" || len(values[0]) > most {
+		return "", false
+	}
+	for i := range len(values[0]) {
+		if c := values[0][i]; c < ' ' || c > '~' {
+			return "", false
+		}
+	}
+	return values[0], true
+}
+
+// signed reports in constant time whether one of the keys made the MAC.
+func signed(keys [][]byte, mac []byte, parts ...[]byte) bool {
+	ok := false
+	for _, key := range keys {
+		m := hmac.New(sha256.New, key)
+		for _, p := range parts {
+			m.Write(p)
+		}
+		ok = hmac.Equal(m.Sum(nil), mac) || ok
+	}
+	return ok
+}
+
+func github(keys [][]byte, h http.Header, body []byte) (Delivery, error) {
+	signature, ok := header(h, "X-Hub-Signature-256", maxSignatures)
+	if !ok {
+		return refuse("X-Hub-Signature-256 is missing")
+	}
+	digits, ok := strings.CutPrefix(signature, "sha256=")
+	mac, err := hex.DecodeString(digits)
+	if !ok || err != nil || !signed(keys, mac, body) {
+		return refuse("X-Hub-Signature-256 is not that of this body")
+	}
+	id, ok := header(h, "X-GitHub-Delivery", maxName)
+	if !ok {
+		return refuse("X-GitHub-Delivery is missing")
+	}
+	event, ok := header(h, "X-GitHub-Event", maxName)
+	if !ok {
+		return refuse("X-GitHub-Event is missing")
+	}
+	return Delivery{ID: id, Event: event}, nil
+}
+
+func serviceNow(keys [][]byte, h http.Header, body []byte) (Delivery, error) {
+	const name = "X-Sn-Hmac-Signature-256"
+	signature, ok := header(h, name, maxSignatures)
+	if !ok {
+		return refuse("x-sn-hmac-signature-256 is missing")
+	}
+	if fields, long := strings.CutPrefix(signature, "KEYID="); long {
+		// The key id tells nothing that is needed: all secrets are tried.
+		_, signature, ok = strings.Cut(fields, ",SIGNATURE=")
+	}
+	mac, err := base64.StdEncoding.DecodeString(signature)
+	if !ok || err != nil || !signed(keys, mac, body) {
+		return refuse("x-sn-hmac-signature-256 is not that of this body")
+	}
+	sum := sha256.Sum256(body)
+	return Delivery{ID: "sha256:" + hex.EncodeToString(sum[:]), Event: member(body, "event")}, nil
+}
+
+func generic(keys [][]byte, h http.Header, body []byte, now time.Time) (Delivery, error) {
+	id, ok := header(h, "Webhook-Id", maxName)
+	if !ok {
+		return refuse("webhook-id is missing")
+	}
+	at, ok := header(h, "Webhook-Timestamp", 12)
+	if !ok {
+		return refuse("webhook-timestamp is missing")
+	}
+	signatures, ok := header(h, "Webhook-Signature", maxSignatures)
+	if !ok {
+		return refuse("webhook-signature is missing")
+	}
+	seconds, err := strconv.ParseUint(at, 10, 40)
+	if err != nil || now.Sub(time.Unix(int64(seconds), 0)).Abs() > Tolerance {
+		return refuse("webhook-timestamp is not within %s of this server's time", gatehouse.Duration(Tolerance))
+	}
+	ok = false
+	for s := range strings.FieldsSeq(signatures) {
+		encoded, v1 := strings.CutPrefix(s, "v1,")
+		mac, err := base64.StdEncoding.DecodeString(encoded)
+		if v1 && err == nil && signed(keys, mac, []byte(id), []byte("."), []byte(at), []byte("."), body) {
+			ok = true
+		}
+	}
+	if !ok {
+		return refuse("webhook-signature has no v1 signature of this id, time and body")
+	}
+	return Delivery{ID: id, Event: member(body, "type")}, nil
+}
+
+// member is a text of the body's object, "" for none or a long one.
+func member(body []byte, name string) string {
+	j, err := gatehouse.Canonicalize(body)
+	if err != nil {
+		return ""
+	}
+	v, _ := j.Get(name)
+	s, _ := v.Text()
+	if len(s) > maxName {
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,135 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// asked is a request as a workflow's step has it.
+type asked struct {
+	Model    string `json:"model"`
+	System   string `json:"system"`
+	Prompt   string `json:"prompt"`
+	Messages []struct {
+		Role string `json:"role"`
+		Text string `json:"text"`
+	} `json:"messages"`
+	MaxTokens int `json:"max_tokens"`
+	// Temperature may be a number or a string.
+	Temperature gatehouse.Decimal `json:"temperature"`
+	JSON        bool              `json:"json"`
+	Stop        []string          `json:"stop"`
+}
+
+// ParseRequest reads a request as a step has it: an object of model, system,
+// prompt or messages ([{role, text}]), max_tokens, temperature, json and stop.
+// An unknown member is an error. The error is an *[Error] with code invalid.
+func ParseRequest(j gatehouse.JSON) (Request, error) {
+	var a asked
+	d := json.NewDecoder(bytes.NewReader([]byte(j)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&a); err != nil || !j.IsObject() {
+		detail := "the request must be an object of model, system, prompt or messages, max_tokens, temperature, json and stop"
+		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
+			detail = gatehouse.Quote(wrong.Field) + " has a value of the wrong kind: " + wrong.Value
+		}
+		return Request{}, &Error{Code: CodeInvalid, Detail: detail, cause: err}
+	}
+	r := Request{
+		Model: a.Model, System: a.System, Prompt: a.Prompt, MaxTokens: a.MaxTokens,
+		Temperature: string(a.Temperature), JSON: a.JSON, Stop: a.Stop,
+	}
+	for _, m := range a.Messages {
+		r.Messages = append(r.Messages, Message(m))
+	}
+	return r, nil
+}
+
+// Ask makes the call that a step asks for. The answer is an object of text,
+// json (where it was asked for), stop_reason, model, input_tokens,
+// output_tokens and request_id. usage tells what it cost, nil where nothing was
+// answered; it stands beside a failure too, when an answer came that is of no
+// use. Its Model is the one that was asked, by which it is priced; without a
+// price, Cost is 0 and Currency "".
+func (r *Registry) Ask(ctx context.Context, tenant, provider string, request gatehouse.JSON) (answer gatehouse.JSON, usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure) {
+	e, err := r.Lookup(tenant, provider)
+	if err != nil {
+		return "", nil, failed(err)
+	}
+	req, err := ParseRequest(request)
+	if err != nil {
+		return "", nil, failed(err)
+	}
+	a, err := e.Complete(ctx, req)
+	if a.InputTokens > 0 || a.OutputTokens > 0 {
+		usage = &gatehouse.ModelUsage{Provider: provider, Model: req.Model, InputTokens: a.InputTokens, OutputTokens: a.OutputTokens, Cost: "0"}
+		if p, ok := e.Price(req.Model); ok {
+			usage.Cost, usage.Currency = p.Cost(a.InputTokens, a.OutputTokens), p.Currency
+		}
+	}
+	if err != nil {
+		return "", usage, failed(err)
+	}
+	return a.output(req), usage, nil
+}
+
+// output is the answer as later steps see it.
+func (a Answer) output(r Request) gatehouse.JSON {
+	members := []gatehouse.Member{
+		{Name: "text", Value: gatehouse.StringJSON(a.Text)},
+		{Name: "stop_reason", Value: gatehouse.StringJSON(a.StopReason)},
+		{Name: "model", Value: gatehouse.StringJSON(a.Model)},
+		{Name: "input_tokens", Value: gatehouse.JSON(strconv.FormatInt(a.InputTokens, 10))},
+		{Name: "output_tokens", Value: gatehouse.JSON(strconv.FormatInt(a.OutputTokens, 10))},
+		{Name: "request_id", Value: gatehouse.StringJSON(a.RequestID)},
+	}
+	if r.JSON {
+		members = append(members, gatehouse.Member{Name: "json", Value: a.JSON})
+	}
+	return gatehouse.ObjectJSON(members...)
+}
+
+// Most is the most that a call can cost, for a budget to be kept before it is
+// made; false where the provider, the request or the price is not known. A
+// token stands for a byte at least, and what a provider puts around a message
+// is taken to be 32 tokens at most.
+func (r *Registry) Most(tenant, provider string, request gatehouse.JSON) (cost gatehouse.Decimal, currency string, ok bool) {
+	e, err := r.Lookup(tenant, provider)
+	if err != nil {
+		return "", "", false
+	}
+	req, err := ParseRequest(request)
+	if err != nil {
+		return "", "", false
+	}
+	if req, err = req.prepare("2"); err != nil {
+		return "", "", false
+	}
+	p, ok := e.Price(req.Model)
+	if !ok {
+		return "", "", false
+	}
+	input := int64(len(req.System)) + 32
+	for _, m := range req.Messages {
+		input += int64(len(m.Text)) + 32
+	}
+	return p.Cost(input, int64(req.MaxTokens)), p.Currency, true
+}
+
+// failed is an error as a step has it.
+func failed(err error) *gatehouse.StepFailure {
+	var e *Error
+	if errors.As(err, &e) {
+		return &gatehouse.StepFailure{Code: e.Code, Detail: e.Detail, Retryable: e.Retryable, RetryAfter: gatehouse.Duration(e.RetryAfter)}
+	}
+	var g *gatehouse.Error
+	if errors.As(err, &g) {
+		return &gatehouse.StepFailure{Code: string(g.Code), Detail: g.Detail}
+	}
+	return &gatehouse.StepFailure{Code: string(gatehouse.CodeInternal), Detail: "the request failed", Retryable: true}
+}

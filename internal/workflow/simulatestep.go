@@ -1,0 +1,178 @@
+package workflow
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// execute is one attempt of a step.
+func (m *simulation) execute(s *gatehouse.Step) {
+	spec, scope := m.spec(s), m.scope(s)
+	if s.Parent == "" {
+		if spec.If != nil {
+			holds, err := spec.If.Bool(scope)
+			if err != nil {
+				m.fail(s, "expression", "if: "+err.Error())
+				return
+			}
+			if !holds {
+				m.succeed(s, "null")
+				s.Skipped = true
+				return
+			}
+		}
+		if spec.ForEach != nil {
+			m.fanOut(s, spec, scope)
+			return
+		}
+	}
+	with := gatehouse.JSON("")
+	if spec.With != nil {
+		var err error
+		if with, err = spec.With.Eval(scope); err != nil {
+			m.fail(s, "expression", "with: "+err.Error())
+			return
+		}
+	}
+	s.Input = with
+	if spec.IdempotencyKey != nil {
+		key, err := spec.IdempotencyKey.Text(scope)
+		if err != nil {
+			m.fail(s, "expression", "idempotency_key: "+err.Error())
+			return
+		}
+		s.IdempotencyKey = key
+		if cached, ok := m.receipts[key]; ok {
+			m.succeed(s, cached)
+			return
+		}
+	}
+	m.carry(s, spec, with)
+	if s.Status == gatehouse.StepSucceeded && s.IdempotencyKey != "" {
+		m.receipts[s.IdempotencyKey] = s.Output
+	}
+}
+
+// fanOut puts the items of a step beside it.
+func (m *simulation) fanOut(s *gatehouse.Step, spec *Step, scope *Scope) {
+	items, err := spec.ForEach.List(scope)
+	if err != nil {
+		m.fail(s, "expression", "for_each: "+err.Error())
+		return
+	}
+	if len(items) == 0 {
+		m.succeed(s, "[]")
+		return
+	}
+	m.set(s, gatehouse.StepWaiting)
+	for i, item := range items {
+		key := itemKey(spec.ID, i)
+		m.run.Steps = append(m.run.Steps, &gatehouse.Step{
+			ID: "stp_" + key, Key: key, Parent: s.ID, Item: item, Index: spec.Index, Uses: s.Uses, Status: gatehouse.StepReady,
+		})
+	}
+}
+
+// carry does what the step is for.
+func (m *simulation) carry(s *gatehouse.Step, spec *Step, with gatehouse.JSON) {
+	answer := m.answer(s)
+	if answer != nil && answer.Fail != nil && (answer.Times == 0 || m.answered[s.Key] < answer.Times) {
+		m.answered[s.Key]++
+		m.again(s, spec, answer.Fail)
+		return
+	}
+	switch spec.Kind {
+	case KindTransform:
+		m.succeed(s, with)
+	case KindWait:
+		m.park(s, spec, with, answer)
+	case KindConnector, KindApproval:
+		m.propose(s, spec, with, answer)
+	default:
+		if answer == nil || answer.Output == "" {
+			m.missing = append(m.missing, s.Key)
+			m.fail(s, "no_answer", "the test records no answer")
+			return
+		}
+		m.succeed(s, answer.Output)
+	}
+}
+
+// again puts a step back for another attempt, or fails it.
+func (m *simulation) again(s *gatehouse.Step, spec *Step, why *AnswerFailure) {
+	next := m.now.Add(m.def.Backoff(spec, s.Attempts, 0.5))
+	late := m.run.Deadline != nil && !next.Before(*m.run.Deadline)
+	if !why.Retryable || s.Attempts > spec.Retry.Max || late {
+		m.fail(s, why.Code, "as the test records")
+		return
+	}
+	m.set(s, gatehouse.StepRetrying)
+	s.DueAt, s.Failure = &next, &gatehouse.Failure{Code: why.Code, Detail: "as the test records"}
+}
+
+// park waits for a time or an event. ReadyAt marks that the event is what
+// comes first.
+func (m *simulation) park(s *gatehouse.Step, spec *Step, with gatehouse.JSON, answer *Answer) {
+	until, event, err := spec.WaitFor(with, m.now)
+	if err != nil {
+		m.fail(s, "expression", err.Error())
+		return
+	}
+	m.set(s, gatehouse.StepWaiting)
+	if s.Event = event; !until.IsZero() {
+		s.DueAt = &until
+	}
+	if event == "" || answer == nil || !answer.Signal {
+		return
+	}
+	if comes := m.now.Add(answer.After); until.IsZero() || comes.Before(until) {
+		s.DueAt, s.ReadyAt = &comes, &comes
+	}
+}
+
+// propose puts the step's action before the recorded gate. Without an answer
+// it stays there.
+func (m *simulation) propose(s *gatehouse.Step, spec *Step, with gatehouse.JSON, answer *Answer) {
+	p, err := spec.Proposal(with)
+	if err != nil {
+		m.fail(s, "proposal", err.Error())
+		return
+	}
+	if limit := m.def.Limits.MaxWritesPerRun; limit > 0 && m.run.Writes >= limit {
+		m.fail(s, "too_many_writes", "the run has proposed as many changes as it may")
+		return
+	}
+	m.run.Writes++
+	m.proposed[s.Key] = p
+	m.set(s, gatehouse.StepWaitingApproval)
+	switch {
+	case answer == nil:
+	case answer.Status == gatehouse.StatusApplied || answer.Status == "":
+		m.succeed(s, applied(s.Key, p, answer.Output))
+	default:
+		m.fail(s, string(answer.Status), "the action is "+string(answer.Status))
+	}
+}
+
+// applied is what a step with a side effect comes to: what is known of the
+// action, and what the recorded receipt adds.
+func applied(key string, p *gatehouse.Proposal, more gatehouse.JSON) gatehouse.JSON {
+	members := map[string]gatehouse.JSON{
+		"action_id": gatehouse.StringJSON("act_" + key), "status": gatehouse.StringJSON(string(gatehouse.StatusApplied)),
+		"change": p.ProposedChange, "external_id": `""`,
+	}
+	if fields, err := more.Fields(); err == nil {
+		for _, f := range fields {
+			members[f.Name] = f.Value
+		}
+	}
+	list := make([]gatehouse.Member, 0, len(members))
+	for name, value := range members {
+		list = append(list, gatehouse.Member{Name: name, Value: value})
+	}
+	return gatehouse.ObjectJSON(list...)
+}
+
+// took is how long the run took by its own clock.
+func (m *simulation) took() time.Duration { return m.now.Sub(m.start) }

@@ -1,0 +1,232 @@
+package workflow
+
+import (
+	"strings"
+
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/expr"
+)
+
+// maxExpressions bounds the expressions of one template.
+const maxExpressions = 500
+
+// Template is a JSON value with expressions in its texts. A text that is one
+// ${{ … }} becomes the value of the expression, of whatever type; in a longer
+// text, values stand as text. $${{ is ${{ itself.
+type Template struct {
+	root node
+	// literal is set when there is no expression in it.
+	literal gatehouse.JSON
+}
+
+// node is a value of a template: exactly one of its members counts, in this
+// order.
+type node struct {
+	expr    *Expr
+	parts   []part // a text
+	members []namedNode
+	items   []node
+	literal gatehouse.JSON
+}
+
+type namedNode struct {
+	name string
+	node
+}
+
+// part is a piece of a text: an expression or what stands there.
+type part struct {
+	expr *Expr
+	text string
+}
+
+// Eval makes the value, at most [MaxOutput] bytes. Errors have the code invalid.
+func (t *Template) Eval(s *Scope) (gatehouse.JSON, error) {
+	if t.literal != "" {
+		return t.literal, nil
+	}
+	m := maker{activation: activation{Scope: s}, left: MaxOutput}
+	return whole(m.value(&t.root))
+}
+
+// Text makes a text: of a template that is one expression, of its value, which
+// must be a text, a number or a truth value.
+func (t *Template) Text(s *Scope) (string, error) {
+	j, err := t.Eval(s)
+	if err != nil {
+		return "", err
+	}
+	if text, ok := j.Text(); ok {
+		return text, nil
+	}
+	if j == "null" || j[0] == '{' || j[0] == '[' {
+		return "", gatehouse.E(gatehouse.CodeInvalid, "the template gives %s, not a text", expr.Brief(string(j), 40))
+	}
+	return string(j), nil
+}
+
+// maker evaluates one template. It counts what it makes, so that a template
+// cannot explode.
+type maker struct {
+	activation
+	left int
+}
+
+func (m *maker) value(n *node) (gatehouse.JSON, error) {
+	switch {
+	case n.expr != nil:
+		v, err := m.eval(n.expr)
+		if err != nil {
+			return "", err
+		}
+		return m.take(expr.ToJSON(v, m.left))
+	case n.parts != nil:
+		return m.text(n.parts)
+	case n.members != nil:
+		members := make([]gatehouse.Member, len(n.members))
+		for i := range n.members {
+			v, err := m.value(&n.members[i].node)
+			if err != nil {
+				return "", err
+			}
+			members[i] = gatehouse.Member{Name: n.members[i].name, Value: v}
+		}
+		return gatehouse.ObjectJSON(members...), nil
+	case n.items != nil:
+		values := make([]gatehouse.JSON, len(n.items))
+		for i := range n.items {
+			v, err := m.value(&n.items[i])
+			if err != nil {
+				return "", err
+			}
+			values[i] = v
+		}
+		return gatehouse.ArrayJSON(values...), nil
+	}
+	return m.take(n.literal, nil)
+}
+
+func (m *maker) take(j gatehouse.JSON, err error) (gatehouse.JSON, error) {
+	if err != nil {
+		return "", err
+	}
+	if m.left -= len(j); m.left < 0 {
+		return "", expr.ErrTooLarge
+	}
+	return j, nil
+}
+
+func (m *maker) text(parts []part) (gatehouse.JSON, error) {
+	var b strings.Builder
+	for _, p := range parts {
+		s := p.text
+		if p.expr != nil {
+			v, err := m.eval(p.expr)
+			if err != nil {
+				return "", err
+			}
+			if s, err = expr.Text(v); err != nil {
+				return "", gatehouse.E(gatehouse.CodeInvalid, "%s: %v", expr.Brief(p.expr.Source, 80), err)
+			}
+		}
+		if b.Len()+len(s) > m.left {
+			return "", expr.ErrTooLarge
+		}
+		b.WriteString(s)
+	}
+	return m.take(gatehouse.StringJSON(b.String()), nil)
+}
+
+func (m *maker) eval(e *Expr) (ref.Val, error) { return e.eval(&m.activation) }
+
+// piece is a part of a text before its expression is compiled.
+type piece struct {
+	source bool
+	text   string
+	offset int // of its first rune in the whole
+}
+
+// pieces takes a text apart. bad is the rune where an expression begins that
+// does not end, -1 when all do.
+func pieces(s string) (list []piece, bad int) {
+	runes := []rune(s)
+	var plain []rune
+	for i := 0; i < len(runes); {
+		switch {
+		case starts(runes[i:], "$${{"):
+			plain = append(plain, []rune("${{")...)
+			i += 4
+		case starts(runes[i:], "${{"):
+			end := closing(runes, i+3)
+			if end < 0 {
+				return nil, i
+			}
+			if len(plain) > 0 {
+				list = append(list, piece{text: string(plain)})
+				plain = nil
+			}
+			list = append(list, piece{true, string(runes[i+3 : end]), i + 3})
+			i = end + 2
+		default:
+			plain = append(plain, runes[i])
+			i++
+		}
+	}
+	if len(plain) > 0 {
+		list = append(list, piece{text: string(plain)})
+	}
+	return list, -1
+}
+
+func starts(runes []rune, prefix string) bool {
+	return len(runes) >= len(prefix) && string(runes[:len(prefix)]) == prefix
+}
+
+// closing finds the }} that ends an expression: not one in a string, a comment
+// or the braces of a map.
+func closing(runes []rune, i int) int {
+	depth := 0
+	for i < len(runes) {
+		switch c := runes[i]; {
+		case c == '"' || c == '\'':
+			raw := i > 0 && (runes[i-1] == 'r' || runes[i-1] == 'R')
+			if i = skipText(runes, i, raw); i < 0 {
+				return -1
+			}
+			continue
+		case starts(runes[i:], "//"):
+			for i < len(runes) && runes[i] != '\n' {
+				i++
+			}
+			continue
+		case c == '{':
+			depth++
+		case c == '}' && depth > 0:
+			depth--
+		case starts(runes[i:], "}}"):
+			return i
+		}
+		i++
+	}
+	return -1
+}
+
+// skipText returns the index after the string that begins at i, -1 when it
+// does not end.
+func skipText(runes []rune, i int, raw bool) int {
+	quote := string(runes[i])
+	if starts(runes[i:], strings.Repeat(quote, 3)) {
+		quote = strings.Repeat(quote, 3)
+	}
+	for i += len(quote); i < len(runes); i++ {
+		switch {
+		case runes[i] == '\\' && !raw:
+			i++
+		case starts(runes[i:], quote):
+			return i + len(quote)
+		}
+	}
+	return -1
+}

@@ -1,0 +1,133 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// maxWait bounds how long a step may wait.
+const maxWait = gatehouse.Duration(366 * 24 * time.Hour)
+
+func parseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }
+
+// invalid makes an error of what is wrong with an evaluated `with`.
+func invalid(pointer, format string, args ...any) error {
+	var v gatehouse.Violations
+	v.Add("/with"+pointer, format, args...)
+	return v.Err()
+}
+
+// Items evaluates for_each.
+func (s *Step) Items(scope *Scope) ([]gatehouse.JSON, error) { return s.ForEach.List(scope) }
+
+// proposalWith is what `with` of connector and approval steps has.
+type proposalWith struct {
+	Target       gatehouse.Target        `json:"target"`
+	Change       gatehouse.JSON          `json:"change"`
+	CurrentState gatehouse.JSON          `json:"current_state"`
+	Rationale    string                  `json:"rationale"`
+	Magnitude    *gatehouse.Magnitude    `json:"magnitude"`
+	Evaluations  []gatehouse.Evaluation  `json:"evaluations"`
+	ArtifactDiff *gatehouse.ArtifactDiff `json:"artifact_diff"`
+	Metadata     gatehouse.JSON          `json:"metadata"`
+	Context      gatehouse.JSON          `json:"context"`
+	ExpiresIn    gatehouse.Duration      `json:"expires_in"`
+}
+
+// Proposal makes the action that a connector or approval step proposes, of its
+// evaluated `with`. Who proposes, for whom, and the idempotency key are left to
+// the caller; so is the target of an approval, which is the run and is the step
+// until then. An approval without change has an empty one. The error has the
+// code invalid.
+func (s *Step) Proposal(with gatehouse.JSON) (*gatehouse.Proposal, error) {
+	if !s.Kind.Proposes() {
+		return nil, gatehouse.E(gatehouse.CodeInternal, "a step that uses %s proposes nothing", s.Kind)
+	}
+	var w proposalWith
+	if err := decode(with, &w); err != nil {
+		return nil, err
+	}
+	if s.Kind == KindApproval {
+		w.Target = gatehouse.Target{EntityType: "step", EntityRef: s.ID}
+		if w.Change == "" {
+			w.Change = "{}"
+		}
+	}
+	p := &gatehouse.Proposal{
+		ActionType: s.ActionType, Connector: s.Connector, Operation: s.Operation, RiskLevel: s.Risk,
+		Target: w.Target, CurrentState: w.CurrentState, ProposedChange: w.Change, Rationale: w.Rationale,
+		Magnitude: w.Magnitude, Evaluations: w.Evaluations, ArtifactDiff: w.ArtifactDiff,
+		Metadata: w.Metadata, Context: w.Context, ExpiresIn: w.ExpiresIn,
+	}
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// WaitFor reads the evaluated `with` of a wait. With an event, until is when
+// it has to have come, zero for no such time.
+func (s *Step) WaitFor(with gatehouse.JSON, now time.Time) (until time.Time, event string, err error) {
+	var w struct {
+		For     *gatehouse.Duration `json:"for"`
+		Until   *string             `json:"until"`
+		Event   *string             `json:"event"`
+		Timeout *gatehouse.Duration `json:"timeout"`
+	}
+	if err := decode(with, &w); err != nil {
+		return time.Time{}, "", err
+	}
+	switch {
+	case w.For != nil:
+		if *w.For > maxWait {
+			return time.Time{}, "", invalid("/for", "is longer than %s", maxWait)
+		}
+		return now.Add(w.For.D()), "", nil
+	case w.Until != nil:
+		t, err := parseTime(*w.Until)
+		if err != nil {
+			return time.Time{}, "", invalid("/until", "must be a time such as 2026-11-21T08:00:00Z")
+		}
+		if t.After(now.Add(maxWait.D())) {
+			return time.Time{}, "", invalid("/until", "is more than %s away", maxWait)
+		}
+		return t.UTC(), "", nil
+	case w.Event == nil || !gatehouse.ValidName(*w.Event):
+		return time.Time{}, "", invalid("/event", "must be letters, digits, or any of ._@:+-")
+	}
+	if w.Timeout != nil {
+		if *w.Timeout > maxWait {
+			return time.Time{}, "", invalid("/timeout", "is longer than %s", maxWait)
+		}
+		until = now.Add(w.Timeout.D())
+	}
+	return until, *w.Event, nil
+}
+
+// decode reads a `with` strictly: an unknown key is an error, with its name.
+func decode(with gatehouse.JSON, into any) error {
+	if with == "" {
+		with = "{}"
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(with)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		text := strings.TrimPrefix(err.Error(), "json: ")
+		return invalid("", "%s", fmt.Sprintf("does not read: %s", text))
+	}
+	return nil
+}
+
+// Result makes the output of a run whose steps have all succeeded; "" when the
+// workflow says none.
+func (d *Definition) Result(s *Scope) (gatehouse.JSON, error) {
+	if d.output == nil {
+		return "", nil
+	}
+	return d.output.Eval(s)
+}

@@ -1,0 +1,136 @@
+package workflow
+
+import (
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/form"
+)
+
+// withKeys lists what `with` has, for the kinds that say; the JSON Schema has
+// the same.
+var withKeys = map[Kind][]string{
+	KindConnector: {
+		"target", "change", "current_state", "rationale", "magnitude", "evaluations", "metadata", "context", "expires_in",
+		"artifact_diff",
+	},
+	KindApproval: {
+		"change", "current_state", "rationale", "magnitude", "evaluations", "metadata", "context", "expires_in",
+		"artifact_diff",
+	},
+	KindModel: {"model", "system", "prompt", "messages", "max_tokens", "temperature", "json", "stop"},
+	KindWait:  {"for", "until", "event", "timeout"},
+}
+
+// partKeys lists what the parts of a proposal have, for those that say.
+var partKeys = map[string][]string{
+	"target":        {"entity_type", "entity_ref", "entity_refs", "version"},
+	"magnitude":     {"amount", "currency"},
+	"artifact_diff": {"type", "text", "summary", "lines_added", "lines_removed"},
+}
+
+// with checks what can be known of `with` before it is evaluated.
+func (p *parser) with(s *Step, f form.Fields) {
+	n := f.Values["with"]
+	known, says := withKeys[s.Kind]
+	if n == nil {
+		if s.Kind == KindConnector || s.Kind == KindModel || s.Kind == KindWait || s.Kind == KindTransform {
+			p.Fail(f.Node, "a step that uses %s needs with", s.Kind)
+		}
+		return
+	}
+	if !says {
+		if s.Kind == KindWorkflow && n.Kind != yaml.MappingNode && !isExpression(n) {
+			p.Fail(n, "with must be a mapping: the input of the run")
+		}
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		p.Fail(n, "with must be a mapping")
+		return
+	}
+	w := p.Mapping(n, "with of "+string(s.Kind), known...)
+	for _, key := range w.Keys {
+		s.withKeys = append(s.withKeys, key.Value)
+	}
+	switch s.Kind {
+	case KindConnector:
+		p.need(w, "with", "target", "change")
+		p.proposal(w)
+	case KindApproval:
+		p.proposal(w)
+	case KindModel:
+		p.need(w, "with", "model")
+		if w.Node != nil && (w.Values["prompt"] == nil) == (w.Values["messages"] == nil) {
+			p.Fail(w.Node, "with needs one of prompt and messages")
+		}
+	case KindWait:
+		p.wait(w)
+	}
+}
+
+func isExpression(n *yaml.Node) bool {
+	list, bad := pieces(n.Value)
+	return n.Kind == yaml.ScalarNode && bad < 0 && len(list) == 1 && list[0].source
+}
+
+// proposal checks the mappings of a proposal's parts.
+func (p *parser) proposal(w form.Fields) {
+	for _, part := range []string{"target", "magnitude", "artifact_diff", "change", "current_state", "metadata", "context"} {
+		n := w.Values[part]
+		switch {
+		case n == nil || isExpression(n):
+		case n.Kind != yaml.MappingNode:
+			p.Fail(n, "%s must be a mapping", part)
+		case partKeys[part] != nil:
+			p.Mapping(n, part, partKeys[part]...)
+		}
+	}
+	if n := w.Values["expires_in"]; n != nil && !hasExpression(n) {
+		p.Duration(n, "expires_in", gatehouse.Duration(1), gatehouse.Duration(gatehouse.MaxExpiry))
+	}
+}
+
+func hasExpression(n *yaml.Node) bool {
+	list, _ := pieces(n.Value)
+	for _, one := range list {
+		if one.source {
+			return true
+		}
+	}
+	return false
+}
+
+// wait checks that a wait is for one thing.
+func (p *parser) wait(w form.Fields) {
+	if w.Node == nil {
+		return
+	}
+	n := 0
+	for _, key := range []string{"for", "until", "event"} {
+		if w.Values[key] != nil {
+			n++
+		}
+	}
+	if n != 1 {
+		p.Fail(w.Node, "a wait has one of for, until and event")
+	}
+	if v := w.Values["timeout"]; v != nil {
+		if w.Values["event"] == nil {
+			p.Fail(v, "timeout says nothing without event")
+		}
+	}
+	for _, key := range []string{"for", "timeout"} {
+		if v := w.Values[key]; v != nil && !hasExpression(v) {
+			p.Duration(v, key, 0, maxWait)
+		}
+	}
+	if v := w.Values["event"]; v != nil && !hasExpression(v) {
+		p.Name(v, "event")
+	}
+	if v := w.Values["until"]; v != nil && !hasExpression(v) {
+		if _, err := parseTime(v.Value); err != nil {
+			p.Fail(v, "until must be a time such as 2026-11-21T08:00:00Z")
+		}
+	}
+}
