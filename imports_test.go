@@ -21,16 +21,21 @@ var mayImport = map[string][]string{
 	"connector":               {""},
 	"connector/sql":           {"", "connector"},
 	"connector/http":          {"", "connector"},
-	"internal/policy":         {""},
+	"connector/worker":        {"", "connector"},
+	"internal/expr":           {""},
+	"internal/form":           {""},
+	"internal/policy":         {"", "internal/expr", "internal/form"},
+	"internal/workflow":       {"", "internal/expr", "internal/form"},
 	"internal/audit":          {"", "internal/failpoint"},
 	"internal/link":           {""},
 	"internal/signin":         {""},
-	"internal/app":            {"", "internal/policy", "internal/audit", "internal/failpoint"},
+	"internal/app":            {"", "internal/policy", "internal/workflow", "internal/audit", "internal/failpoint"},
 	"internal/engine":         {"", "internal/app", "connector"},
+	"internal/runtime":        {"", "internal/app", "internal/workflow", "connector"},
 	"internal/failpoint":      {},
 	"internal/api":            {"", "internal/app", "internal/link"},
 	"internal/card":           {""},
-	"internal/console":        {"", "internal/app", "internal/link", "internal/card"},
+	"internal/console":        {"", "internal/app", "internal/link", "internal/card", "internal/workflow"},
 	"internal/mcp":            {"", "internal/app", "internal/link"},
 	"internal/store/shared":   {""},
 	"internal/store/sqlite":   {"", "internal/store/shared"},
@@ -43,6 +48,8 @@ var mayImport = map[string][]string{
 	"internal/feed":          {""},
 	"internal/config":        {""},
 	"internal/telemetry":     {""},
+	"internal/llm":           {""},
+	"internal/hook":          {""},
 	// It wires a gate of its own, and sets the rooms beside bare baselines.
 	"internal/bench": {
 		"", "connector", "connector/http", "internal/app", "internal/audit", "internal/engine", "internal/policy",
@@ -63,6 +70,13 @@ var mayImport = map[string][]string{
 	"internal/model":           {},
 	"internal/model/planted":   {},
 	"connector/connectortest":  {"", "connector"},
+	"internal/signin/idptest":  {},
+	"browser/idp":              {"internal/signin/idptest"},
+	// Fakes of other systems, for tests and examples.
+	"internal/llm/llmtest": {},
+	"internal/snowtest":    {},
+	// Examples that run, against fakes.
+	"examples/incident/fakes": {"internal/llm/llmtest", "internal/snowtest"},
 }
 
 // standardOnly lists the rooms that import nothing but the standard library

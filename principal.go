@@ -147,6 +147,19 @@ type Caller struct {
 	RequestID string
 	// Idempotency is the client's Idempotency-Key, nil when it sent none.
 	Idempotency *IdempotencyRequest
+	// Presumed is set while Principal and StepUp are remembered from an earlier
+	// request under the same secrets, and not looked up for this one.
+	Presumed *Presumption
+}
+
+// Presumption is what has to hold still for a caller who is remembered. Only
+// use cases that prove it in their own transaction, before they do anything,
+// take such a caller; all others refuse it.
+type Presumption struct {
+	// Key and EditToken are the hashes of the secrets of the request.
+	Key, EditToken [32]byte
+	// Proven is set by the use case once it was found to hold.
+	Proven bool
 }
 
 type callerKey struct{}
@@ -157,11 +170,23 @@ func NewContext(ctx context.Context, c *Caller) context.Context {
 }
 
 // CallerFrom returns the caller of the context. Without one, or with one whose
-// principal is missing or disabled, the error has code unauthenticated.
+// principal is missing or disabled, or only presumed, the error has code
+// unauthenticated.
 func CallerFrom(ctx context.Context) (*Caller, error) {
+	c, err := PresumedFrom(ctx)
+	if err == nil && c.Presumed != nil && !c.Presumed.Proven {
+		return nil, unknownCaller()
+	}
+	return c, err
+}
+
+// PresumedFrom is CallerFrom for those who prove what is presumed.
+func PresumedFrom(ctx context.Context) (*Caller, error) {
 	c, _ := ctx.Value(callerKey{}).(*Caller)
 	if c == nil || c.Principal == nil || c.Principal.Disabled {
-		return nil, E(CodeUnauthenticated, "a valid API key is needed")
+		return nil, unknownCaller()
 	}
 	return c, nil
 }
+
+func unknownCaller() error { return E(CodeUnauthenticated, "a valid API key is needed") }

@@ -43,6 +43,9 @@ type Push struct {
 	LeaseOwner string     `json:"lease_owner,omitempty"`
 	LeaseUntil *time.Time `json:"lease_expires_at"`
 	Replays    int        `json:"replays"`
+	// Lane is "" for what the dispatcher carries out, else the connector whose
+	// workers outside do.
+	Lane string `json:"lane,omitempty"`
 }
 
 // PushSummary is the push as an action shows it.

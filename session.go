@@ -30,6 +30,9 @@ const (
 	StepUpTTL = 5 * time.Minute
 	// SetupLinkTTL is how long a set-up link may wait to be used.
 	SetupLinkTTL = 30 * time.Minute
+	// SessionKept is how long sessions that have ended, their step-ups, and
+	// set-up links stay to be listed; the audit log keeps what they were.
+	SessionKept = 30 * 24 * time.Hour
 	// CeremonyTTL is how long a person may take to sign in.
 	CeremonyTTL = 10 * time.Minute
 )

@@ -111,6 +111,9 @@ type SignInOptions struct {
 	// Providers lists the OIDC providers in the order of the configuration.
 	Providers []SignInProvider
 	Passkeys  bool
+	// PasskeyOrigins are where browsers can use them, such as
+	// http://localhost:8080: the same page at another address cannot.
+	PasskeyOrigins []string
 }
 
 // SignInProvider is one OIDC provider.

@@ -17,6 +17,9 @@ import (
 type Store interface {
 	// View runs fn in a read-only transaction.
 	View(ctx context.Context, fn func(ReadTx) error) error
+	// Read is View for one question: fn calls one method that looks into the
+	// store. A store that is a round trip away has a second one fail.
+	Read(ctx context.Context, fn func(ReadTx) error) error
 	// Update runs fn in a transaction and commits it when fn returns nil.
 	//
 	// fn may be run more than once: it must have no effects outside its Tx,
@@ -28,6 +31,14 @@ type Store interface {
 	// Ping reports whether the store answers.
 	Ping(ctx context.Context) error
 	Close() error
+}
+
+// Distant is what a store is of which every question costs a round trip, and
+// which other processes write as well: what is known before a transaction may
+// have changed, and is better asked within it.
+type Distant interface {
+	Store
+	Distant()
 }
 
 // ErrBusy says that contention lasted: the caller may retry.
@@ -52,6 +63,7 @@ type ReadTx interface {
 	SessionReader
 	ConsoleReader
 	PolicyReader
+	RunReader
 	LogReader
 }
 
@@ -59,13 +71,46 @@ type ReadTx interface {
 // at once or at the commit. Each write method writes the row as given.
 type Tx interface {
 	ReadTx
+	// Foresee tells what the closure is about to ask, before it asks anything.
+	// It changes no answer: a [Distant] store fetches it with the first thing
+	// that is asked, and answers from that until the closure writes.
+	Foresee(o Outlook)
 	ActionWriter
 	PushWriter
 	IdentityWriter
 	SessionWriter
 	ConsoleWriter
 	PolicyWriter
+	RunWriter
 	LogWriter
+}
+
+// Outlook is what a closure is about to ask, as far as it is known beforehand.
+// All of it is about one tenant. Zero members foresee nothing.
+type Outlook struct {
+	Tenant string
+	// ActionID is of the action that LockAction will be asked for.
+	ActionID string
+	// Voters foresees PrincipalsForShare of those who approved that action, and
+	// of Voter, if there is one, and FindPrincipal of its proposer and of the
+	// proposer's sponsor.
+	Voters bool
+	Voter  string
+	// PushID foresees LockPush, after LockAction of an action that is not open.
+	PushID string
+	// ReceiptKey foresees SuccessReceipt.
+	ReceiptKey string
+	// Policy foresees ActivePolicyVersion.
+	Policy bool
+	// Names foresees FindPrincipal.
+	Names []string
+	// ActionKey foresees FindActionByKey.
+	ActionKey string
+	// Key foresees FindCredential.
+	Key [32]byte
+	// Answer foresees FindIdempotency, of the principal PrincipalID.
+	Answer      *IdempotencyRequest
+	PrincipalID string
 }
 
 // ActionReader finds actions.
@@ -199,6 +244,9 @@ type PushWriter interface {
 	// Nobody else claims the same row. However many claim at a time, no claim
 	// brings a tenant above its share's Most. Shares name distinct tenants.
 	ClaimPushes(owner string, lease time.Duration, shares ...PushShare) ([]*Push, error)
+	// ClaimLane does so, for a worker outside, with up to limit due pushes of a
+	// tenant in the lanes named, which are in no share of anybody.
+	ClaimLane(owner string, lease time.Duration, tenant string, lanes []string, limit int) ([]*Push, error)
 	// UpdatePush writes every mutable column of p, guarded by status and
 	// generation as they were read; p.Generation may be raised by the write.
 	UpdatePush(p *Push, from PushStatus, generation int) error
@@ -213,6 +261,9 @@ type IdentityReader interface {
 	// FindKey returns an unrevoked key and its principal by the key's hash,
 	// over all tenants.
 	FindKey(hash [32]byte) (*Key, *Principal, error)
+	// FindCredential is FindKey within a tenant, with the hash of the
+	// principal's edit token; zeros where there is none.
+	FindCredential(tenant string, hash [32]byte) (p *Principal, editToken [32]byte, err error)
 	// FindEditToken returns the hash of the principal's edit token.
 	FindEditToken(tenant, principalID string) ([32]byte, error)
 	ListPrincipals(tenant, cursor string, limit int) (Page[*Principal], error)
@@ -295,6 +346,9 @@ type SessionWriter interface {
 	InsertStepUp(u *StepUp) error
 	// UseStepUp sets used_at to Now, guarded by its being unused.
 	UseStepUp(tenant, id string) error
+	// PurgeSessions deletes up to limit rows, over all tenants: step-ups given,
+	// sessions ended, and set-up links used or expired before olderThan.
+	PurgeSessions(olderThan time.Time, limit int) (int, error)
 }
 
 // PolicyReader finds policy versions.

@@ -18,10 +18,13 @@ const maxAnswer = 256 << 20
 type request struct {
 	method, path string
 	query        url.Values
-	body         any // nil for none
-	out          any // nil when the answer's body does not matter
+	body         any    // nil for none
+	yaml         string // a body that is not JSON; "" for none
+	out          any    // nil when the answer's body does not matter, *[]byte for it as it is
 	// once sends an Idempotency-Key, so that retries have one effect.
 	once bool
+	// again says that a repeat does nothing that the first did not.
+	again bool
 }
 
 // answer is what of the response callers look at.
@@ -33,7 +36,10 @@ type answer struct {
 // do makes a call, with its retries.
 func (c *Client) do(ctx context.Context, r request) (answer, error) {
 	var body []byte
-	if r.body != nil {
+	switch {
+	case r.yaml != "":
+		body = []byte(r.yaml)
+	case r.body != nil:
 		var err error
 		if body, err = json.Marshal(r.body); err != nil {
 			return answer{}, fmt.Errorf("client: encode: %w", err)
@@ -72,7 +78,10 @@ func (c *Client) try(ctx context.Context, r request, body []byte, key string) (a
 	if err != nil {
 		return answer{}, nil, fmt.Errorf("client: %w", err)
 	}
-	if body != nil {
+	switch {
+	case r.yaml != "":
+		req.Header.Set("Content-Type", "application/yaml")
+	case body != nil:
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", "application/json, application/problem+json")
@@ -106,7 +115,11 @@ func (c *Client) try(ctx context.Context, r request, body []byte, key string) (a
 }
 
 func decode(raw []byte, out any) error {
-	if out == nil {
+	switch out := out.(type) {
+	case nil:
+		return nil
+	case *[]byte:
+		*out = raw
 		return nil
 	}
 	if err := json.Unmarshal(raw, out); err != nil {

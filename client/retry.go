@@ -36,7 +36,7 @@ func (p retryPolicy) next(try int, r request, err error) (time.Duration, bool) {
 	if pause > 1 {
 		pause = pause/2 + rand.N(pause/2+1)
 	}
-	repeatable := r.method == "GET" || r.once
+	repeatable := r.method == "GET" || r.once || r.again
 	var connection *connectionError
 	var e *gatehouse.Error
 	switch {

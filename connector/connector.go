@@ -140,6 +140,10 @@ type Prober interface {
 	Probe(ctx context.Context) error
 }
 
+// Outside marks a connector whose changes are carried out by workers in other
+// processes: the dispatcher hands them out, and never calls Execute.
+type Outside interface{ Outside() }
+
 // Kind classifies a failed call.
 type Kind int
 

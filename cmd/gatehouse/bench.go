@@ -119,6 +119,9 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 		hints = s.Hints(hints)
 	}
 	n.gate = app.New(n.store, n.registry, hints, app.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
+	if n.runs, err = newRuns(n.gate, n.config); err != nil {
+		return fail(err)
+	}
 	if s.Idle {
 		return &bench.Gate{Store: n.store, App: n.gate, Close: n.Close}, nil
 	}

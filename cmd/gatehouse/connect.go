@@ -18,6 +18,7 @@ type service interface {
 	gatehouse.PolicyService
 	gatehouse.AuditService
 	gatehouse.SessionService
+	gatehouse.RunService
 }
 
 // connect makes the client. It does not yet speak to the server.

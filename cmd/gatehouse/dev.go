@@ -60,7 +60,8 @@ func (c *devServeCmd) Run(g *globals) error {
 	if err := checkLoopback(c.Listen); err != nil {
 		return err
 	}
-	if err := checkFree(g.ctx, c.Listen); err != nil {
+	listen, err := freeAddress(g.ctx, c.Listen)
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
@@ -75,6 +76,7 @@ func (c *devServeCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
+	offerPasskeys(&cfg.SignIn, listen)
 	log, file, err := logFile(c.Data)
 	if err != nil {
 		return err
@@ -91,9 +93,9 @@ func (c *devServeCmd) Run(g *globals) error {
 	if err != nil {
 		return errors.Join(err, n.Close())
 	}
-	s, err := startServer(n, c.Listen)
+	s, err := startServer(n, listen)
 	if err != nil {
-		return portTaken(err, c.Listen)
+		return portTaken(err, listen)
 	}
 	creds.URL = s.URL
 	if err := creds.write(c.Data); err != nil {
@@ -159,13 +161,18 @@ func checkLoopback(listen string) error {
 	return usagef("--listen: development mode serves this machine only, such as on 127.0.0.1:8080; for others there is `gatehouse serve`")
 }
 
-// checkFree tells early, before anything is made, that the port is taken.
-func checkFree(ctx context.Context, listen string) error {
+// freeAddress tells early, before anything is made, that the port is taken, and
+// finds one where any will do: passkeys are bound to it.
+func freeAddress(ctx context.Context, listen string) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {
-		return portTaken(err, listen)
+		return "", portTaken(err, listen)
 	}
-	return l.Close()
+	host, port, err := net.SplitHostPort(listen)
+	if err == nil && port == "0" {
+		_, port, err = net.SplitHostPort(l.Addr().String())
+	}
+	return net.JoinHostPort(host, port), errors.Join(err, l.Close())
 }
 
 func portTaken(err error, listen string) error {

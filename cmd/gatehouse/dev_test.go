@@ -241,3 +241,37 @@ func TestDevServesADemo(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// TestDevOffersPasskeys looks where a browser would keep them: at localhost. The
+// pages at the address that is printed lead there.
+func TestDevOffersPasskeys(t *testing.T) {
+	t.Parallel()
+	s := startDev(t, t.TempDir())
+	at := strings.TrimSuffix(s.api, "/api/v1")
+	named := strings.Replace(at, "127.0.0.1", "localhost", 1)
+	page := func(host string) string {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/signin", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = strings.TrimPrefix(host, "http://")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s, %v", resp.Status, err)
+		}
+		return string(body)
+	}
+	if !strings.Contains(page(named), "data-passkey-signin") {
+		t.Errorf("no passkeys at %s", named)
+	}
+	if p := page(at); strings.Contains(p, "data-passkey-signin") || !strings.Contains(p, `href="`+named+`/signin"`) {
+		t.Errorf("at %s nothing leads to %s", at, named)
+	}
+	s.stop()
+}

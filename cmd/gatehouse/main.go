@@ -35,11 +35,14 @@ type cli struct {
 	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
 	Reverse reverseCmd `cmd:"" group:"act" help:"Propose to undo an applied action."`
 
+	Run      runCmd      `cmd:"" group:"run" help:"Runs: start, list, show, watch, cancel, retry, signal."`
+	Workflow workflowCmd `cmd:"" group:"run" help:"Workflows: lint, test, graph, schema, apply, list, show."`
+
 	Push     pushCmd     `cmd:"" group:"operate" help:"Pushes: list, drain, resolve."`
 	DLQ      dlqCmd      `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay."`
 	Applied  appliedCmd  `cmd:"" group:"operate" help:"List what was carried out."`
 	Corpus   corpusCmd   `cmd:"" group:"operate" help:"List what decisions teach."`
-	Evidence evidenceCmd `cmd:"" group:"operate" help:"Print all that is known of an action."`
+	Evidence evidenceCmd `cmd:"" group:"operate" help:"All that is known of an action, or of a run: export, show."`
 	Audit    auditCmd    `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
 	Doctor   doctorCmd   `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
 	Backup   backupCmd   `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
@@ -80,6 +83,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "serve", Title: "Serve"},
 			{Key: "act", Title: "Propose and decide"},
+			{Key: "run", Title: "Run workflows"},
 			{Key: "operate", Title: "Operate and audit"},
 			{Key: "administer", Title: "Administer"},
 			{Key: "other", Title: "Other"},

@@ -81,13 +81,13 @@ func (c *corpusCmd) Run(g *globals) error {
 	})
 }
 
-// evidenceCmd prints all that is known of one action.
-type evidenceCmd struct {
+// evidenceActionCmd prints all that is known of one action.
+type evidenceActionCmd struct {
 	ID     string `arg:"" help:"The action."`
 	Output string `short:"o" placeholder:"FILE" help:"Write to a file, which must not exist."`
 }
 
-func (*evidenceCmd) Help() string {
+func (*evidenceActionCmd) Help() string {
 	return `
 A JSON document: the action, every receipt, its entries in the audit log, and the
 canonical text whose SHA-256 is the digest. The digest is computed again here;
@@ -96,11 +96,12 @@ when it is another one, the exit code is 1.
 Examples:
 
     gatehouse evidence act_01993b7e -o evidence.json
+    gatehouse evidence action act_01993b7e
 `
 }
 
 // Run prints the evidence.
-func (c *evidenceCmd) Run(g *globals) error {
+func (c *evidenceActionCmd) Run(g *globals) error {
 	api, err := g.connect()
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ func (c *evidenceCmd) Run(g *globals) error {
 	return nil
 }
 
-func (c *evidenceCmd) write(g *globals, e *gatehouse.Evidence) error {
+func (c *evidenceActionCmd) write(g *globals, e *gatehouse.Evidence) error {
 	if c.Output == "" {
 		return g.printJSON(e)
 	}

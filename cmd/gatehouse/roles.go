@@ -17,11 +17,12 @@ const (
 	roleSequencer  role = "sequencer"
 	roleSweeper    role = "sweeper"
 	roleFeed       role = "feed"
+	roleRunner     role = "runner"
 )
 
 // allRoles is what a process does that is not told otherwise.
 func allRoles() []role {
-	return []role{roleAPI, roleDispatcher, roleSequencer, roleSweeper, roleFeed}
+	return []role{roleAPI, roleDispatcher, roleSequencer, roleSweeper, roleFeed, roleRunner}
 }
 
 func has(roles []role, r role) bool { return slices.Contains(roles, r) }
@@ -35,7 +36,7 @@ func parseRoles(names []string) ([]role, error) {
 	for _, name := range names {
 		r := role(strings.TrimSpace(name))
 		if !slices.Contains(allRoles(), r) {
-			return nil, usagef("there is no role %q; there are api, dispatcher, sequencer, sweeper and feed", name)
+			return nil, usagef("there is no role %q; there are api, dispatcher, sequencer, sweeper, feed and runner", name)
 		}
 		roles = append(roles, r)
 	}

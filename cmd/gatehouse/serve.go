@@ -61,7 +61,7 @@ type serveCmd struct {
 	storeFlags
 	Listen    string   `help:"The address to serve on." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 	NATSURL   string   `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
-	Roles     []string `help:"What this process does: api, dispatcher, sequencer, sweeper, feed; all of it by default." placeholder:"ROLE,…"`
+	Roles     []string `help:"What this process does: api, dispatcher, sequencer, sweeper, feed, runner; all of it by default." placeholder:"ROLE,…"`
 	LogFormat string   `help:"text or json." enum:"text,json" default:"text"`
 	LogLevel  string   `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 	"github.com/gatehouse-dev/gatehouse/internal/api"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
@@ -32,9 +33,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
 // databaseFile is the store's file in the data folder.
@@ -58,6 +61,7 @@ type node struct {
 	registry *engine.Registry
 	hub      *wake.Hints
 	gate     *app.Gate
+	runs     *app.Runs
 	config   *config.Config
 	log      *slog.Logger
 	// tracing is nil unless the environment asks for it.
@@ -93,7 +97,8 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 	if n.targets, err = n.connectors(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	if n.registry, err = engine.NewRegistry(n.targets...); err != nil {
+	question := engine.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{engine.AllTenants}}
+	if n.registry, err = engine.NewRegistry(append(n.targets, question)...); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	source := policy.DefaultSource()
@@ -116,6 +121,9 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 		ac.Hold = &hold
 	}
 	n.gate = app.New(n.store, n.registry, n.hub, ac, log)
+	if n.runs, err = newRuns(n.gate, cfg); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
 	return n, nil
 }
 
@@ -148,8 +156,14 @@ func (n *node) connector(ctx context.Context, entry config.Connector) (connector
 			return nil, err
 		}
 		return httpconn.New(ctx, c, n.config.Secret)
+	case "worker":
+		var c workerconn.Config
+		if err := entry.Decode(&c); err != nil {
+			return nil, err
+		}
+		return workerconn.New(c)
 	}
-	return nil, fmt.Errorf("%s: type must be sql or http, not %s", entry.At(), gatehouse.Quote(entry.Type))
+	return nil, fmt.Errorf("%s: type must be sql, http or worker, not %s", entry.At(), gatehouse.Quote(entry.Type))
 }
 
 // Close closes the store, the connectors and the backplane.
@@ -206,8 +220,10 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		return fail(err)
 	}
 	n.gate.SetDrainer(dispatcher)
+	n.runs.SetOutside(engine.Outside{Dispatcher: dispatcher})
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
+		Runs: n.runs, Workers: n.runs, Hooks: n.runs,
 		Logger: n.log, Version: version, Registerer: metrics, Gatherer: metrics, Ready: n.store.Ping,
 		RequestsPerSecond: n.config.RateLimit.PerSecond, RequestBurst: n.config.RateLimit.Burst,
 	})
@@ -257,9 +273,15 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 			})
 		})
 	}
+	if has(roles, roleRunner) {
+		r := runtime.New(s.store, s.runs, s.hub, runtimeConfig(&s.config.Runs, ownerName()), s.log)
+		s.work.Go(func() { r.Run(ctx) })
+	}
 	if has(roles, roleSequencer) {
 		leaves, _ := s.hub.Subscribe(app.TopicAudit)
-		sequencer := &audit.Sequencer{Store: s.store, Logger: s.log}
+		sequencer := &audit.Sequencer{
+			Store: s.store, Logger: s.log, Numbered: func(tenant string) { s.hub.Notify(app.TopicLog(tenant)) },
+		}
 		s.work.Go(func() { sequencer.Run(ctx, leaves) })
 		s.work.Go(func() {
 			engine.Loop(ctx, s.log, "audit check", checkInterval, func(ctx context.Context) (bool, error) {
@@ -311,6 +333,12 @@ func (s *server) sweep(ctx context.Context) {
 	s.work.Go(func() {
 		engine.Loop(ctx, s.log, "idempotency purge", purgeInterval, func(ctx context.Context) (bool, error) {
 			_, err := s.gate.PurgeIdempotency(ctx)
+			return false, err
+		})
+	})
+	s.work.Go(func() {
+		engine.Loop(ctx, s.log, "session purge", purgeInterval, func(ctx context.Context) (bool, error) {
+			_, err := s.gate.PurgeSessions(ctx)
 			return false, err
 		})
 	})

@@ -26,6 +26,13 @@ type Authenticator interface {
 	CheckEditToken(ctx context.Context, p *gatehouse.Principal, token string) (bool, error)
 }
 
+// Presumer is what an [Authenticator] may be besides.
+type Presumer interface {
+	// Presume returns the caller that was last known by the secrets, or nil: see
+	// [gatehouse.Presumption]. editToken is "" where there is none.
+	Presume(key, editToken string) *gatehouse.Caller
+}
+
 // The kinds of what a path can name.
 const (
 	ThingAction    = "action" // by its own id or its approval's
@@ -34,6 +41,9 @@ const (
 	ThingKey       = "key"
 	ThingPolicy    = "policy" // by version
 	ThingSession   = "session"
+	ThingWorkflow  = "workflow" // by name
+	ThingRun       = "run"
+	ThingStep      = "step"
 )
 
 // Lookup tells whether the caller's tenant has a thing, whatever the caller's
@@ -53,9 +63,13 @@ type Config struct {
 	Policies gatehouse.PolicyService
 	Audit    gatehouse.AuditService
 	Sessions gatehouse.SessionService
+	// Runs, Workers and Hooks, when nil, leave their routes out.
+	Runs    gatehouse.RunService
+	Workers gatehouse.WorkerService
+	Hooks   Hooks
 
 	Auth Authenticator
-	// Lookup, when nil, asks the services: then pushes and keys cannot be
+	// Lookup, when nil, asks the services: then pushes, keys and steps cannot be
 	// looked up, and a missing role is told before they are missed.
 	Lookup Lookup
 	Logger *slog.Logger
@@ -77,6 +91,11 @@ type Config struct {
 	// RequestBurst; 0 means no bound.
 	RequestsPerSecond float64
 	RequestBurst      int
+	// HooksPerSecond bounds the deliveries of one address to one workflow, with
+	// bursts of HookBurst; four times as many to all workflows. By default 50
+	// and 200; less than 0 means no bound.
+	HooksPerSecond float64
+	HookBurst      int
 }
 
 // Server is the HTTP surface. It is an http.Handler by itself; with other
@@ -85,10 +104,12 @@ type Server struct {
 	cfg     Config
 	log     *slog.Logger
 	routes  []route
+	presume Presumer // nil for none
 	metrics *metrics
 	running running
 	bulk    *window
 	general *buckets
+	hooks   hookLimits
 	mux     *http.ServeMux
 }
 
@@ -117,7 +138,9 @@ func New(cfg Config) (*Server, error) {
 		cfg.BulkPerMinute = 30
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, bulk: newWindow(cfg.BulkPerMinute)}
+	s.presume, _ = cfg.Auth.(Presumer)
 	s.general = newBuckets(cfg.RequestsPerSecond, cfg.RequestBurst)
+	s.hooks = newHookLimits(cfg.HooksPerSecond, cfg.HookBurst)
 	s.routes = s.table()
 	var err error
 	if s.metrics, err = newMetrics(cfg.Registerer, s.routes); err != nil {
@@ -145,6 +168,9 @@ func (s *Server) Mount(mux *http.ServeMux) {
 	}
 	for path, m := range byPath {
 		mux.Handle(Prefix+path, s.dispatch(m))
+	}
+	if s.cfg.Hooks != nil {
+		mux.Handle(Prefix+hookRoute.path, s.serveHook())
 	}
 	mux.Handle("/api/", s.unknownPath())
 	s.mountOps(mux)

@@ -48,8 +48,13 @@ func readBody(w http.ResponseWriter, r *http.Request, rt *route, timeout time.Du
 	if r.ContentLength > MaxBody {
 		return nil, nil, tooLarge()
 	}
-	if rt.decode != nil && !isJSON(r.Header["Content-Type"]) {
-		return nil, nil, malformed("", "the content type must be application/json")
+	if header := r.Header["Content-Type"]; rt.decode != nil && !isJSON(header) {
+		if !rt.text {
+			return nil, nil, malformed("", "the content type must be application/json")
+		}
+		if !isYAML(header) {
+			return nil, nil, malformed("", "the content type must be application/yaml or application/json")
+		}
 	}
 	buf := buffers.Get().(*bytes.Buffer)
 	buf.Reset()
@@ -58,17 +63,8 @@ func readBody(w http.ResponseWriter, r *http.Request, rt *route, timeout time.Du
 			release(buf)
 		}
 	}()
-	if r.ContentLength != 0 {
-		// A writer that has no deadlines, as in tests, needs none.
-		deadline := http.NewResponseController(w)
-		_ = deadline.SetReadDeadline(time.Now().Add(timeout))
-		if _, err := buf.ReadFrom(io.LimitReader(r.Body, MaxBody+1)); err != nil {
-			return nil, nil, malformed("", "the body could not be read to its end")
-		}
-		_ = deadline.SetReadDeadline(time.Time{})
-	}
-	if buf.Len() > MaxBody {
-		return nil, nil, tooLarge()
+	if err := fill(buf, w, r, timeout); err != nil {
+		return nil, nil, err
 	}
 	raw = buf.Bytes()
 	switch blank := len(bytes.TrimSpace(raw)) == 0; {
@@ -77,9 +73,26 @@ func readBody(w http.ResponseWriter, r *http.Request, rt *route, timeout time.Du
 	case rt.decode != nil && blank && rt.optional:
 		raw = []byte("{}")
 	case rt.decode != nil && blank:
-		return nil, nil, malformed("", "a JSON body is needed")
+		return nil, nil, malformed("", "a body is needed")
 	}
 	return raw, func() { release(buf) }, nil
+}
+
+// fill reads a body of at most [MaxBody] bytes into an empty buffer.
+func fill(buf *bytes.Buffer, w http.ResponseWriter, r *http.Request, timeout time.Duration) error {
+	if r.ContentLength != 0 {
+		// A writer that has no deadlines, as in tests, needs none.
+		deadline := http.NewResponseController(w)
+		_ = deadline.SetReadDeadline(time.Now().Add(timeout))
+		if _, err := buf.ReadFrom(io.LimitReader(r.Body, MaxBody+1)); err != nil {
+			return malformed("", "the body could not be read to its end")
+		}
+		_ = deadline.SetReadDeadline(time.Time{})
+	}
+	if buf.Len() > MaxBody {
+		return tooLarge()
+	}
+	return nil
 }
 
 func emptyObject(raw []byte) bool {
@@ -108,6 +121,23 @@ func isJSON(header []string) bool {
 		}
 		return t == "application/json" || strings.HasSuffix(t, "+json") ||
 			t == "text/plain" || t == "application/x-www-form-urlencoded"
+	}
+	return false
+}
+
+// isYAML reports whether a content type is one that YAML goes by: RFC 9512's,
+// and those of before it.
+func isYAML(header []string) bool {
+	if len(header) != 1 {
+		return false
+	}
+	t, params, err := mime.ParseMediaType(header[0])
+	if charset := params["charset"]; err != nil || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return false
+	}
+	switch t {
+	case "application/yaml", "text/yaml", "application/x-yaml", "text/x-yaml":
+		return true
 	}
 	return false
 }

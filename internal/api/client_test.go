@@ -57,10 +57,28 @@ func TestClientRoundTrip(t *testing.T) {
 		"CreateTenant": {"acme"}, "ListTenants": {}, "WhoAmI": {},
 		"ApplyPolicy": {"a: 1\n"}, "ActivePolicy": {}, "FindPolicy": {1}, "ListPolicies": {}, "ActivatePolicy": {1}, "ExplainPolicy": {&proposal},
 		"ListEntries": {int64(5), 10}, "Head": {},
+		"ApplyWorkflow": {"triage", "name: triage\nsteps: []\n# <é>\n"}, "FindWorkflow": {"triage", 2}, "ListWorkflows": {"cur", 2}, "ListWorkflowVersions": {"triage"},
+		"StartRun": {"triage", gatehouse.NewRun{Input: `{"n":12345678901234567890}`, TriggerRef: "INC 1"}}, "FindRun": {"run_1"},
+		"ListRuns": {gatehouse.RunFilter{Status: gatehouse.RunWaiting, Workflow: "triage", Limit: 3, Cursor: "c&="}}, "RunDetail": {"run_1"},
+		"WaitRun": {"run_1", 30 * time.Second}, "CancelRun": {"run_1", "<oops>"}, "RetryRun": {"run_1"},
+		"SignalRun": {"run_1", "closed", gatehouse.JSON(`{"a":1.10}`)}, "ListReflexions": {"triage", "cur", 3}, "RunBundle": {"run_1"},
+		"LeaseSteps":    {gatehouse.LeaseRequest{Tools: []string{"page", "mail"}, Max: 10, Wait: gatehouse.Duration(30 * time.Second), Lease: gatehouse.Duration(time.Minute), Worker: "w 1"}},
+		"HeartbeatStep": {"stp_1", gatehouse.Heartbeat{Generation: 3, Lease: gatehouse.Duration(time.Minute)}},
+		"CompleteStep": {"stp_1", gatehouse.StepResult{Generation: 3, Output: `{"n":1.10}`, Usage: []gatehouse.ModelUsage{{
+			Provider: "openai", Model: "gpt-4o-mini", InputTokens: 12, OutputTokens: 3, Cost: "0.0012", Currency: "USD", At: testTime,
+		}}}},
+		"FailStep":      {"stp_1", gatehouse.StepFailure{Generation: 3, Code: "c", Detail: "d", Retryable: true, RetryAfter: gatehouse.Duration(time.Minute)}},
+		"ProposeStep":   {"stp_1", gatehouse.StepProposal{Generation: 3, Action: proposal}},
+		"LeasePushes":   {gatehouse.PushLeaseRequest{Connectors: []string{"crm"}, Max: 2, Wait: gatehouse.Duration(time.Second), Lease: gatehouse.Duration(time.Hour), Worker: "w"}},
+		"HeartbeatPush": {"psh_1", gatehouse.Heartbeat{Generation: 4}},
+		"CompletePush": {"psh_1", gatehouse.PushResult{Generation: 4, ExternalID: "e", RequestMetadata: `{"a":1}`, ResponseMetadata: `{}`, Reversal: &gatehouse.Reversal{
+			Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "1"}, ProposedChange: `{"a":2}`,
+		}}},
+		"FailPush": {"psh_1", gatehouse.PushFailure{Generation: 4, Kind: "ambiguous", Code: "timeout", Detail: "no answer", RetryAfter: gatehouse.Duration(time.Second)}},
 	}
 	for _, service := range []reflect.Type{
 		typeOf[gatehouse.ActionService](), typeOf[gatehouse.DispatchService](), typeOf[gatehouse.AdminService](),
-		typeOf[gatehouse.PolicyService](), typeOf[gatehouse.AuditService](),
+		typeOf[gatehouse.PolicyService](), typeOf[gatehouse.AuditService](), typeOf[gatehouse.RunService](), typeOf[gatehouse.WorkerService](),
 	} {
 		for i := range service.NumMethod() {
 			name := service.Method(i).Name

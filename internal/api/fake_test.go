@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -38,6 +39,7 @@ var testTime = time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 // exists are the ids that the fake's tenant has.
 var exists = map[string]bool{
 	"act_1": true, "apr_1": true, "psh_1": true, "prn_1": true, "key_1": true, "ses_1": true, "1": true,
+	"triage": true, "run_1": true, "stp_1": true,
 }
 
 func testAction() *gatehouse.Action {
@@ -80,7 +82,7 @@ func newFake() *fake {
 		ID: "ses_1", Tenant: "default", PrincipalID: "prn_1", Method: gatehouse.SignInPasskey, Credential: "pky_1", UserAgent: "Firefox",
 		CreatedAt: testTime, LastSeenAt: testTime, ExpiresAt: testTime.Add(time.Hour),
 	}
-	return &fake{
+	f := &fake{
 		stored: make(map[string]*gatehouse.IdempotencyRecord),
 		values: map[string]any{
 			"Propose": testAction(), "FindAction": testAction(), "WaitAction": testAction(), "Revise": testAction(), "Reverse": testAction(),
@@ -115,6 +117,8 @@ func newFake() *fake {
 			"ListEntries": []*gatehouse.Entry{entry}, "Head": &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
 		},
 	}
+	maps.Copy(f.values, runValues(push))
+	return f
 }
 
 // use is one use case: it checks what the path named, then the answers kept,
@@ -190,7 +194,7 @@ var people = func() map[string]*gatehouse.Principal {
 	for name, roles := range map[string][]gatehouse.Role{
 		"root": {gatehouse.RoleAdmin}, "ana": {gatehouse.RoleApprover}, "bot": {gatehouse.RoleProposer},
 		"op": {gatehouse.RoleOperator}, "aud": {gatehouse.RoleAuditor}, "view": {gatehouse.RoleViewer}, "work": {gatehouse.RoleWorker},
-		"all": {gatehouse.RoleAdmin, gatehouse.RoleProposer},
+		"all": {gatehouse.RoleAdmin, gatehouse.RoleProposer, gatehouse.RoleWorker},
 	} {
 		m["gth_"+name] = &gatehouse.Principal{ID: "prn_" + name, Tenant: "default", Name: name, Kind: gatehouse.KindPerson, Roles: roles, Person: "prn_" + name}
 	}
@@ -222,6 +226,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
+		Runs: f, Workers: f, Hooks: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Version: "test",
 	}
 	for _, c := range change {

@@ -66,7 +66,11 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
 	bodies := roundBodies()
-	without := map[string]bool{"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true}
+	without := map[string]bool{
+		"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true,
+		// Old leases are worth nothing.
+		"leaseSteps": true, "heartbeatStep": true, "leasePushes": true, "heartbeatPush": true,
+	}
 	for i := range s.routes {
 		rt := &s.routes[i]
 		if rt.method != "POST" {
@@ -97,6 +101,11 @@ func roundBodies() map[string]string {
 		"approve":    `{"digest":"sha256:aa"}`, "resolvePush": `{"outcome":"applied","reason":"seen"}`, "replayDeadLetters": `{"all":true}`,
 		"createPrincipal": `{"name":"eve","kind":"person","roles":["approver"]}`, "updatePrincipal": `{"disabled":true}`,
 		"createTenant": `{"id":"acme"}`, "applyPolicy": `{"source":"rules: []"}`,
+		"applyWorkflow": `{"name": "triage", "steps": []}`, "startRun": `{"input":{"n":1},"trigger_ref":"INC1"}`, "cancelRun": `{"reason":"no"}`,
+		"signalRun": `{"name":"closed","data":{"n":1.10}}`, "leaseSteps": `{"tools":["page"],"max":10,"wait":"30s"}`, "heartbeatStep": `{"generation":1}`,
+		"completeStep": `{"generation":1,"output":{"ok":true}}`, "failStep": `{"generation":1,"detail":"no","retryable":true}`,
+		"proposeStep": `{"generation":1,"action":` + goodProposal + `}`, "leasePushes": `{"connectors":["crm"]}`, "heartbeatPush": `{"generation":1,"lease":"30s"}`,
+		"completePush": `{"generation":1,"external_id":"x"}`, "failPush": `{"generation":1,"kind":"ambiguous","code":"timeout","detail":"no answer"}`,
 	}
 }
 

@@ -14,6 +14,10 @@ func (l serviceLookup) Exists(ctx context.Context, kind, id string) (err error) 
 	switch kind {
 	case ThingAction:
 		_, err = l.cfg.Actions.FindAction(ctx, id)
+	case ThingRun:
+		_, err = l.cfg.Runs.FindRun(ctx, id)
+	case ThingWorkflow:
+		_, err = l.cfg.Runs.FindWorkflow(ctx, id, 0)
 	case ThingPrincipal:
 		_, err = l.cfg.Admin.FindPrincipal(ctx, id)
 	case ThingPolicy:

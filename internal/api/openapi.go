@@ -18,7 +18,7 @@ import (
 // Document returns the OpenAPI 3.1 document as JSON, made from the table of
 // routes.
 func (s *Server) Document() ([]byte, error) {
-	b, err := json.Marshal(document(s.routes, s.cfg.Version))
+	b, err := json.Marshal(document(s.routes, s.cfg.Hooks != nil, s.cfg.Version))
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (s *Server) Document() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func document(routes []route, version string) *huma.OpenAPI {
+func document(routes []route, hooks bool, version string) *huma.OpenAPI {
 	if version == "" {
 		version = "dev"
 	}
@@ -49,7 +49,7 @@ func document(routes []route, version string) *huma.OpenAPI {
 		},
 		Security: []map[string][]string{{"key": {}}},
 	}
-	for _, tag := range []string{tagActions, tagDecisions, tagDispatch, tagPolicy, tagAudit, tagAdmin, tagOps} {
+	for _, tag := range []string{tagActions, tagDecisions, tagDispatch, tagWorkflows, tagRuns, tagWorkers, tagPolicy, tagAudit, tagAdmin, tagOps} {
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
 	}
 	var requests []reflect.Type
@@ -58,6 +58,9 @@ func document(routes []route, version string) *huma.OpenAPI {
 			requests = append(requests, routes[i].in)
 		}
 		doc.AddOperation(operation(r, &routes[i]))
+	}
+	if hooks {
+		doc.AddOperation(operation(r, &hookRoute))
 	}
 	for _, o := range opsDocs {
 		doc.AddOperation(o())
@@ -85,10 +88,19 @@ func operation(r huma.Registry, rt *route) *huma.Operation {
 	if rt.token == tokenOptional {
 		op.Security = []map[string][]string{{"key": {}}, {"key": {}, "editToken": {}}}
 	}
+	if rt.open {
+		op.Security = []map[string][]string{}
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{}}}}
+	}
 	if rt.in != nil {
 		op.RequestBody = &huma.RequestBody{
 			Required: !rt.optional,
 			Content:  map[string]*huma.MediaType{"application/json": {Schema: r.Schema(rt.in, true, "")}},
+		}
+	}
+	if rt.text {
+		op.RequestBody.Content = map[string]*huma.MediaType{
+			"application/yaml": {Schema: &huma.Schema{Type: "string"}}, "application/json": {Schema: &huma.Schema{Type: "object"}},
 		}
 	}
 	return op
@@ -137,10 +149,11 @@ func (p *param) schema() *huma.Schema {
 
 func responses(r huma.Registry, rt *route) map[string]*huma.Response {
 	ok := func(description string) *huma.Response {
-		return &huma.Response{
-			Description: description, Headers: commonHeaders(),
-			Content: map[string]*huma.MediaType{"application/json": {Schema: r.Schema(rt.out, true, "")}},
+		content := map[string]*huma.MediaType{"application/json": {Schema: r.Schema(rt.out, true, "")}}
+		if rt.media != "" {
+			content[rt.media] = &huma.MediaType{Schema: &huma.Schema{Type: "string", Format: "binary"}}
 		}
+		return &huma.Response{Description: description, Headers: commonHeaders(), Content: content}
 	}
 	out := map[string]*huma.Response{strconv.Itoa(rt.status): ok(http.StatusText(rt.status))}
 	if (rt.replays || rt.idempotent) && rt.status != http.StatusOK {
@@ -174,9 +187,11 @@ func commonHeaders() map[string]*huma.Header {
 // that follow from what the pipeline checks for it.
 func (rt *route) allCodes() []gatehouse.Code {
 	codes := append([]gatehouse.Code{
-		gatehouse.CodeUnauthenticated, gatehouse.CodeRateLimited, gatehouse.CodeBusy,
-		gatehouse.CodeInternal, gatehouse.CodeInvalid,
+		gatehouse.CodeRateLimited, gatehouse.CodeBusy, gatehouse.CodeInternal, gatehouse.CodeInvalid,
 	}, rt.codes...)
+	if !rt.open {
+		codes = append(codes, gatehouse.CodeUnauthenticated)
+	}
 	if len(rt.roles) > 0 {
 		codes = append(codes, gatehouse.CodeRoleRequired)
 	}

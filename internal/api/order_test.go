@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,9 +39,20 @@ func wantCode(t *testing.T, w *httptest.ResponseRecorder, code gatehouse.Code) m
 func (rt *route) example() string {
 	id := map[string]string{
 		ThingAction: "act_1", ThingPush: "psh_1", ThingPrincipal: "prn_1", ThingKey: "key_1", ThingPolicy: "1",
-		ThingSession: "ses_1",
+		ThingSession: "ses_1", ThingWorkflow: "triage", ThingRun: "run_1", ThingStep: "stp_1",
 	}[rt.thing]
+	if rt.name == "applyWorkflow" { // it names what need not be there
+		id = "triage"
+	}
 	return Prefix + strings.Replace(rt.path, "{id}", id, 1)
+}
+
+// stranger returns the key of one who has none of the route's roles.
+func (rt *route) stranger() string {
+	if slices.Contains(rt.roles, gatehouse.RoleWorker) {
+		return "gth_aud"
+	}
+	return "gth_work"
 }
 
 // TestOrderOfChecks breaks a good decision in every pair of ways and wants the
@@ -95,13 +107,13 @@ func TestOrderOnEveryRoute(t *testing.T) {
 			wantCode(t, r.send(s), gatehouse.CodeUnauthenticated)
 			if rt.thing != "" {
 				missing := r
-				missing.path, missing.key = Prefix+strings.Replace(rt.path, "{id}", "nope", 1), "gth_work"
+				missing.path, missing.key = Prefix+strings.Replace(rt.path, "{id}", "nope", 1), rt.stranger()
 				wantCode(t, missing.send(s), gatehouse.CodeNotFound)
 				missing.key, missing.token = "gth_all", "gte_all"
 				wantCode(t, missing.send(s), gatehouse.CodeNotFound)
 			}
 			if len(rt.roles) > 0 {
-				r.key = "gth_work"
+				r.key = rt.stranger()
 				wantCode(t, r.send(s), gatehouse.CodeRoleRequired)
 			}
 			r.key = "gth_all"
@@ -112,6 +124,9 @@ func TestOrderOnEveryRoute(t *testing.T) {
 			wantCode(t, r.send(s), gatehouse.CodeInvalid) // the query
 			if rt.method != "GET" {
 				r.path = rt.example()
+				if rt.text {
+					r.body = "\xff"
+				}
 				wantCode(t, r.send(s), gatehouse.CodeMalformed)
 				r.body = strings.Repeat(" ", MaxBody+1)
 				wantCode(t, r.send(s), gatehouse.CodeBodyTooLarge)
@@ -124,6 +139,7 @@ func TestOrderOnEveryRoute(t *testing.T) {
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
+	const anyKey = "root ana bot op aud view work"
 	may := map[string]string{ // route → keys, of root ana bot op aud view work
 		"propose": "bot", "revise": "bot", "cancel": "bot ana root", "reverse": "bot ana op root",
 		"decide": "ana root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
@@ -133,6 +149,12 @@ func TestRoles(t *testing.T) {
 		"createTenant": "root", "listTenants": "root", "applyPolicy": "root", "activatePolicy": "root",
 		"listEntries": "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
 		// Their own; whose they are is the use case's to check.
+		"applyWorkflow": "op root", "startRun": "bot", "cancelRun": "bot op root", "retryRun": "bot op root", "signalRun": "bot op root work",
+		"leaseSteps": "work", "heartbeatStep": "work", "completeStep": "work", "failStep": "work", "proposeStep": "work",
+		"leasePushes": "work", "heartbeatPush": "work", "completePush": "work", "failPush": "work",
+		// Runs and workflows are read with any key.
+		"listWorkflows": anyKey, "getWorkflow": anyKey, "listWorkflowVersions": anyKey, "listRuns": anyKey, "getRun": anyKey,
+		"getRunDetail": anyKey, "getRunEvidence": anyKey, "listReflexions": anyKey,
 		"listSessions": "root ana bot op aud view work", "revokeSession": "root ana bot op aud view work", "createSetupLink": "root",
 	}
 	deciding := map[string]bool{"decide": true, "bulkDecide": true, "approve": true, "reject": true}

@@ -61,6 +61,8 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeTooLate:             "Too late to cancel",
 	gatehouse.CodeNotReversible:       "Not reversible",
 	gatehouse.CodeNotUnknown:          "The outcome is not unknown",
+	gatehouse.CodeLeaseLost:           "The lease is not the caller's any more",
+	gatehouse.CodeBadSignature:        "The signature is missing or wrong",
 	gatehouse.CodeInProgress:          "The first request under this key still runs",
 	gatehouse.CodeKeyReused:           "The Idempotency-Key was used for another request",
 	gatehouse.CodeExpired:             "Expired",

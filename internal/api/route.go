@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"unicode/utf8"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -19,6 +20,8 @@ type route struct {
 	// roles: any of them is needed; none listed means that a key is enough.
 	roles []gatehouse.Role
 	token tokenRule
+	// proves says that the use case takes a caller who is presumed.
+	proves bool
 	// thing is what {id} names.
 	thing string
 	query []param
@@ -28,11 +31,15 @@ type route struct {
 	status  int
 	out     reflect.Type
 	replays bool
+	// media is the content type of answers besides JSON, "" for none.
+	media string
 	// codes are the errors beyond those that follow from the rest of the line.
 	codes []gatehouse.Code
 	// idempotent routes heed Idempotency-Key; of secret ones the answer is
 	// sealed before it is stored.
 	idempotent, secret bool
+	// open routes need no key.
+	open bool
 	// decides is the endpoint's name in gatehouse_decisions_total, "" for none.
 	decides string
 	// bulk routes count against the person's bulk decisions.
@@ -54,6 +61,7 @@ const (
 type handler struct {
 	in       reflect.Type // nil for no body
 	optional bool         // an empty body stands for {}
+	text     bool         // the body is YAML or JSON, taken as it is
 	decode   func([]byte) (any, error)
 	run      func(context.Context, *call) (reply, error)
 }
@@ -70,10 +78,12 @@ type call struct {
 	w      http.ResponseWriter
 }
 
-// reply is what a handler answers. Status 0 means the route's.
+// reply is what a handler answers. Status 0 means the route's. A handler that
+// wrote the answer itself says so with written.
 type reply struct {
-	status int
-	value  any
+	status  int
+	value   any
+	written bool
 }
 
 // answer makes a reply of what services return.
@@ -103,6 +113,23 @@ func body[T any](check func(*T) error, run func(context.Context, *call, *T) (rep
 	}
 }
 
+// textBody is a handler that takes YAML or JSON of at most limit bytes as it is.
+func textBody(limit int, run func(context.Context, *call, string) (reply, error)) handler {
+	return handler{
+		in: reflect.TypeFor[string](), text: true,
+		decode: func(b []byte) (any, error) {
+			switch {
+			case len(b) > limit:
+				return nil, gatehouse.E(gatehouse.CodeBodyTooLarge, "this body is at most %d bytes", limit).With("limit", limit)
+			case !utf8.Valid(b):
+				return nil, malformed("", "is not UTF-8")
+			}
+			return string(b), nil
+		},
+		run: func(ctx context.Context, c *call) (reply, error) { return run(ctx, c, c.in.(string)) },
+	}
+}
+
 // maybe makes the body optional.
 func maybe(h handler) handler {
 	h.optional = true
@@ -122,6 +149,9 @@ func (s *Server) table() []route {
 	t = append(t, s.actionRoutes()...)
 	t = append(t, s.decisionRoutes()...)
 	t = append(t, s.dispatchRoutes()...)
+	t = append(t, s.workflowRoutes()...)
+	t = append(t, s.runRoutes()...)
+	t = append(t, s.workerRoutes()...)
 	t = append(t, s.adminRoutes()...)
 	t = append(t, s.sessionRoutes()...)
 	t = append(t, s.policyRoutes()...)
@@ -136,4 +166,5 @@ var (
 	operators = []gatehouse.Role{gatehouse.RoleOperator}
 	auditors  = []gatehouse.Role{gatehouse.RoleAuditor}
 	admins    = []gatehouse.Role{gatehouse.RoleAdmin}
+	workers   = []gatehouse.Role{gatehouse.RoleWorker}
 )

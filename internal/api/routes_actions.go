@@ -17,7 +17,7 @@ func (s *Server) actionRoutes() []route {
 			summary: "Propose a change",
 			doc: "The policy judges the change at once. A denial is an answer, not an error: 201 with status denied. " +
 				"A known idempotency_key with the same content answers 200 with the action that it named.",
-			roles: proposers, status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
+			roles: proposers, proves: true, status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
 			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {
 				a, replayed, err := s.cfg.Actions.Propose(ctx, in)

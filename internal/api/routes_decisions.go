@@ -30,7 +30,7 @@ func (s *Server) decisionRoutes() []route {
 			summary: "Approve or reject an action",
 			doc: "code tells what came of it: decided, vote_recorded (the quorum is not met yet), or already_approved / already_rejected " +
 				"when the same person repeats the decision that stands. digest is needed to approve.",
-			roles: approvers, token: tokenRequired, thing: ThingAction, decides: "decide",
+			roles: approvers, token: tokenRequired, proves: true, thing: ThingAction, decides: "decide",
 			status: http.StatusOK, out: typeOf[gatehouse.Answer](), idempotent: true,
 			codes: append([]gatehouse.Code{gatehouse.CodeAlreadyDecided}, refusals...),
 			handler: body(checkDecision, func(ctx context.Context, c *call, in *gatehouse.Decision) (reply, error) {
@@ -60,7 +60,7 @@ func (s *Server) shortForm(verb string, kind gatehouse.DecisionKind) route {
 		summary: "The idempotent form: " + verb,
 		doc: "{id} is an action's or an approval's. When people have taken the same decision already, whoever took it and whatever followed: " +
 			"200 with status already_" + string(kind) + ". When it was decided the other way, by policy, canceled or superseded: 409 not_awaiting_approval.",
-		roles: approvers, token: tokenRequired, thing: ThingAction, decides: verb,
+		roles: approvers, token: tokenRequired, proves: true, thing: ThingAction, decides: verb,
 		status: http.StatusOK, out: typeOf[gatehouse.ShortAnswer](), idempotent: true,
 		codes: append([]gatehouse.Code{gatehouse.CodeNotAwaitingApproval}, refusals...),
 		handler: maybe(body(checkShort(kind), func(ctx context.Context, c *call, in *shortDecision) (reply, error) {

@@ -35,10 +35,15 @@ var scalars = map[reflect.Type]func() *huma.Schema{
 	},
 	typeOf[gatehouse.Status]():     enumeration(gatehouse.Statuses()),
 	typeOf[gatehouse.PushStatus](): enumeration(gatehouse.PushStatuses()),
-	typeOf[gatehouse.Role]():       enumeration(gatehouse.Roles()),
-	typeOf[gatehouse.Code]():       enumeration(sortedCodes()),
-	typeOf[gatehouse.Kind]():       enumeration([]gatehouse.Kind{gatehouse.KindPerson, gatehouse.KindAgent, gatehouse.KindService}),
-	typeOf[gatehouse.Outcome]():    enumeration([]gatehouse.Outcome{gatehouse.OutcomeAllow, gatehouse.OutcomeDeny, gatehouse.OutcomeNeedsApproval}),
+	typeOf[gatehouse.RunStatus]():  enumeration(gatehouse.RunStatuses()),
+	typeOf[gatehouse.StepStatus](): enumeration(gatehouse.StepStatuses()),
+	typeOf[gatehouse.TriggerType](): enumeration([]gatehouse.TriggerType{
+		gatehouse.TriggerAPI, gatehouse.TriggerWebhook, gatehouse.TriggerSchedule, gatehouse.TriggerRun, gatehouse.TriggerRetry,
+	}),
+	typeOf[gatehouse.Role]():    enumeration(gatehouse.Roles()),
+	typeOf[gatehouse.Code]():    enumeration(sortedCodes()),
+	typeOf[gatehouse.Kind]():    enumeration([]gatehouse.Kind{gatehouse.KindPerson, gatehouse.KindAgent, gatehouse.KindService}),
+	typeOf[gatehouse.Outcome](): enumeration([]gatehouse.Outcome{gatehouse.OutcomeAllow, gatehouse.OutcomeDeny, gatehouse.OutcomeNeedsApproval}),
 	typeOf[gatehouse.DecisionKind](): enumeration([]gatehouse.DecisionKind{
 		gatehouse.Approve, gatehouse.Reject,
 	}),
@@ -82,6 +87,9 @@ func newRegistry() huma.Registry {
 	alias[gatehouse.RiskLevel](r)
 	alias[gatehouse.Status](r)
 	alias[gatehouse.PushStatus](r)
+	alias[gatehouse.RunStatus](r)
+	alias[gatehouse.StepStatus](r)
+	alias[gatehouse.TriggerType](r)
 	alias[gatehouse.Role](r)
 	alias[gatehouse.Code](r)
 	alias[gatehouse.Kind](r)

@@ -62,21 +62,21 @@ func (s *Server) authenticated(fn func(http.ResponseWriter, *http.Request) error
 
 // pass is the pipeline: the order of its checks is the contract's.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, requestID string) (int, error) {
-	principal, key, err := s.authenticate(r)
+	caller, key, err := s.caller(r, rt)
 	if err != nil {
 		return 0, err
 	}
-	caller := &gatehouse.Caller{Principal: principal, Via: channel(r, rt), RequestID: requestID}
+	caller.Via, caller.RequestID = channel(r, rt), requestID
 	ctx := gatehouse.NewContext(r.Context(), caller)
-	if err := s.general.take(principal.ID); err != nil {
+	if err := s.general.take(caller.Principal.ID); err != nil {
 		return 0, err
 	}
 	c := &call{id: r.PathValue("id"), caller: caller, secret: key, w: w}
 	if err := s.admit(ctx, r, rt, c); err != nil {
-		if gone := s.missing(ctx, rt, c.id); gone != nil {
-			err = gone
+		if not := s.lookUp(ctx, r, rt, c); not != nil {
+			err = not
 		}
-		return 0, err
+		return 0, s.refusal(ctx, rt, c, err)
 	}
 	if caller.Idempotency != nil {
 		release, err := s.running.hold(caller)
@@ -86,6 +86,12 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 		defer release()
 	}
 	out, err := rt.run(ctx, c)
+	if err != nil && caller.Presumed != nil && !caller.Presumed.Proven {
+		if err := s.lookUp(ctx, r, rt, c); err != nil {
+			return 0, s.refusal(ctx, rt, c, err)
+		}
+		out, err = rt.run(ctx, c)
+	}
 	s.metrics.decided(rt, out.value, err)
 	if replay := (*gatehouse.Replay)(nil); errors.As(err, &replay) {
 		return s.replay(w, rt, c, replay)
@@ -97,22 +103,29 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 	if status == 0 {
 		status = rt.status
 	}
+	if out.written {
+		return status, nil
+	}
 	return status, s.write(w, status, c, out.value)
+}
+
+// refusal is what a caller is told who was not admitted: that what the path
+// names is not there, where that is so. Who is nobody is told nothing of it.
+func (s *Server) refusal(ctx context.Context, rt *route, c *call, err error) error {
+	if c.caller.Presumed != nil {
+		return err
+	}
+	if gone := s.missing(ctx, rt, c.id); gone != nil {
+		return gone
+	}
+	return err
 }
 
 // admit checks what can be checked without looking at the state.
 func (s *Server) admit(ctx context.Context, r *http.Request, rt *route, c *call) (err error) {
 	p := c.caller.Principal
-	if len(rt.roles) > 0 && !slices.ContainsFunc(rt.roles, p.Has) {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", anyOf(rt.roles)).With("roles", rt.roles)
-	}
-	if rt.token != tokenNone {
-		if c.caller.StepUp, err = s.stepUp(ctx, r, p); err != nil {
-			return err
-		}
-		if rt.token == tokenRequired && !c.caller.StepUp {
-			return gatehouse.E(gatehouse.CodeEditTokenRequired, "deciding needs your edit token in X-Edit-Token")
-		}
+	if err := s.entitle(ctx, r, rt, c); err != nil {
+		return err
 	}
 	if rt.bulk {
 		if err := s.bulk.take(p.Tenant + "/" + p.Person); err != nil {
@@ -138,14 +151,62 @@ func (s *Server) admit(ctx context.Context, r *http.Request, rt *route, c *call)
 	return err
 }
 
+// entitle checks the role and the second secret that a route asks for.
+func (s *Server) entitle(ctx context.Context, r *http.Request, rt *route, c *call) (err error) {
+	p := c.caller.Principal
+	if len(rt.roles) > 0 && !slices.ContainsFunc(rt.roles, p.Has) {
+		return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", anyOf(rt.roles)).With("roles", rt.roles)
+	}
+	if rt.token == tokenNone || c.caller.Presumed != nil && c.caller.StepUp {
+		return nil
+	}
+	if c.caller.StepUp, err = s.stepUp(ctx, r, p); err != nil {
+		return err
+	}
+	if rt.token == tokenRequired && !c.caller.StepUp {
+		return gatehouse.E(gatehouse.CodeEditTokenRequired, "deciding needs your edit token in X-Edit-Token")
+	}
+	return nil
+}
+
+// caller finds out who asks. On routes whose use case proves it, that may be
+// whoever the secrets were last known to be: one who would get past the checks
+// before the use case, since only that one is proven right.
+func (s *Server) caller(r *http.Request, rt *route) (*gatehouse.Caller, string, error) {
+	if s.presume != nil && rt.proves {
+		key, token := bearer(r), editToken(r)
+		if rt.token == tokenNone {
+			token = ""
+		}
+		if c := s.presume.Presume(key, token); c != nil &&
+			(len(rt.roles) == 0 || slices.ContainsFunc(rt.roles, c.Principal.Has)) && (rt.token == tokenNone || c.StepUp) {
+			return c, key, nil
+		}
+	}
+	p, key, err := s.authenticate(r)
+	if err != nil {
+		return nil, "", err
+	}
+	return &gatehouse.Caller{Principal: p}, key, nil
+}
+
+// lookUp makes a presumed caller one that is known. Its error is that of one
+// who is nobody, or may not do this, any more.
+func (s *Server) lookUp(ctx context.Context, r *http.Request, rt *route, c *call) error {
+	if c.caller.Presumed == nil {
+		return nil
+	}
+	p, _, err := s.authenticate(r)
+	if err != nil {
+		return err
+	}
+	c.caller.Principal, c.caller.StepUp, c.caller.Presumed = p, false, nil
+	return s.entitle(ctx, r, rt, c)
+}
+
 // authenticate reads the one credential there is, Authorization: Bearer.
 func (s *Server) authenticate(r *http.Request) (p *gatehouse.Principal, key string, err error) {
-	header := r.Header["Authorization"]
-	if len(header) != 1 {
-		return nil, "", unauthenticated()
-	}
-	scheme, key, found := strings.Cut(header[0], " ")
-	if !found || !strings.EqualFold(scheme, "Bearer") || key == "" || len(key) > 512 {
+	if key = bearer(r); key == "" {
 		return nil, "", unauthenticated()
 	}
 	p, err = s.cfg.Auth.Authenticate(r.Context(), key)
@@ -155,16 +216,38 @@ func (s *Server) authenticate(r *http.Request) (p *gatehouse.Principal, key stri
 	return p, key, err
 }
 
+// bearer returns the key of a request, "" for none.
+func bearer(r *http.Request) string {
+	header := r.Header["Authorization"]
+	if len(header) != 1 {
+		return ""
+	}
+	scheme, key, found := strings.Cut(header[0], " ")
+	if !found || !strings.EqualFold(scheme, "Bearer") || len(key) > 512 {
+		return ""
+	}
+	return key
+}
+
+// editToken returns the second secret of a request, "" for none.
+func editToken(r *http.Request) string {
+	token := r.Header["X-Edit-Token"]
+	if len(token) != 1 || len(token[0]) > 512 {
+		return ""
+	}
+	return token[0]
+}
+
 func unauthenticated() error {
 	return gatehouse.E(gatehouse.CodeUnauthenticated, "a valid API key is needed: Authorization: Bearer gth_…")
 }
 
 func (s *Server) stepUp(ctx context.Context, r *http.Request, p *gatehouse.Principal) (bool, error) {
-	token := r.Header["X-Edit-Token"]
-	if len(token) != 1 || token[0] == "" || len(token[0]) > 512 {
+	token := editToken(r)
+	if token == "" {
 		return false, nil
 	}
-	return s.cfg.Auth.CheckEditToken(ctx, p, token[0])
+	return s.cfg.Auth.CheckEditToken(ctx, p, token)
 }
 
 // channel is what the decision is recorded to have come through. A client can

@@ -1,45 +1,62 @@
 package app
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// votersStand checks, under a lock, that everyone whose approval counts still
-// has the right to give it: known, enabled, entitled, and not meanwhile the
-// sponsor of who proposed.
-func votersStand(tx gatehouse.Tx, a *gatehouse.Action) error {
-	ids := []string{a.ProposerID}
+// votersStand checks, under a lock, that everyone whose approval counts, and
+// whoever is about to give one, still has the right to: known, enabled,
+// entitled, and not meanwhile the sponsor of who proposed. The proposer is
+// read and not locked: a sponsor set while this transaction runs is one that
+// was set after it, and whom the next check bars.
+func votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter *gatehouse.Principal) error {
+	type counted struct{ id, name string }
+	var voters []counted
 	for _, v := range a.Approval.Votes {
 		if v.Decision == gatehouse.Approve {
-			ids = append(ids, v.PrincipalID)
+			voters = append(voters, counted{v.PrincipalID, v.Name})
 		}
+	}
+	if voter != nil {
+		voters = append(voters, counted{voter.ID, voter.Name})
+	}
+	ids := make([]string, len(voters))
+	for i, v := range voters {
+		ids[i] = v.id
 	}
 	found, err := tx.PrincipalsForShare(a.Tenant, ids)
 	if err != nil {
 		return err
 	}
-	byID := make(map[string]*gatehouse.Principal, len(found))
-	for _, p := range found {
-		byID[p.ID] = p
+	barred, err := sponsors(tx, a)
+	if err != nil {
+		return err
 	}
-	var barred []string
-	if p := byID[a.ProposerID]; p != nil && p.Sponsor != "" {
-		// The sponsor may have been set since; all of that person's
-		// identities are barred.
-		if barred, err = exclude(tx, p, ""); err != nil {
-			return err
-		}
-	}
-	for _, v := range a.Approval.Votes {
-		if v.Decision != gatehouse.Approve {
-			continue
-		}
-		p := byID[v.PrincipalID]
-		if p == nil || entitled(a.Approval, p) != nil || excluded(barred, p) {
-			return revoked("%s voted, and has lost the right to", v.Name).With("voter", v.Name)
+	for _, v := range voters {
+		at := slices.IndexFunc(found, func(p *gatehouse.Principal) bool { return p.ID == v.id })
+		if at < 0 || entitled(a.Approval, found[at]) != nil || excluded(barred, found[at]) {
+			return revoked("%s voted, and has lost the right to", v.name).With("voter", v.name)
 		}
 	}
 	return nil
+}
+
+// sponsors lists the identities that the proposer's sponsor, who may have been
+// set since the proposal, bars from deciding.
+func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action) ([]string, error) {
+	p, err := tx.FindPrincipal(a.Tenant, a.ProposerID)
+	switch {
+	case errors.Is(err, gatehouse.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case p.ID != a.ProposerID || p.Sponsor == "":
+		return nil, nil
+	}
+	return exclude(tx, p, "")
 }
 
 // Recheck says whether an approved action may still be carried out: the active
@@ -60,5 +77,5 @@ func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Approval.Status != gatehouse.ApprovalApproved || a.Approval.Approvals() < a.Approval.Required {
 		return revoked("the approval does not stand")
 	}
-	return votersStand(tx, a)
+	return votersStand(tx, a, nil)
 }

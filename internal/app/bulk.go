@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -12,6 +14,42 @@ import (
 // bulkParallel is how many items of a bulk decision are under way at once, so
 // that they share commits.
 const bulkParallel = 32
+
+// bulkPerMinute is how many bulk decisions one person takes in any minute, by
+// whatever ways: more is no person's judgement.
+const bulkPerMinute = 30
+
+// bulkCalls are the recent bulk decisions of each person. The zero value is
+// ready for use.
+type bulkCalls struct {
+	mu    sync.Mutex
+	calls map[string][]time.Time // at most bulkPerMinute each, oldest first
+}
+
+// take counts a call, or fails with code rate_limited.
+func (b *bulkCalls) take(person string, now time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.calls == nil {
+		b.calls = make(map[string][]time.Time)
+	}
+	for who, calls := range b.calls {
+		for len(calls) > 0 && now.Sub(calls[0]) >= time.Minute {
+			calls = calls[1:]
+		}
+		if b.calls[who] = calls; len(calls) == 0 {
+			delete(b.calls, who)
+		}
+	}
+	calls := b.calls[person]
+	if len(calls) >= bulkPerMinute {
+		e := gatehouse.E(gatehouse.CodeRateLimited, "at most %d decisions in bulk a minute; wait a moment", bulkPerMinute)
+		e.RetryAfter = int(math.Ceil(calls[0].Add(time.Minute).Sub(now).Seconds()))
+		return e
+	}
+	b.calls[person] = append(calls, now)
+	return nil
+}
 
 // BulkDecide gives one answer to many actions. Each item is decided for
 // itself, by the same path as Decide; an item that cannot be is skipped with
@@ -33,6 +71,9 @@ func (g *Gate) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 		if err := g.store.View(ctx, func(tx gatehouse.ReadTx) error { return answered(tx, c) }); err != nil {
 			return nil, err
 		}
+	}
+	if err := g.bulk.take(c.Principal.Tenant+"/"+c.Principal.Person, time.Now()); err != nil {
+		return nil, err
 	}
 	each := *c
 	each.Idempotency = nil

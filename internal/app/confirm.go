@@ -50,6 +50,14 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	return &gatehouse.Confirm{Value: short, Prompt: "Type " + short + ", the beginning of the digest"}
 }
 
+// wantsReason reports whether an approval lacks the reason that the second
+// person at L5 gives in the console, before seeing the first one's. A caller of
+// the API is its own page: there notes are optional.
+func (r *ruling) wantsReason() bool {
+	return r.caller.Session != nil && r.action.RiskLevel > gatehouse.L4 &&
+		r.action.Approval.Approvals() > 0 && strings.TrimSpace(r.decision.Notes) == ""
+}
+
 // typeable reports whether a person can see and retype the text: short, and
 // of letters, digits, punctuation, symbols and single inner spaces only.
 func typeable(s string) bool {

@@ -19,26 +19,36 @@ func (g *Gate) Decide(ctx context.Context, id string, d gatehouse.Decision) (*ga
 // inside the transaction, where it is stored under the Idempotency-Key.
 func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decision, shape func(*ruling) (T, error)) (T, error) {
 	var out, none T
-	c, err := gatehouse.CallerFrom(ctx)
+	c, err := gatehouse.PresumedFrom(ctx)
 	if err != nil {
 		return none, err
 	}
-	r := &ruling{gate: g, caller: c, decision: d}
-	a, err := r.find(ctx, id)
-	if err != nil {
-		return none, err
+	r := &ruling{gate: g, caller: c, decision: d, id: id}
+	// On a distant store all is read under the lock, and what a decision seldom
+	// needs besides is looked up when it turns out that it does.
+	if !g.distant() || mayVote(c) != nil || validateDecision(&d) != nil {
+		if err := r.find(ctx); err != nil {
+			return none, err
+		}
+		if err := mayVote(c); err != nil {
+			return none, err
+		}
+		if err := validateDecision(&d); err != nil {
+			return none, err
+		}
 	}
-	if err := mayVote(c); err != nil {
-		return none, err
-	}
-	if err := validateDecision(&d); err != nil {
-		return none, err
-	}
-	prepare := func() error { return r.look(ctx, a) }
-	err = g.update(ctx, prepare, func(tx gatehouse.Tx) error {
+	err = g.update(ctx, func() error { return r.look(ctx) }, func(tx gatehouse.Tx) error {
 		out = none
+		tx.Foresee(r.outlook())
+		a, missing := r.lock(tx)
+		if err := prove(tx, c); err != nil {
+			return err
+		}
 		if err := answered(tx, c); err != nil {
 			return err
+		}
+		if missing != nil {
+			return missing
 		}
 		err := r.rule(tx, a)
 		if err != nil {
@@ -79,7 +89,11 @@ type ruling struct {
 	caller   *gatehouse.Caller
 	decision gatehouse.Decision
 
-	// Looked up before the transaction.
+	id string
+
+	// Looked up before the transaction; known is nil when nothing was.
+	known         *gatehouse.Action
+	policyKnown   bool
 	looked        bool
 	policyVersion int
 	veto          string
@@ -97,18 +111,42 @@ type ruling struct {
 type drift struct{ expected, actual gatehouse.JSON }
 
 // find reads the action and, for the first look, the policy beside it.
-func (r *ruling) find(ctx context.Context, id string) (a *gatehouse.Action, err error) {
+func (r *ruling) find(ctx context.Context) error {
 	var trouble error
-	err = r.gate.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		if a, err = tx.FindAction(c.Principal.Tenant, id); err == nil && r.asked(a) {
-			trouble = r.lookAtPolicy(tx, a)
+	err := r.gate.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		if r.known, err = tx.FindAction(c.Principal.Tenant, r.id); err == nil && r.asked(r.known) {
+			trouble = r.lookAtPolicy(tx, r.known)
 		}
 		return err
 	})
 	if err == nil {
 		err = trouble // not found here is not the action
 	}
-	return a, err
+	return err
+}
+
+// outlook is what the transaction will ask.
+func (r *ruling) outlook() gatehouse.Outlook {
+	c := r.caller
+	o := gatehouse.Outlook{
+		Tenant: c.Principal.Tenant, ActionID: r.id, Answer: c.Idempotency, PrincipalID: c.Principal.ID,
+	}
+	if c.Presumed != nil && !c.Presumed.Proven {
+		o.Key = c.Presumed.Key
+	}
+	if r.decision.Decision == gatehouse.Approve {
+		o.Policy, o.Voters, o.Voter = true, true, c.Principal.ID
+	}
+	return o
+}
+
+// lock reads the action under its lock.
+func (r *ruling) lock(tx gatehouse.Tx) (*gatehouse.Action, error) {
+	if r.known != nil {
+		return tx.RelockAction(r.known)
+	}
+	a, err := tx.LockAction(r.caller.Principal.Tenant, r.id)
+	return a, notFound(err, "action")
 }
 
 // asked reports whether it is an approval of what is still open.
@@ -121,14 +159,19 @@ func (r *ruling) lookAtPolicy(tx gatehouse.ReadTx, a *gatehouse.Action) (err err
 		return err
 	}
 	r.veto, err = r.gate.vetoed(tx, a)
+	r.policyKnown = err == nil
 	return err
 }
 
 // look does what takes time, outside the transaction: the veto of the active
 // policy, and the state of the target. A target that does not answer is not a
 // reason to refuse: dispatch looks again before it sends.
-func (r *ruling) look(ctx context.Context, a *gatehouse.Action) error {
-	again := r.looked
+func (r *ruling) look(ctx context.Context) error {
+	a := r.known
+	if a == nil {
+		return nil // rule tells whether there is reason to
+	}
+	again := r.looked || !r.policyKnown
 	r.looked, r.drift = true, nil
 	if !r.asked(a) {
 		return nil
@@ -156,13 +199,9 @@ func (r *ruling) look(ctx context.Context, a *gatehouse.Action) error {
 
 // rule is the one path of a decision: the checks in their order, then the
 // vote, then, when it settles the question, the decision.
-func (r *ruling) rule(tx gatehouse.Tx, known *gatehouse.Action) error {
+func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action) error {
 	r.code, r.replayed, r.standing, r.proof = "", false, false, nil
 	person := r.caller.Principal
-	a, err := tx.RelockAction(known)
-	if err != nil {
-		return err
-	}
 	r.action = a
 	ap := a.Approval
 	if ap == nil {
@@ -219,27 +258,34 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	if c := ap.Confirm; c != nil && r.decision.Confirm != c.Value {
 		return gatehouse.E(gatehouse.CodeConfirmation, "%s to confirm", c.Prompt).With("prompt", c.Prompt)
 	}
+	if r.wantsReason() {
+		return gatehouse.E(gatehouse.CodeInvalid, "the second approval of %s needs a reason of its own", a.RiskLevel)
+	}
 	if err := r.stepUp(tx); err != nil {
 		return err
-	}
-	if r.drift != nil {
-		return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal").
-			With("expected", r.drift.expected).With("actual", r.drift.actual)
 	}
 	version, err := tx.ActivePolicyVersion(a.Tenant)
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return err
 	}
-	if version != r.policyVersion {
+	if r.known == nil && !r.plain(a, version) {
+		r.known = a
+		return errStale // after a look
+	}
+	if r.drift != nil {
+		return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal").
+			With("expected", r.drift.expected).With("actual", r.drift.actual)
+	}
+	if r.known != nil && version != r.policyVersion {
 		return errStale
 	}
 	if r.veto != "" {
 		return revoked("%s", r.veto)
 	}
-	if err := r.vote(tx); err != nil {
+	if err := votersStand(tx, a, r.caller.Principal); err != nil {
 		return err
 	}
-	if err := votersStand(tx, a); err != nil {
+	if err := r.vote(tx); err != nil {
 		return err
 	}
 	if ap.Approvals() < ap.Required {
@@ -261,6 +307,16 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	data := r.voteData()
 	data["push"], data["not_before"] = a.Push.ID, a.Push.NextAttempt
 	return record(tx, a, "hitl.approved", r.caller.Principal.ID, gatehouse.StatusPending, gatehouse.StatusApproved, data)
+}
+
+// plain reports whether there is nothing to look at outside the transaction:
+// the policy that judged the action is the active one, and the target is not
+// asked.
+func (r *ruling) plain(a *gatehouse.Action, version int) bool {
+	if version == 0 || version != a.Policy.Version {
+		return false
+	}
+	return r.decision.AcknowledgeStale || !r.gate.checks(a)
 }
 
 func (r *ruling) reject(tx gatehouse.Tx) error {

@@ -14,11 +14,20 @@ func (g *Gate) enqueue(tx gatehouse.Tx, a *gatehouse.Action) error {
 		IdempotencyKey: a.IdempotencyKey, Digest: a.Digest, Status: gatehouse.PushQueued,
 		NotBefore: due, NextAttempt: &due, CreatedAt: now,
 	}
+	if l, ok := g.targets.(lanes); ok {
+		p.Lane = l.Lane(a.Tenant, a.Connector)
+	}
 	if err := tx.InsertPush(p); err != nil {
 		return err
 	}
 	a.Push = p.Summary()
 	return nil
+}
+
+// lanes is what targets are besides where some are worked on from outside.
+type lanes interface {
+	// Lane is "" for what the dispatcher carries out.
+	Lane(tenant, connector string) string
 }
 
 // checkCeilings fails with ceiling_exceeded when a claim would pass its limit.

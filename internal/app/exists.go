@@ -9,7 +9,8 @@ import (
 
 // Exists returns nil when the caller's tenant has the thing, else not_found.
 // Kinds are action (an approval's id names its action), push, principal, key,
-// session and policy; of a kind that it does not know, everything exists.
+// session, policy, workflow (by name), run and step; of a kind that it does not
+// know, everything exists.
 func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 	return g.view(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		tenant := c.Principal.Tenant
@@ -24,6 +25,12 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 			_, err = tx.FindKeyByID(tenant, id)
 		case "session":
 			_, err = tx.FindSessionByID(tenant, id)
+		case "workflow":
+			_, err = tx.FindWorkflow(tenant, id, 0)
+		case "run":
+			_, err = tx.FindRun(tenant, id)
+		case "step":
+			_, err = tx.FindStep(tenant, id)
 		case "policy":
 			version, convErr := strconv.Atoi(id)
 			if convErr != nil || version < 1 {

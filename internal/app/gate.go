@@ -26,6 +26,11 @@ type Targets interface {
 	Check(ctx context.Context, a *gatehouse.Action) (matches bool, expected, actual gatehouse.JSON, checked bool, err error)
 }
 
+// Checks is what Targets may tell besides: whether Check asks the target at all.
+type Checks interface {
+	Checks(a *gatehouse.Action) bool
+}
+
 // Hints spreads lossy wake-ups.
 type Hints interface {
 	Notify(topic string)
@@ -47,6 +52,10 @@ const (
 	TopicAudit = "audit"
 )
 
+// TopicLog is the topic of one tenant's log: hinted at when entries were
+// numbered, and never by what another tenant does.
+func TopicLog(tenant string) string { return "log:" + tenant }
+
 // Config sets what the policy leaves open.
 type Config struct {
 	// Hold rests every approval before dispatch where no rule says otherwise;
@@ -67,6 +76,9 @@ type Gate struct {
 	policies *policyCache
 	config   Config
 	log      *slog.Logger
+	bulk     bulkCalls
+	// remembered are callers, where the store is distant.
+	remembered *remembered
 }
 
 var (
@@ -83,10 +95,24 @@ func New(store gatehouse.Store, targets Targets, hints Hints, config Config, log
 	if config.CheckTimeout == 0 {
 		config.CheckTimeout = 3 * time.Second
 	}
-	return &Gate{
+	g := &Gate{
 		store: store, targets: targets, hints: hints, config: config, log: log,
 		policies: newPolicyCache(),
 	}
+	if _, far := store.(gatehouse.Distant); far {
+		g.remembered = new(remembered)
+	}
+	return g
+}
+
+// distant reports whether each question to the store costs a round trip: then
+// as much as possible is asked at once, in the transaction that acts on it.
+func (g *Gate) distant() bool { return g.remembered != nil }
+
+// checks reports whether Check may have to ask the action's target.
+func (g *Gate) checks(a *gatehouse.Action) bool {
+	c, told := g.targets.(Checks)
+	return !told || c.Checks(a)
 }
 
 // SetDrainer sets what carries out pushes for Drain. Call it before serving.

@@ -35,12 +35,16 @@ func (g *Gate) Authenticate(ctx context.Context, key string) (*gatehouse.Princip
 	}
 	hash := sha256.Sum256([]byte(key))
 	var p *gatehouse.Principal
-	err := g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err := g.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
 		_, p, err = tx.FindKey(hash)
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && p.Disabled {
+		g.remembered.forget(hash)
 		return nil, denied
+	}
+	if err == nil {
+		g.remembered.keep(hash, p)
 	}
 	return p, err
 }
@@ -52,14 +56,18 @@ func (g *Gate) CheckEditToken(ctx context.Context, p *gatehouse.Principal, token
 	}
 	hash := sha256.Sum256([]byte(token))
 	var stored [32]byte
-	err := g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err := g.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
 		stored, err = tx.FindEditToken(p.Tenant, p.ID)
 		return err
 	})
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil && subtle.ConstantTimeCompare(stored[:], hash[:]) == 1, err
+	ok := err == nil && subtle.ConstantTimeCompare(stored[:], hash[:]) == 1
+	if ok {
+		g.remembered.keepToken(p, hash)
+	}
+	return ok, err
 }
 
 // Bootstrap makes the tenant default with its policy and its administrator,

@@ -17,6 +17,9 @@ import (
 type policyCache struct {
 	mu     sync.RWMutex
 	parsed map[policyKey]*policy.Policy
+	// seen is the version of each tenant that was last found active. It may
+	// have changed since.
+	seen map[string]int
 }
 
 type policyKey struct {
@@ -28,7 +31,7 @@ type policyKey struct {
 const maxCachedPolicies = 256
 
 func newPolicyCache() *policyCache {
-	return &policyCache{parsed: make(map[policyKey]*policy.Policy)}
+	return &policyCache{parsed: make(map[policyKey]*policy.Policy), seen: make(map[string]int)}
 }
 
 func (c *policyCache) get(k policyKey) *policy.Policy {
@@ -44,6 +47,26 @@ func (c *policyCache) put(k policyKey, p *policy.Policy) {
 		clear(c.parsed)
 	}
 	c.parsed[k] = p
+}
+
+func (c *policyCache) see(tenant string, version int) {
+	if _, last := c.last(tenant); last == version {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.seen) >= maxCachedPolicies {
+		clear(c.seen)
+	}
+	c.seen[tenant] = version
+}
+
+// last returns the version that was last seen active, nil for none.
+func (c *policyCache) last(tenant string) (p *policy.Policy, version int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	version = c.seen[tenant]
+	return c.parsed[policyKey{tenant, version}], version
 }
 
 // judgement is what a policy version says of a proposal.
@@ -62,6 +85,7 @@ func (g *Gate) activePolicy(tx gatehouse.ReadTx, tenant string) (p *policy.Polic
 	if version == 0 {
 		return nil, 0, "no policy is active", nil
 	}
+	g.policies.see(tenant, version)
 	if p := g.policies.get(policyKey{tenant, version}); p != nil {
 		return p, version, "", nil
 	}
@@ -95,6 +119,16 @@ func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
 		}}, nil
 	}
 	return judgement{Verdict: p.Evaluate(f), version: version}, nil
+}
+
+// presumeJudged is judge by the version that was last seen active; known is
+// false when there is none. The transaction finds out whether it still is.
+func (g *Gate) presumeJudged(f policy.Facts) (j judgement, known bool) {
+	p, version := g.policies.last(f.Tenant)
+	if p == nil {
+		return j, false
+	}
+	return judgement{Verdict: p.Evaluate(f), version: version}, true
 }
 
 // vetoed reports whether the active policy denies an action that another

@@ -21,7 +21,7 @@ func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.A
 }
 
 func proposer(ctx context.Context) (*gatehouse.Caller, error) {
-	c, err := gatehouse.CallerFrom(ctx)
+	c, err := gatehouse.PresumedFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,6 +34,10 @@ type lineage struct {
 	// supersedes is checked and moved in the same transaction.
 	supersedes *gatehouse.Action
 	reverses   *gatehouse.Action
+	// required is the least number of people who must approve; barred are those
+	// who cannot decide besides the proposer's own.
+	required int
+	barred   []string
 }
 
 // draft is what is prepared outside the transaction.
@@ -50,11 +54,19 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	if err != nil {
 		return nil, false, err
 	}
+	facts := policy.Facts{Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Floor: d.action.RiskLevel}
+	first := true
 	prepare := func() error {
+		presume := first && g.distant()
+		first = false
+		if presume {
+			var known bool
+			if d.verdict, known = g.presumeJudged(facts); known {
+				return nil
+			}
+		}
 		return g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-			d.verdict, err = g.judge(tx, policy.Facts{
-				Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Floor: d.action.RiskLevel,
-			})
+			d.verdict, err = g.judge(tx, facts)
 			return err
 		})
 	}
@@ -62,6 +74,10 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	var replayed bool
 	err = g.update(ctx, prepare, func(tx gatehouse.Tx) error {
 		out, replayed = nil, false
+		tx.Foresee(d.outlook(c, p.IdempotencyKey))
+		if err := prove(tx, c); err != nil {
+			return err
+		}
 		if err := answered(tx, c); err != nil {
 			return err
 		}
@@ -96,6 +112,22 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		g.hints.Notify(from.supersedes.ID)
 	}
 	return out, replayed, nil
+}
+
+// outlook is what the transaction will ask; key is the proposal's own.
+func (d *draft) outlook(c *gatehouse.Caller, key string) gatehouse.Outlook {
+	o := gatehouse.Outlook{
+		Tenant: c.Principal.Tenant, Policy: true, Answer: c.Idempotency, PrincipalID: c.Principal.ID, ActionKey: key,
+	}
+	if c.Presumed != nil && !c.Presumed.Proven {
+		o.Key = c.Presumed.Key
+	}
+	if d.verdict.Outcome != gatehouse.OutcomeDeny {
+		for _, who := range named(c.Principal, d.action.OnBehalfOf) {
+			o.Names = append(o.Names, spellings(who)...)
+		}
+	}
+	return o
 }
 
 // knownKey finds the action that was proposed under the same idempotency_key.
@@ -224,7 +256,7 @@ func insertDenied(tx gatehouse.Tx, a *gatehouse.Action) error {
 func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage) error {
 	now := tx.Now()
 	a.Status = gatehouse.StatusPending
-	barred, err := exclude(tx, c.Principal, a.OnBehalfOf)
+	barred, err := exclude(tx, c.Principal, a.OnBehalfOf, from.barred...)
 	if err != nil {
 		return err
 	}
@@ -239,7 +271,7 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	if in := a.ExpiresIn.D(); in > 0 {
 		expiry = min(expiry, in)
 	}
-	required := max(v.Required, 1)
+	required := max(v.Required, from.required, 1)
 	if a.RiskLevel == gatehouse.L5 {
 		required = max(required, 2)
 	}

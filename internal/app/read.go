@@ -18,11 +18,15 @@ func (g *Gate) view(ctx context.Context, what string, fn func(gatehouse.ReadTx, 
 
 // FindAction returns an action of the caller's tenant.
 func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, err error) {
-	err = g.view(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = g.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
 		a, err = tx.FindAction(c.Principal.Tenant, id)
 		return err
 	})
-	return a, err
+	return a, notFound(err, "action")
 }
 
 // pollInterval is how long a lost hint can delay a long poll.

@@ -70,17 +70,17 @@ func excluded(list []string, p *gatehouse.Principal) bool {
 
 // exclude lists who cannot decide an action: every name and id of its
 // proposer, of the proposer's sponsor, and of the person it is proposed for,
-// whatever its case. A name that nobody has yet is kept as it stands.
-func exclude(tx gatehouse.ReadTx, proposer *gatehouse.Principal, onBehalfOf string) ([]string, error) {
+// whatever its case, and of those who had a hand in it besides. A name that
+// nobody has yet is kept as it stands.
+func exclude(tx gatehouse.ReadTx, proposer *gatehouse.Principal, onBehalfOf string, also ...string) ([]string, error) {
 	list := []string{proposer.ID, proposer.Person, proposer.Name}
-	for _, who := range []string{proposer.Sponsor, onBehalfOf} {
-		who = strings.TrimSpace(who)
+	for _, who := range append(named(proposer, onBehalfOf), also...) {
 		if who == "" {
 			continue
 		}
 		list = append(list, who)
 		// Names are found whatever their case; ids are lower-case.
-		for _, spelling := range []string{who, strings.ToLower(who)} {
+		for _, spelling := range spellings(who) {
 			p, err := tx.FindPrincipal(proposer.Tenant, spelling)
 			switch {
 			case err == nil:
@@ -92,4 +92,22 @@ func exclude(tx gatehouse.ReadTx, proposer *gatehouse.Principal, onBehalfOf stri
 	}
 	slices.Sort(list)
 	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return s == "" }), nil
+}
+
+// named are those besides the proposer who cannot decide, as they are called.
+func named(proposer *gatehouse.Principal, onBehalfOf string) (list []string) {
+	for _, who := range []string{proposer.Sponsor, onBehalfOf} {
+		if who = strings.TrimSpace(who); who != "" {
+			list = append(list, who)
+		}
+	}
+	return list
+}
+
+// spellings are how a name may be kept.
+func spellings(who string) []string {
+	if lower := strings.ToLower(who); lower != who {
+		return []string{who, lower}
+	}
+	return []string{who}
 }

@@ -119,13 +119,23 @@ func freeName(tx gatehouse.ReadTx, e gatehouse.ExternalSignIn) (string, error) {
 }
 
 // mapRoles gives a person the roles of its groups, and takes those away that
-// other groups would give; what an administrator gave besides stays.
+// other groups would give; what an administrator gave besides stays, and so
+// does the last administrator of a tenant.
 func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignIn) error {
 	if len(e.Managed) == 0 {
 		return nil
 	}
 	roles := slices.DeleteFunc(slices.Clone(p.Roles), func(r gatehouse.Role) bool { return slices.Contains(e.Managed, r) })
 	roles = sortedRoles(append(roles, e.Roles...))
+	if slices.Contains(p.Roles, gatehouse.RoleAdmin) && !slices.Contains(roles, gatehouse.RoleAdmin) {
+		switch others, err := otherAdmin(tx, p); {
+		case err != nil:
+			return err
+		case !others:
+			// Somebody has to be able to put right what the groups say.
+			roles = sortedRoles(append(roles, gatehouse.RoleAdmin))
+		}
+	}
 	if slices.Equal(roles, sortedRoles(p.Roles)) {
 		return nil
 	}
@@ -143,6 +153,35 @@ func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignI
 	}
 	return endSessions(tx, p, "", by, "no role left")
 }
+
+// otherAdmin reports whether the tenant has an administrator besides p, who
+// stays one until the end of the transaction: of two who lose the role at the
+// same moment, one keeps it.
+func otherAdmin(tx gatehouse.Tx, p *gatehouse.Principal) (bool, error) {
+	for cursor := ""; ; {
+		page, err := tx.ListPrincipals(p.Tenant, cursor, gatehouse.MaxLimit)
+		if err != nil {
+			return false, err
+		}
+		for _, found := range page.Items {
+			if found.ID == p.ID || !isAdmin(found) {
+				continue
+			}
+			locked, _, err := lockPrincipals(tx, p.Tenant, found.ID, found.ID)
+			if err != nil {
+				return false, err
+			}
+			if isAdmin(locked) {
+				return true, nil
+			}
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return false, nil
+		}
+	}
+}
+
+func isAdmin(p *gatehouse.Principal) bool { return !p.Disabled && p.Has(gatehouse.RoleAdmin) }
 
 func linkIdentity(tx gatehouse.Tx, p *gatehouse.Principal, issuer, subject, by string) error {
 	err := tx.InsertIdentity(&gatehouse.ExternalIdentity{Tenant: p.Tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID, CreatedAt: tx.Now()})

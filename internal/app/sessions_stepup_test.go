@@ -122,3 +122,43 @@ func TestStepUpIsUsedOnce(t *testing.T) {
 		t.Errorf("%d leaves", n)
 	}
 }
+
+// TestSecondPersonGivesAReason lets two persons look at an L5 at the same time:
+// whoever is second gives a reason, also when no page had asked for it yet.
+func TestSecondPersonGivesAReason(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	ana, ben := w.person("ana"), w.person("ben")
+	a := w.propose(w.agent(), func(p *gatehouse.Proposal) {
+		p.ActionType, p.Target = "bulk_delete", gatehouse.Target{EntityType: "item", EntityRefs: []string{"SKU-1", "SKU-2"}}
+	})
+	if a.RiskLevel != gatehouse.L5 || a.Approval.Required != 2 {
+		t.Fatalf("%s with %d persons", a.RiskLevel, a.Approval.Required)
+	}
+	vote := func(who context.Context, name, notes string) error {
+		t.Helper()
+		browser := w.browser(w.signIn(who, gatehouse.Browser{}))
+		if _, err := w.gate.StepUpWithEditToken(browser, a.ID, a.Digest, w.editToken(name)); err != nil {
+			t.Fatal(err)
+		}
+		d := approve(a)
+		d.Notes = notes
+		_, err := w.gate.Decide(browser, a.ID, d)
+		return err
+	}
+	if err := vote(ana, "ana", ""); err != nil {
+		t.Fatalf("the first: %v", err)
+	}
+	for _, none := range []string{"", " \n\t"} {
+		wantCode(t, vote(ben, "ben", none), gatehouse.CodeInvalid)
+	}
+	if got := w.find(a.ID); got.Approval.Approvals() != 1 {
+		t.Errorf("%d votes", got.Approval.Approvals())
+	}
+	if err := vote(ana, "ana", ""); err != nil {
+		t.Errorf("the first again: %v", err)
+	}
+	if err := vote(ben, "ben", "discontinued"); err != nil {
+		t.Errorf("with a reason: %v", err)
+	}
+}

@@ -401,3 +401,44 @@ func TestGroupsGiveAndTakeRoles(t *testing.T) {
 		t.Errorf("back in the group: %v", err)
 	}
 }
+
+// TestGroupsLeaveAnAdministrator maps the role admin away from everybody: the
+// last of them keeps it.
+func TestGroupsLeaveAnAdministrator(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	if _, err := w.gate.CreateTenant(w.admin, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	signIn := func(subject string, roles ...gatehouse.Role) *gatehouse.Principal {
+		t.Helper()
+		s, err := w.gate.SignInExternal(t.Context(), gatehouse.ExternalSignIn{
+			Tenant: "acme", Provider: "idp", Issuer: "https://i.test", Subject: subject, Name: subject, Provision: true,
+			Roles: roles, Managed: []gatehouse.Role{gatehouse.RoleAdmin, gatehouse.RoleApprover},
+		}, gatehouse.Browser{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Principal
+	}
+	signIn("ana", gatehouse.RoleAdmin)
+	ben := signIn("ben", gatehouse.RoleAdmin)
+	if p := signIn("ana", gatehouse.RoleApprover); p.Has(gatehouse.RoleAdmin) {
+		t.Errorf("ana has %v beside another administrator", p.Roles)
+	}
+	for _, roles := range [][]gatehouse.Role{{gatehouse.RoleApprover}, nil} {
+		if p := signIn("ben", roles...); !p.Has(gatehouse.RoleAdmin) {
+			t.Errorf("the last administrator has %v", p.Roles)
+		}
+	}
+	// One that is disabled is none.
+	signIn("ana", gatehouse.RoleAdmin)
+	as := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: ben, Via: gatehouse.ViaAPI})
+	disabled := true
+	if _, err := w.gate.UpdatePrincipal(as, "idp:ana", gatehouse.PrincipalChange{Disabled: &disabled}); err != nil {
+		t.Fatal(err)
+	}
+	if p := signIn("ben", gatehouse.RoleApprover); !p.Has(gatehouse.RoleAdmin) {
+		t.Errorf("beside a disabled one, ben has %v", p.Roles)
+	}
+}

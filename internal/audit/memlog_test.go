@@ -32,6 +32,10 @@ func newMemLog() *memLog {
 	return &memLog{entries: make(map[string][]*gatehouse.Entry), hashes: make(map[string][]gatehouse.Hash)}
 }
 
+func (m *memLog) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	return m.View(ctx, fn)
+}
+
 func (m *memLog) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

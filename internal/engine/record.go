@@ -21,6 +21,7 @@ const (
 // it fails with errLost. The read-back's proof is stored with it.
 func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*step)) error {
 	return j.store.Update(ctx, func(tx gatehouse.Tx) error {
+		tx.Foresee(j.outlook(from))
 		s, err := begin(tx, j.push, j.owner)
 		if err != nil {
 			return err
@@ -34,6 +35,17 @@ func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*st
 		fn(s)
 		return s.err
 	})
+}
+
+// outlook is what a transaction on the push asks: before the call, also what
+// the last checks look at.
+func (j *job) outlook(from gatehouse.PushStatus) gatehouse.Outlook {
+	o := gatehouse.Outlook{Tenant: j.push.Tenant, ActionID: j.push.ActionID, PushID: j.push.ID}
+	if from == gatehouse.PushPicking {
+		o.Policy, o.Voters = true, true
+		o.ReceiptKey = j.push.IdempotencyKey
+	}
+	return o
 }
 
 // settle records that the effect is there, without a call of this claim.

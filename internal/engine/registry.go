@@ -14,8 +14,16 @@ import (
 type Target struct {
 	Name      string
 	Connector connector.Connector
-	// Tenants lists who may use it; empty means the default tenant alone.
+	// Tenants lists who may use it; empty means the default tenant alone, and
+	// AllTenants everybody.
 	Tenants []string
+}
+
+// AllTenants stands for every tenant there is and will be.
+const AllTenants = "*"
+
+func (t *Target) serves(tenant string) bool {
+	return slices.Contains(t.Tenants, tenant) || slices.Contains(t.Tenants, AllTenants)
 }
 
 // Registry holds the configured connectors. It never changes: a new
@@ -49,7 +57,7 @@ func NewRegistry(targets ...Target) (*Registry, error) {
 func (r *Registry) Names(tenant string) []string {
 	var names []string
 	for name, t := range r.targets {
-		if slices.Contains(t.Tenants, tenant) {
+		if t.serves(tenant) {
 			names = append(names, name)
 		}
 	}
@@ -61,7 +69,7 @@ func (r *Registry) Names(tenant string) []string {
 // not serve the tenant.
 func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
 	t, ok := r.targets[name]
-	if !ok || !slices.Contains(t.Tenants, tenant) {
+	if !ok || !t.serves(tenant) {
 		return nil, false
 	}
 	return t.Connector, true
@@ -98,6 +106,16 @@ func (r *Registry) Describe(tenant string, p *gatehouse.Proposal) (fingerprint s
 		floor = max(floor, f.Floor(callOf(&gatehouse.Action{Tenant: tenant, Proposal: *p}, 0)))
 	}
 	return c.Fingerprint(), floor, op.KeyRetention, nil
+}
+
+// Lane returns "" for a connector that the dispatcher calls, else its name: its
+// pushes are for workers outside.
+func (r *Registry) Lane(tenant, name string) string {
+	c, _ := r.Lookup(tenant, name)
+	if _, outside := c.(connector.Outside); outside {
+		return name
+	}
+	return ""
 }
 
 // Class returns the class of an operation. One that is not known (any more)
@@ -140,6 +158,13 @@ func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool
 		return false, "", "", false, err
 	}
 	return s.Matches, s.Expected, s.Actual, !s.Unchecked, nil
+}
+
+// Checks reports whether Check asks the target: its connector is one that can.
+func (r *Registry) Checks(a *gatehouse.Action) bool {
+	c, ok := r.Lookup(a.Tenant, a.Connector)
+	_, checks := c.(connector.Checker)
+	return !ok || checks
 }
 
 // callOf makes the call that an action is about.

@@ -37,7 +37,9 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func fill(t *testing.T, s gatehouse.Store, clock *gatetest.Clock) gatehouse.LogHead {
 	t.Helper()
-	gatetest.New(t, s, clock).Fill()
+	w := gatetest.New(t, s, clock)
+	w.Fill()
+	w.FillRuns()
 	var head gatehouse.LogHead
 	err := s.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
 		head, err = audit.Head(tx, gatehouse.DefaultTenant)
@@ -253,13 +255,29 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"a key of nobody", `UPDATE api_key SET principal_id = 'prn_none' WHERE tenant = 'acme' AND revoked_at IS NOT NULL`, 16, "", false},
 		{"no proposal", `DELETE FROM proposal WHERE seq = ` + where("pending"), 16, "", false},
 		{"out of the queue", `UPDATE action SET expires_at = 1 WHERE seq = ` + where("pending"), 17, "pending", true},
+		{"a run that is not what its steps are", `UPDATE run SET status = 'waiting' WHERE id = 'run_3'`, 18, "run:run_3", true},
+		{"succeeded without all its steps", `UPDATE step SET status = 'blocked' WHERE id = 'stp_1_1'`, 18, "run:run_1", true},
+		{"a queued run with a leased step", `UPDATE step SET generation = 1 WHERE id = 'stp_2_0'`, 18, "run:run_2", true},
+		{"a step that is nobody's", `UPDATE step SET lease_until = NULL WHERE id = 'stp_3_0'`, 19, "run:run_3", true},
+		{"a step that waits for no action", `UPDATE step SET action_id = 'act_none' WHERE id = 'stp_4_0'`, 19, "run:run_4", true},
+		{"a step that is not woken", `DELETE FROM step_wake WHERE step_id = 'stp_5_0'`, 19, "run:run_5", true},
+		{"a step that its child does not wake", `DELETE FROM step_wake WHERE step_id = 'stp_6_0'`, 19, "run:run_6", true},
+		{"a step that is woken too early", `INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT seq, tenant, run_id, id FROM step WHERE id = 'stp_4_0'`, 19, "run:run_4", true},
+		{"a step that waits for nothing", `UPDATE step SET due_at = NULL, event = '' WHERE id = 'stp_6_1'`, 19, "run:run_6", true},
+		{"a step that is never tried again", `UPDATE step SET due_at = NULL WHERE id = 'stp_7_0'`, 19, "run:run_7", true},
+		{"more attempts than leases", `UPDATE step SET attempts = 2 WHERE id = 'stp_3_0'`, 20, "run:run_3", true},
+		{"a result of a lease that never was", `UPDATE step_attempt SET generation = 7 WHERE run_id = 'run_1'`, 20, "run:run_1", true},
+		{"other evidence", `UPDATE bundle SET manifest = manifest, sha256 = replace(sha256, substr(sha256, 1, 8), 'deadbeef') WHERE run_id = 'run_1'`, 21, "run:run_1", true},
+		{"evidence is lost", `DELETE FROM bundle WHERE run_id = 'run_1'`, 21, "run:run_1", true},
+		{"a step in another tenant's run", `UPDATE step SET run_id = 'run_2' WHERE id = 'stp_3_2'`, 16, "run:run_3", true},
+		{"an entry of no run", `INSERT INTO audit_leaf (tenant, action_id, body) VALUES ('default', 'run_none', '{}')`, 14, "", true},
 		{"nobody is asked", `DELETE FROM approval WHERE seq = ` + where("pending"), 17, "pending", false},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			open, damage := o.copy(t)
-			id := ""
-			if d.item != "" {
+			id, isRun := strings.CutPrefix(d.item, "run:")
+			if d.item != "" && !isRun {
 				target, err := open()
 				if err != nil {
 					t.Fatal(err)

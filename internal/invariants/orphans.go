@@ -61,19 +61,21 @@ func (c *checker) childless(ctx context.Context, table, key, tenant, id string) 
 	return nil
 }
 
-// strayLeaves looks for leaves that tell of actions that are not there.
+// strayLeaves looks for leaves that tell of actions, or runs, that are not
+// there.
 func (c *checker) strayLeaves(ctx context.Context) error {
 	for after, more := int64(0), true; more; {
 		more = false
 		err := c.in(ctx, func(tx *sql.Tx) error {
-			query := fmt.Sprintf(`SELECT l.seq, l.tenant, l.action_id, l.action_id <> '' AND a.seq IS NULL
-FROM audit_leaf l LEFT JOIN action a ON a.tenant = l.tenant AND a.id = l.action_id WHERE l.seq > %d ORDER BY l.seq LIMIT %d`, after, 10*c.o.Page)
+			query := fmt.Sprintf(`SELECT l.seq, l.tenant, l.action_id, l.action_id <> '' AND a.seq IS NULL AND r.seq IS NULL
+FROM audit_leaf l LEFT JOIN action a ON a.tenant = l.tenant AND a.id = l.action_id
+LEFT JOIN run r ON r.tenant = l.tenant AND r.id = l.action_id WHERE l.seq > %d ORDER BY l.seq LIMIT %d`, after, 10*c.o.Page)
 			return each(ctx, tx, query, func(rows *sql.Rows) error {
 				var tenant, id string
 				var stray bool
 				err := rows.Scan(&after, &tenant, &id, &stray)
 				if more = true; stray {
-					c.r.violated(14, tenant, id, "the log tells of an action that is not there")
+					c.r.violated(14, tenant, id, "the log tells of an action or a run that is not there")
 				}
 				return err
 			})

@@ -57,6 +57,10 @@ var titles = map[int]string{
 	15: "no call without a recorded intent",
 	16: "no reference across tenants or to nothing",
 	17: "every pending approval stands in the queue",
+	18: "a run is what its steps are, and succeeded if and only if they all are",
+	19: "every step under way is leased, due, or waits for what is there, and is woken by its end",
+	20: "no more attempts than leases, and no key held twice",
+	21: "evidence is stored once, and has the hash that it says",
 }
 
 func newReport() *Report {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -147,6 +148,11 @@ var provocations = map[gatehouse.Code]provocation{
 			return w.admin.post("/pushes/"+push+"/resolve", object{"outcome": "failed", "reason": "no"})
 		}
 	}},
+	gatehouse.CodeLeaseLost: {nil, provokeLeaseLost},
+	gatehouse.CodeBadSignature: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		w.workflow(t, "hooked", "on: {webhook: {kind: generic, secret: none}}\nsteps: [{id: one, uses: transform, with: {}}]")
+		return func() answer { return (&person{gate: w.gate}).post("/hooks/hooked", object{"n": 1}) }
+	}},
 	gatehouse.CodeInProgress: {nil, provokeInProgress},
 	gatehouse.CodeKeyReused: {nil, func(_ *testing.T, w *codeWorld) func() answer {
 		w.agent.post("/proposed-actions", price(w.sku(), "12.00"), "Idempotency-Key", "once")
@@ -248,6 +254,32 @@ func writeStore(t *testing.T, g *gate) *sql.DB {
 		t.Fatal(err)
 	}
 	return db
+}
+
+// workflow stores a workflow of that name.
+func (w *codeWorld) workflow(t *testing.T, name, source string) {
+	t.Helper()
+	if res := w.admin.call("PUT", "/workflows/"+name, "name: "+name+"\n"+source+"\n", "Content-Type", "application/yaml"); res.status != 201 {
+		t.Fatalf("apply: %s", res)
+	}
+}
+
+// provokeLeaseLost completes a step under a generation that its lease does not
+// have.
+func provokeLeaseLost(t *testing.T, w *codeWorld) func() answer {
+	worker := w.admin.create(t, "pager", "service", "worker")
+	w.workflow(t, "paging", "steps: [{id: page, uses: worker.page, with: {}}]")
+	if res := w.agent.post("/workflows/paging/runs", object{}); res.status != 201 {
+		t.Fatalf("start: %s", res)
+	}
+	var leased []gatehouse.LeasedStep
+	res := worker.post("/steps/lease", object{"tools": []string{"page"}, "wait": "20s", "lease": "1h"})
+	if err := json.Unmarshal(res.raw, &leased); err != nil || len(leased) != 1 { // a list has no members to look at
+		t.Fatalf("lease: %s", res.raw)
+	}
+	return func() answer {
+		return worker.post("/steps/"+leased[0].Step.ID+"/complete", object{"generation": leased[0].Lease.Generation + 1, "output": object{}})
+	}
 }
 
 // TestCodes walks the table of codes: each is brought about on a real server,

@@ -10,11 +10,12 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
+	"github.com/gatehouse-dev/gatehouse/internal/signin/idptest"
 )
 
 func (i *idp) config(change ...func(*signin.Provider)) signin.Config {
 	p := signin.Provider{
-		Name: "acme", Issuer: i.server.URL, ClientID: clientID, ClientSecret: clientSecret, Provision: true,
+		Name: "acme", Issuer: i.issuer, ClientID: clientID, ClientSecret: clientSecret, Provision: true,
 		Roles: map[string][]gatehouse.Role{"finance": {gatehouse.RoleApprover}, "ops": {gatehouse.RoleOperator}},
 	}
 	for _, c := range change {
@@ -44,7 +45,9 @@ func TestOIDCSignIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, i := newWorld(t), newIDP(t)
-			i.inToken = inToken
+			if !inToken {
+				i.Bare()
+			}
 			i.join("1", "ana", "ana@acme.test", "finance", "unmapped")
 			s := w.service(i.config())
 			to, err := s.BeginOIDC(t.Context(), "acme", "https://evil.test/")
@@ -149,8 +152,8 @@ func TestUnknownIdentityIsNotProvisionedUnasked(t *testing.T) {
 	_, err = s.FinishOIDC(ben, to.State, i.follow(to.URL, "1"), gatehouse.Browser{})
 	w.want(err, gatehouse.CodeAlreadyExists)
 
-	w.want(w.gate.UnlinkIdentity(ana, i.server.URL, i.subject("1")), gatehouse.CodeRoleRequired)
-	w.must(w.gate.UnlinkIdentity(w.admin, i.server.URL, i.subject("1")))
+	w.want(w.gate.UnlinkIdentity(ana, i.issuer, i.subject("1")), gatehouse.CodeRoleRequired)
+	w.must(w.gate.UnlinkIdentity(w.admin, i.issuer, i.subject("1")))
 	_, err = w.gate.FindSession(t.Context(), in.Token)
 	w.want(err, gatehouse.CodeUnauthenticated)
 	w.advance(gatehouse.FreshSignIn)
@@ -168,7 +171,7 @@ func TestNobodyBecomesTwoPersons(t *testing.T) {
 	s := w.service(i.config())
 	first, err := w.signIn(s, i, "1")
 	w.must(err)
-	w.want(w.gate.UnlinkIdentity(w.browser(first), i.server.URL, i.subject("1")), gatehouse.CodeRoleRequired)
+	w.want(w.gate.UnlinkIdentity(w.browser(first), i.issuer, i.subject("1")), gatehouse.CodeRoleRequired)
 	second, err := w.signIn(s, i, "1")
 	w.must(err)
 	if first.Principal.Person != second.Principal.Person {
@@ -209,11 +212,11 @@ func TestOIDCRefuses(t *testing.T) {
 		answer func(*attempt) url.Values
 	}{
 		"another nonce": {"another nonce", func(a *attempt) url.Values {
-			a.i.spoil = func(s *spoiled) { s.nonce = "bm9uY2U" }
+			a.i.Spoil(func(s *idptest.Authentication) { s.Nonce = "bm9uY2U" })
 			return query(a, func(url.Values) {})
 		}},
 		"no nonce": {"another nonce", func(a *attempt) url.Values {
-			a.i.spoil = func(s *spoiled) { s.nonce = "" }
+			a.i.Spoil(func(s *idptest.Authentication) { s.Nonce = "" })
 			return query(a, func(url.Values) {})
 		}},
 		// The provider makes a token, with our nonce, for another client, who
@@ -224,12 +227,13 @@ func TestOIDCRefuses(t *testing.T) {
 		}},
 		// The token is for both, and the other asked for it.
 		"another authorized party": {"was made for", func(a *attempt) url.Values {
-			a.i.spoil = func(s *spoiled) { s.audience = []string{clientID, otherClient} }
+			a.i.Spoil(func(s *idptest.Authentication) { s.Audience = []string{clientID, otherClient} })
 			a.asOther()
 			return query(a, func(url.Values) {})
 		}},
 		"another's userinfo": {"another subject", func(a *attempt) url.Values {
-			a.i.inToken, a.i.mixUp = false, true
+			a.i.Bare()
+			a.i.MixUp()
 			return query(a, func(url.Values) {})
 		}},
 		"another browser's answer": {"begun in another browser", func(a *attempt) url.Values {
@@ -330,7 +334,7 @@ func TestProviderThatIsDownTakesNothing(t *testing.T) {
 	t.Parallel()
 	w, i := newWorld(t), newIDP(t)
 	i.join("1", "ana", "", "finance")
-	i.inToken = false
+	i.Bare()
 	net := &tamper{}
 	c := i.config()
 	c.HTTP = &http.Client{Transport: net}
@@ -391,15 +395,15 @@ func TestOIDCStepUp(t *testing.T) {
 		return err
 	}
 	w.want(finish(begin(a), "2"), gatehouse.CodeUnauthenticated) // somebody else at the keyboard
-	for why, spoil := range map[string]func(*spoiled){
-		"authenticated before the step-up": func(s *spoiled) { s.at = s.at.Add(-2 * time.Minute) },
-		"does not say when":                func(s *spoiled) { s.at = time.Time{} },
-		"in the future":                    func(s *spoiled) { s.at = s.at.Add(2 * time.Minute) },
+	for why, spoil := range map[string]func(*idptest.Authentication){
+		"authenticated before the step-up": func(s *idptest.Authentication) { s.At = s.At.Add(-2 * time.Minute) },
+		"does not say when":                func(s *idptest.Authentication) { s.At = time.Time{} },
+		"in the future":                    func(s *idptest.Authentication) { s.At = s.At.Add(2 * time.Minute) },
 	} {
-		i.spoil = spoil
+		i.Spoil(spoil)
 		w.refused(finish(begin(a), "1"), why)
 	}
-	i.spoil = nil
+	i.Spoil(nil)
 	w.want(w.approve(ana, a), gatehouse.CodeStepUpRequired)
 	w.must(finish(begin(b), "1"))
 	w.want(w.approve(ana, a), gatehouse.CodeStepUpRequired) // that was for b

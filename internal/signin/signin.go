@@ -132,6 +132,9 @@ func New(config Config, dir Directory, log *slog.Logger) (*Service, error) {
 // Options tells what can be signed in with.
 func (s *Service) Options() gatehouse.SignInOptions {
 	o := gatehouse.SignInOptions{Passkeys: s.webauthn != nil}
+	if o.Passkeys {
+		o.PasskeyOrigins = s.config.Passkeys.Origins
+	}
 	for _, p := range s.config.Providers {
 		o.Providers = append(o.Providers, gatehouse.SignInProvider{Name: p.Name, Issuer: p.Issuer})
 	}

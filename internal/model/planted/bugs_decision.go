@@ -62,7 +62,7 @@ func decisionBugs() []bug {
 		plant("the active policy has no veto at the decision", "promise 2", decide,
 			"if r.veto != \"\" {", "if false {", model, "TestModel"),
 		plant("a policy applied meanwhile is not seen", "promise 2", decide,
-			"if version != r.policyVersion {", "if version < 0 {", app, "TestPolicyAppliedMeanwhileVetoes"),
+			"if r.known != nil && version != r.policyVersion {", "if version < 0 {", app, "TestPolicyAppliedMeanwhileVetoes"),
 		plant("a revised action keeps its approval open", "1, 11", "internal/app/revise.go",
 			"if err := tx.MoveApproval(old.Tenant, old.Approval.ID, gatehouse.ApprovalCanceled); err != nil {\n\t\treturn err\n\t}", "", model, "TestModel"),
 		plant("another body is answered under the same key", "contract", "internal/app/idempotency.go",

@@ -43,7 +43,7 @@ func dispatchBugs() []bug {
 		plant("late evidence counts as an outcome", "12", "internal/engine/send.go",
 			"late.Late = true\n", "late.Late = false\n", engine, "TestZombie"),
 		plant("the generation is not part of the guard", "12", sqlite+"/pushes.go",
-			"WHERE tenant = ? AND id = ? AND status = ? AND generation = ?`", "WHERE tenant = ? AND id = ? AND status = ? AND ? >= 0`", sqlite, conform+"PushFence"),
+			"AND status = ?17 AND generation = ?18 AND action_id = ?19`", "AND status = ?17 AND ?18 >= 0 AND action_id = ?19`", sqlite, conform+"PushFence"),
 		plant("a claim does not raise the generation", "12", sqlite+"/pushes.go",
 			"SET status = 'picking', generation = generation + 1,", "SET status = 'picking', generation = max(generation, 1),", sqlite, conform+"Claims"),
 		plant("a living lease is taken for ended", "12", "internal/engine/rescue.go",

@@ -21,7 +21,7 @@ func storeBugs() []bug {
 		plant("one closure's failure takes what others wrote", "2", sqlite+"/batch.go",
 			"if w.c.totalChanges() != before || w.c.deferredKeys() {", "if false {", sqlite, conform+"FailureIsolated"),
 		plant("a move ignores the state that it moves from", "1, 11", sqlite+"/actions.go",
-			"WHERE tenant = ?8 AND id = ?9 AND status = ?10`", "WHERE tenant = ?8 AND id = ?9 AND ?10 <> ''`", sqlite, conform+"ActionMoves"),
+			"WHERE seq = ?3 AND status = ?4`", "WHERE seq = ?3 AND ?4 <> ''`", sqlite, conform+"ActionMoves"),
 		plant("the store takes any move", "11", sqlite+"/actions.go",
 			"if !m.From.CanMove(m.To) {", "if false {", sqlite, conform+"ActionMoves"),
 		plant("a table lets a rejected action be approved", "11", "transition.go",

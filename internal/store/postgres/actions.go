@@ -33,6 +33,15 @@ WHERE a.seq = `
   UNION ALL SELECT seq FROM approval WHERE tenant = $1 AND id = $2 LIMIT 1)`
 	seqByKey = `(SELECT seq FROM action WHERE tenant = $1 AND idempotency_key = $2)`
 
+	// The same, for an id of which it is known whose it is.
+	seqOfAction   = `(SELECT seq FROM action WHERE tenant = $1 AND id = $2)`
+	seqOfApproval = `(SELECT seq FROM approval WHERE tenant = $1 AND id = $2)`
+
+	// A row that had to be waited for comes as it is now, and what is joined to
+	// it as it was: see lockOpen.
+	selectAsked  = `SELECT ` + actionColumns + `, NULL::text FROM action a JOIN approval o ON o.seq = a.seq JOIN proposal p ON p.seq = a.seq WHERE a.seq = `
+	lockingAsked = ` FOR NO KEY UPDATE OF o`
+
 	lockApproval = `SELECT 1 FROM approval WHERE seq = ` + seqByID + ` FOR NO KEY UPDATE`
 	lockUnasked  = `SELECT 1 FROM action a WHERE seq = ` + seqByID + `
 AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.seq = a.seq) FOR NO KEY UPDATE`
@@ -139,7 +148,43 @@ func (t *readTx) shown(a *gatehouse.Action, err error) (*gatehouse.Action, error
 // LockAction is FindAction of what is stored: a pending action past its expiry
 // is still pending here, as the guard of MoveAction sees it.
 func (t *tx) LockAction(tenant, id string) (*gatehouse.Action, error) {
+	if t.ahead.open && !t.begun {
+		if a, err := t.lockOpen(tenant, id); a != nil || err != nil {
+			return a, err
+		}
+	}
 	return t.stored([]query{ask(lockApproval, nil, tenant, id), ask(lockUnasked, nil, tenant, id)}, seqByID, tenant, id)
+}
+
+// seqOf finds an action's number by its own id or its approval's, whichever it
+// looks like.
+func seqOf(id string) string {
+	if strings.HasPrefix(id, "apr_") {
+		return seqOfApproval
+	}
+	return seqOfAction
+}
+
+// lockOpen is LockAction of an action that is still open, in fewer statements:
+// of one whose approval is requested nothing but the votes can have changed
+// since the statement began that waited for its lock. It returns nil where that
+// is not so, and for an id that is not what it looks like.
+func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
+	var votes []gatehouse.Vote
+	seq := seqOf(id)
+	err = t.locked(
+		[]query{ask(selectAsked+seq+lockingAsked, func(r *row) (err error) { _, a, err = scanAction(r); return err }, tenant, id)},
+		ask(selectVotes+`= `+seq+orderVotes, func(r *row) error {
+			_, v := scanVote(r)
+			votes = append(votes, v)
+			return nil
+		}, tenant, id),
+	)
+	if err != nil || a == nil || a.Status != gatehouse.StatusPending || a.Approval.Status != gatehouse.ApprovalRequested {
+		return nil, err
+	}
+	a.Approval.Votes = append(a.Approval.Votes, votes...)
+	return a, nil
 }
 
 // RelockAction is LockAction: a round trip costs more than its bytes.
@@ -190,28 +235,6 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	if a.Failure != nil {
 		code, detail = a.Failure.Code, a.Failure.Detail
 	}
-	err := t.write(`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
-decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
-		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, orNull(a.IdempotencyKey), a.ProposedAt, expires,
-		a.DecidedBy, string(a.DecidedVia), a.DecidedAt, a.FinishedAt, code, detail,
-		orNull(a.Supersedes), orNull(a.Superseded), orNull(a.Reverses), orNull(a.ReversedBy))
-	if err != nil {
-		return err
-	}
-	if err := t.insertProposal(a); err != nil {
-		return err
-	}
-	if a.Approval != nil {
-		return t.insertApproval(a)
-	}
-	return nil
-}
-
-// newSeq is the number that this session's last action got.
-const newSeq = `currval('action_seq_seq')`
-
-func (t *tx) insertProposal(a *gatehouse.Action) error {
 	var rare string
 	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 {
 		var err error
@@ -224,18 +247,36 @@ func (t *tx) insertProposal(a *gatehouse.Action) error {
 		amount, currency = string(a.Magnitude.Amount), a.Magnitude.Currency
 	}
 	search := strings.ToLower(a.ActionType + "\n" + a.Target.EntityRef + "\n" + a.Rationale)
-	return t.write(`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
-target_version, claimed_risk, amount, currency, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
-policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale, search,
-proposed_change, current_state, context, metadata, extra)
-VALUES (`+newSeq+`, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
-  $25, $26, $27, $28, $29)`,
-		a.Tenant, a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef, shared.EncodeList(a.Target.EntityRefs),
+	args := []any{
+		a.Tenant, a.ID, string(a.Status), a.ActionType, int(a.RiskLevel), a.ProposerID, orNull(a.IdempotencyKey), a.ProposedAt, expires,
+		a.DecidedBy, string(a.DecidedVia), a.DecidedAt, a.FinishedAt, code, detail,
+		orNull(a.Supersedes), orNull(a.Superseded), orNull(a.Reverses), orNull(a.ReversedBy),
+		a.Revision, a.Connector, a.Operation, a.Target.EntityType, a.Target.EntityRef, shared.EncodeList(a.Target.EntityRefs),
 		a.Target.Version, int(a.ClaimedRisk), amount, currency, a.OnBehalfOf, int64(a.ExpiresIn), int64(a.HoldFor),
 		string(a.Digest), a.Fingerprint, a.ContentHash[:],
 		string(a.Policy.Outcome), a.Policy.Version, shared.EncodeList(a.Policy.Rules), shared.EncodeList(a.Policy.Reasons),
-		a.ProposedBy, a.Rationale, search, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare)
+		a.ProposedBy, a.Rationale, search, a.ProposedChange, a.CurrentState, a.Context, a.Metadata, rare,
+	}
+	if a.Approval == nil {
+		return t.write(insertAction+insertProposal, args...)
+	}
+	return t.insertAsked(a, args)
 }
+
+// insertAction and insertProposal are one statement; insertApproval can stand
+// between them.
+const (
+	insertAction = `WITH a AS (INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
+decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) RETURNING seq)
+`
+	insertProposal = `INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
+target_version, claimed_risk, amount, currency, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
+policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale, search,
+proposed_change, current_state, context, metadata, extra)
+SELECT seq, $1, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42,
+  $43, $44, $45, $46, $47 FROM a`
+)
 
 const moveAction = `UPDATE action SET status = $1::text,
   decided_by = CASE WHEN $2::text = '' THEN decided_by ELSE $2 END,
@@ -270,10 +311,15 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) error {
 		code, detail = m.Failure.Code, m.Failure.Detail
 	}
 	args := []any{string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, code, detail, m.Tenant, m.ID, string(m.From)}
+	move := moveOther
 	if m.ReversedBy != "" {
-		return t.write(moveReversed, append(args, m.ReversedBy)...)
+		move, args = moveReversed, append(args, m.ReversedBy)
 	}
-	return t.write(moveOther, args...)
+	err := t.write(move, args...)
+	if err == nil && shared.HasEnded(m.To) {
+		err = t.write(wakeActionStep, m.Tenant, m.ID)
+	}
+	return err
 }
 
 // LinkSuperseded names the revision that took an action's place.

@@ -19,7 +19,12 @@ func scanApproval(r *row, actionID string, err *error) *gatehouse.Approval {
 	return o
 }
 
-func (t *tx) insertApproval(a *gatehouse.Action) error {
+const insertApproval = `, o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
+confirm_prompt, confirm_value) SELECT seq, $1, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57 FROM a)
+`
+
+// insertAsked inserts an action with its approval; args are those of the action.
+func (t *tx) insertAsked(a *gatehouse.Action, args []any) error {
 	o := a.Approval
 	if !gatehouse.ApprovalStatus("").CanMove(o.Status) {
 		return gatehouse.ErrConflict
@@ -28,10 +33,9 @@ func (t *tx) insertApproval(a *gatehouse.Action) error {
 	if o.Confirm != nil {
 		prompt, value = o.Confirm.Prompt, o.Confirm.Value
 	}
-	err := t.write(`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
-confirm_prompt, confirm_value) VALUES (`+newSeq+`, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-		a.Tenant, o.ID, string(o.Status), o.Required, shared.EncodeList(o.Roles), shared.EncodeList(o.People), shared.EncodeList(o.Excluded),
-		o.ExpiresAt, o.CreatedAt, prompt, value)
+	err := t.write(insertAction+insertApproval+insertProposal, append(args,
+		o.ID, string(o.Status), o.Required, shared.EncodeList(o.Roles), shared.EncodeList(o.People), shared.EncodeList(o.Excluded),
+		o.ExpiresAt, o.CreatedAt, prompt, value)...)
 	if err != nil {
 		return err
 	}

@@ -24,9 +24,14 @@
 //     run again. Only when the server does not come back within Patience is the
 //     outcome unknown; the error says so, and is not ErrBusy.
 //
+// What an Update is told that it will be asked (Foresee) goes out with its first
+// batch, after the locks of that batch, and answers until the closure writes.
+//
 // # Reading
 //
-// View is a READ ONLY REPEATABLE READ transaction: one snapshot.
+// View is a READ ONLY REPEATABLE READ transaction: one snapshot. Read, of one
+// question, is one round trip: a statement by itself, or several between BEGIN
+// and COMMIT.
 //
 // # Tenants
 //
@@ -34,7 +39,7 @@
 // takes the rows of the tenant in the setting [TenantSetting] only. The methods
 // that callers get set it before their first statement, from their arguments.
 // The policies bind the tables' owner, but neither a superuser nor a role with
-// BYPASSRLS; Open warns of those.
+// BYPASSRLS; Open and Inspect, and so `gatehouse doctor --deep`, warn of those.
 //
 // # Plans
 //

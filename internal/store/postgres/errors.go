@@ -12,6 +12,8 @@ import (
 var (
 	errClosed = errors.New("postgres: store is closed")
 	errEnded  = errors.New("postgres: transaction used after its end")
+
+	errAskedTwice = errors.New("postgres: a read of one question asked a second one")
 )
 
 // kind is what an error of the server means for a transaction.

@@ -18,18 +18,24 @@ func scanPrincipal(r *row) (*gatehouse.Principal, error) {
 	return p, err
 }
 
+// byName finds by id, marked 0, and by folded name, marked 1.
+const byName = `SELECT 0, ` + principalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2
+UNION ALL SELECT 1, ` + principalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.folded = lower($2 COLLATE "C")`
+
 // FindPrincipal finds by id, else by name.
 func (t *readTx) FindPrincipal(tenant, idOrName string) (p *gatehouse.Principal, err error) {
-	scan := func(r *row) (err error) {
-		if p == nil {
-			p, err = scanPrincipal(r)
+	if p = t.ahead.person(tenant, idOrName); p != nil {
+		return p, nil
+	}
+	named := true
+	err = t.each(byName, func(r *row) error {
+		byName := r.int() == 1
+		found, err := scanPrincipal(r)
+		if named {
+			p, named = found, byName
 		}
 		return err
-	}
-	err = t.read(
-		ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id = $2`, scan, tenant, idOrName),
-		ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.folded = lower($2 COLLATE "C")`, scan, tenant, idOrName),
-	)
+	}, tenant, idOrName)
 	if err == nil && p == nil {
 		err = gatehouse.ErrNotFound
 	}
@@ -69,6 +75,9 @@ WHERE tenant = $1 AND id = $2`+orMissing, p.Tenant, p.ID, p.Name, shared.EncodeL
 // PrincipalsForShare reads principals and locks them against change, in the
 // order of their ids.
 func (t *tx) PrincipalsForShare(tenant string, ids []string) ([]*gatehouse.Principal, error) {
+	if list := t.ahead.locked(tenant, ids); list != nil {
+		return list, nil
+	}
 	list := make([]*gatehouse.Principal, 0, len(ids))
 	err := t.locked([]query{ask(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.id = ANY($2) ORDER BY p.id FOR SHARE`,
 		func(r *row) error {
@@ -97,6 +106,21 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash =
 			return err
 		}, hash[:])
 	return k, p, err
+}
+
+const findCredential = `SELECT ` + principalColumns + `, e.hash FROM api_key k
+JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id
+LEFT JOIN edit_token e ON e.tenant = p.tenant AND e.principal_id = p.id
+WHERE k.hash = $2 AND k.tenant = $1 AND k.revoked_at IS NULL`
+
+// FindCredential finds an unrevoked key's principal and edit token.
+func (t *readTx) FindCredential(tenant string, hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
+	err = t.one(findCredential, func(r *row) (err error) {
+		p, err = scanPrincipal(r)
+		editToken = r.hash()
+		return err
+	}, tenant, hash[:])
+	return p, editToken, err
 }
 
 // ListKeys lists a principal's keys, revoked ones too, the oldest first.
@@ -160,13 +184,15 @@ func (t *tx) InsertTenant(n *gatehouse.Tenant) error {
 	return t.write(`INSERT INTO tenant (id, created_at) VALUES ($1, $2)`, n.ID, n.CreatedAt)
 }
 
+const findAnswer = `SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
+WHERE tenant = $1 AND principal_id = $2 AND route = $3 AND key = $4`
+
 // FindIdempotency finds a stored answer that is still within its window. The
 // clock is looked at only where there is one: it is often what a transaction
 // asks first, before it waits for its locks.
 func (t *readTx) FindIdempotency(tenant, principalID, route, key string) (*gatehouse.IdempotencyRecord, error) {
 	var a *gatehouse.IdempotencyRecord
-	err := t.one(`SELECT tenant, principal_id, route, key, body_hash, created_at, body FROM idempotency
-WHERE tenant = $1 AND principal_id = $2 AND route = $3 AND key = $4`, func(r *row) error {
+	err := t.one(findAnswer, func(r *row) error {
 		a = &gatehouse.IdempotencyRecord{
 			Tenant: r.text(), PrincipalID: r.text(), Route: r.text(), Key: r.text(), BodyHash: r.hash(), CreatedAt: r.time(), Body: r.blob(),
 		}

@@ -65,6 +65,11 @@ func (r *Reader) View(ctx context.Context, fn func(gatehouse.ReadTx) error) erro
 	return r.s.View(ctx, fn)
 }
 
+// Read is View of one question.
+func (r *Reader) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	return r.View(ctx, fn)
+}
+
 // Update fails with [ErrReadOnly].
 func (r *Reader) Update(context.Context, func(gatehouse.Tx) error) error { return ErrReadOnly }
 

@@ -11,7 +11,7 @@ func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 	if err := shared.CompleteLeaf(l, t.Now()); err != nil {
 		return err
 	}
-	return t.write(`INSERT INTO audit_leaf (tenant, action_id, body) VALUES ($1, $2, $3)`, l.Tenant, l.ActionID, shared.LeafBody(l))
+	return t.write(`INSERT INTO audit_leaf (tenant, action_id, body) VALUES ($1, $2, $3)`, l.Tenant, shared.LeafKey(l), shared.LeafBody(l))
 }
 
 func (t *readTx) entries(sql string, args ...any) (list []*gatehouse.Entry, err error) {

@@ -22,9 +22,11 @@ JOIN policy_version v ON v.tenant = a.tenant AND v.version = a.version WHERE a.t
 	return p, err
 }
 
+const activeVersion = `SELECT version FROM policy_active WHERE tenant = $1`
+
 // ActivePolicyVersion is its number; 0 for none.
 func (t *readTx) ActivePolicyVersion(tenant string) (int, error) {
-	n, err := t.number(`SELECT version FROM policy_active WHERE tenant = $1`, tenant)
+	n, err := t.number(activeVersion, tenant)
 	return int(n), err
 }
 
@@ -46,6 +48,7 @@ func (t *readTx) ListPolicies(tenant string) (list []*gatehouse.PolicyVersion, e
 // and puts it in force.
 func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (version int, err error) {
 	t.wrote = true
+	t.ahead.forget()
 	err = t.locked([]query{lockFor("policy", p.Tenant)}, ask(`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at)
 SELECT $1, coalesce((SELECT version FROM policy_version WHERE tenant = $1 ORDER BY version DESC LIMIT 1), 0) + 1, $2, $3, $4, $5
 RETURNING version`,

@@ -9,7 +9,7 @@ import (
 
 const pushColumns = `h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
   h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at, h.finished_at,
-  h.generation, h.lease_owner, h.lease_until, h.replays`
+  h.generation, h.lease_owner, h.lease_until, h.replays, h.lane`
 
 func scanPush(r *row) *gatehouse.Push {
 	return &gatehouse.Push{
@@ -17,11 +17,13 @@ func scanPush(r *row) *gatehouse.Push {
 		Status: gatehouse.PushStatus(r.text()), Attempts: int(r.int()), AttemptBase: int(r.int()), LastError: r.text(), ErrorCode: r.text(),
 		NotBefore: r.time(), CreatedAt: r.time(), NextAttempt: r.timePtr(), PickedAt: r.timePtr(), SentAt: r.timePtr(),
 		AppliedAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
-		Replays: int(r.int()),
+		Replays: int(r.int()), Lane: r.text(),
 	}
 }
 
 const findPush = `SELECT ` + pushColumns + ` FROM push h WHERE tenant = $1 AND id = $2`
+
+const lockPush = findPush + ` FOR NO KEY UPDATE`
 
 // FindPush finds by id.
 func (t *readTx) FindPush(tenant, id string) (p *gatehouse.Push, err error) {
@@ -31,7 +33,7 @@ func (t *readTx) FindPush(tenant, id string) (p *gatehouse.Push, err error) {
 
 // LockPush is FindPush that locks the row.
 func (t *tx) LockPush(tenant, id string) (p *gatehouse.Push, err error) {
-	err = t.locked([]query{ask(findPush+` FOR NO KEY UPDATE`, func(r *row) error { p = scanPush(r); return nil }, tenant, id)})
+	err = t.locked([]query{ask(lockPush, func(r *row) error { p = scanPush(r); return nil }, tenant, id)})
 	if err == nil && p == nil {
 		err = gatehouse.ErrNotFound
 	}
@@ -53,10 +55,10 @@ func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 // is due, with one look into the index for each: those after the first
 // argument, up to and with the second.
 const walkTenants = `WITH RECURSIVE t (tenant, due_at) AS (
-  (SELECT tenant, due_at FROM push WHERE status = 'queued' AND tenant > $1 AND tenant <= $2 ORDER BY tenant, due_at, seq LIMIT 1)
+  (SELECT tenant, due_at FROM push WHERE status = 'queued' AND lane = '' AND tenant > $1 AND tenant <= $2 ORDER BY tenant, due_at, seq LIMIT 1)
   UNION ALL
   SELECT n.tenant, n.due_at FROM t CROSS JOIN LATERAL (SELECT p.tenant, p.due_at FROM push p
-    WHERE p.status = 'queued' AND p.tenant > t.tenant AND p.tenant <= $2 ORDER BY p.tenant, p.due_at, p.seq LIMIT 1) n)
+    WHERE p.status = 'queued' AND p.lane = '' AND p.tenant > t.tenant AND p.tenant <= $2 ORDER BY p.tenant, p.due_at, p.seq LIMIT 1) n)
 `
 
 // lastTenant is at or after the name of every tenant.
@@ -83,9 +85,9 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 
 const dueTenants = walkTenants + `SELECT t.tenant,
   (SELECT count(*) FROM (SELECT 1 FROM push p
-    WHERE p.tenant = t.tenant AND p.status = 'queued' AND p.due_at <= $3 ORDER BY p.due_at, p.seq LIMIT $4) d),
-  (SELECT count(*) FROM push p WHERE p.tenant = t.tenant AND p.status = 'picking') +
-  (SELECT count(*) FROM push p WHERE p.tenant = t.tenant AND p.status = 'sent')
+    WHERE p.tenant = t.tenant AND p.status = 'queued' AND p.lane = '' AND p.due_at <= $3 ORDER BY p.due_at, p.seq LIMIT $4) d),
+  (SELECT count(*) FROM push p WHERE p.tenant = t.tenant AND p.status = 'picking' AND p.lane = '') +
+  (SELECT count(*) FROM push p WHERE p.tenant = t.tenant AND p.status = 'sent' AND p.lane = '')
 FROM t WHERE t.due_at <= $3 LIMIT $5`
 
 // DueTenants lists who has work, by name, around from a name.
@@ -116,8 +118,8 @@ func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err er
 
 const insertPush = guarded + `INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts,
 attempt_base, last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation,
-lease_owner, lease_until, replays)
-SELECT tenant, $3, seq, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22 FROM action
+lease_owner, lease_until, replays, lane)
+SELECT tenant, $3, seq, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23 FROM action
 WHERE tenant = $1 AND id = $2 AND status = 'approved' FOR NO KEY UPDATE` +
 	unless + `SELECT 1 FROM action WHERE tenant = $1 AND id = $2` + orSo
 
@@ -130,7 +132,7 @@ func (t *tx) InsertPush(p *gatehouse.Push) error {
 	return t.write(insertPush, p.Tenant, p.ActionID,
 		p.ID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode,
 		p.NotBefore, p.CreatedAt, p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner,
-		p.LeaseUntil, p.Replays)
+		p.LeaseUntil, p.Replays, p.Lane)
 }
 
 // The due pushes are picked out first, once, and locked: as a subquery of the
@@ -138,10 +140,10 @@ func (t *tx) InsertPush(p *gatehouse.Push) error {
 // taken than the limit says.
 const claimPushes = `WITH due AS MATERIALIZED (
   SELECT d.seq FROM unnest($4::text[], $5::bigint[], $6::bigint[]) AS s (tenant, n, most) CROSS JOIN LATERAL (
-    SELECT seq FROM push WHERE tenant = s.tenant AND status = 'queued' AND due_at <= $3 ORDER BY due_at, seq
+    SELECT seq FROM push WHERE tenant = s.tenant AND status = 'queued' AND lane = '' AND due_at <= $3 ORDER BY due_at, seq
     LIMIT CASE WHEN s.most = 0 THEN s.n ELSE least(s.n, greatest(0, s.most -
-      (SELECT count(*) FROM push f WHERE f.tenant = s.tenant AND f.status = 'picking') -
-      (SELECT count(*) FROM push f WHERE f.tenant = s.tenant AND f.status = 'sent'))) END
+      (SELECT count(*) FROM push f WHERE f.tenant = s.tenant AND f.status = 'picking' AND f.lane = '') -
+      (SELECT count(*) FROM push f WHERE f.tenant = s.tenant AND f.status = 'sent' AND f.lane = ''))) END
     FOR NO KEY UPDATE SKIP LOCKED) d)
 UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2, picked_at = $3
 FROM due WHERE h.seq = due.seq RETURNING ` + pushColumns
@@ -170,6 +172,22 @@ func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.
 	}
 	err = t.locked(locks, ask(claimPushes, func(r *row) error { list = append(list, scanPush(r)); return nil },
 		owner, now.Add(lease), now, tenants, limits, mosts))
+	t.wrote = t.wrote || len(list) > 0
+	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return due(a).Compare(due(b)) })
+	return list, err
+}
+
+const claimLane = `WITH due AS MATERIALIZED (SELECT seq FROM push
+  WHERE tenant = $4 AND status = 'queued' AND lane <> '' AND lane = ANY ($5::text[]) AND due_at <= $3
+  ORDER BY due_at, seq LIMIT $6 FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2, picked_at = $3
+FROM due WHERE h.seq = due.seq RETURNING ` + pushColumns
+
+// ClaimLane takes due pushes for one worker outside; nobody else takes the same.
+func (t *tx) ClaimLane(owner string, lease time.Duration, tenant string, lanes []string, limit int) (list []*gatehouse.Push, err error) {
+	now := t.Now()
+	err = t.locked(nil, ask(claimLane, func(r *row) error { list = append(list, scanPush(r)); return nil },
+		owner, now.Add(lease), now, tenant, lanes, int64(limit)))
 	t.wrote = t.wrote || len(list) > 0
 	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return due(a).Compare(due(b)) })
 	return list, err

@@ -32,10 +32,12 @@ WHERE tenant = $1 AND id = $2 AND action_id = $3`+orMissing,
 		c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal)
 }
 
+const findSuccess = `SELECT ` + receiptColumns + ` FROM receipt r WHERE tenant = $1 AND idempotency_key = $2 AND outcome = 'applied'
+ORDER BY seq LIMIT 1`
+
 // SuccessReceipt finds the first receipt that says applied under a key.
 func (t *readTx) SuccessReceipt(tenant, idempotencyKey string) (c *gatehouse.Receipt, err error) {
-	err = t.one(`SELECT `+receiptColumns+` FROM receipt r WHERE tenant = $1 AND idempotency_key = $2 AND outcome = 'applied'
-ORDER BY seq LIMIT 1`, func(r *row) (err error) { c = scanReceipt(r, &err); return err }, tenant, idempotencyKey)
+	err = t.one(findSuccess, func(r *row) (err error) { c = scanReceipt(r, &err); return err }, tenant, idempotencyKey)
 	return c, err
 }
 

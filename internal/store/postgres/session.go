@@ -34,12 +34,15 @@ func ask(sql string, row func(*row) error, args ...any) query {
 // batches, one round trip each: BEGIN with the first reads, writes with the
 // next reads or with COMMIT.
 type readTx struct {
-	s     *Store
-	ctx   context.Context
-	c     *pgx.Conn
-	view  bool
-	begun bool
-	end   bool
+	s    *Store
+	ctx  context.Context
+	c    *pgx.Conn
+	view bool
+	// single is a View of one question: it goes out without a BEGIN, or, where
+	// it takes several statements, with BEGIN and COMMIT around them.
+	single bool
+	begun  bool
+	end    bool
 	// err is the first failure of the server. It has ended the transaction,
 	// so it is the answer to all that is asked afterwards.
 	err error
@@ -52,6 +55,7 @@ type readTx struct {
 	// tenant is whose rows the next statements are about, told what the server
 	// was told last; see walls.
 	tenant, told string
+	ahead        ahead
 	// tag is what the last statement of the last batch was answered with.
 	tag string
 	r   row
@@ -81,14 +85,24 @@ func (t *readTx) locked(locks []query, queries ...query) error {
 	if t.err != nil {
 		return t.err
 	}
+	if known, err := t.foreseen(locks, queries); known {
+		return err
+	}
 	first := !t.begun
-	batch := append(t.turned(t.waiting()), locks...)
+	if t.single && !first {
+		return errAskedTwice
+	}
+	batch := append(t.turned(t.waiting(len(locks)+len(queries))), locks...)
 	if first || len(locks) > 0 && !t.fixed {
 		batch = append(batch, query{readClock, nil, t.state})
 	}
 	t.queue = t.queue[:0]
 	t.begun = true
-	err, own := t.send(t.ctx, append(batch, queries...))
+	batch = append(batch, queries...)
+	if t.single && len(queries) > 1 {
+		batch = append(batch, query{sql: `commit`})
+	}
+	err, own := t.send(t.ctx, t.fetching(batch))
 	if err != nil {
 		t.err = explain(err)
 		return t.err
@@ -96,10 +110,11 @@ func (t *readTx) locked(locks []query, queries ...query) error {
 	return own
 }
 
-// waiting is what goes out with the next batch whatever it is.
-func (t *readTx) waiting() []query {
-	batch := make([]query, 0, len(t.queue)+8)
-	if !t.begun {
+// waiting is what goes out with the next batch whatever it is, before so many
+// queries.
+func (t *readTx) waiting(queries int) []query {
+	batch := make([]query, 0, len(t.queue)+queries+16)
+	if !t.begun && (!t.single || queries > 1) {
 		begin := beginUpdate
 		if t.view {
 			begin = beginView
@@ -121,6 +136,7 @@ func (t *readTx) state(r *row) error {
 // send runs a batch. err is the server's or the connection's; own is the first
 // error of a row function.
 func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
+	t.s.tell(batch)
 	var b pgx.Batch
 	for i := range batch {
 		b.Queue(batch[i].sql, batch[i].args...)
@@ -146,6 +162,18 @@ func (t *readTx) send(ctx context.Context, batch []query) (err, own error) {
 		t.tag = rows.CommandTag().String()
 	}
 	return results.Close(), own
+}
+
+// tell tells a test what goes out.
+func (s *Store) tell(batch []query) {
+	if s.config.trip == nil {
+		return
+	}
+	statements := make([]string, len(batch))
+	for i, q := range batch {
+		statements[i] = q.sql
+	}
+	s.config.trip(statements)
 }
 
 // one is read with ErrNotFound where there is no row.
@@ -177,6 +205,7 @@ func (t *readTx) write(sql string, args ...any) error {
 	case t.err != nil:
 		return t.err
 	}
+	t.ahead.forget()
 	t.queue = append(t.turned(t.queue), query{sql: sql, args: bind(args)})
 	t.wrote = true
 	if len(t.queue) >= maxQueue {

@@ -119,3 +119,29 @@ func (t *tx) InsertSetupLink(l *gatehouse.SetupLink) error {
 func (t *tx) UseSetupLink(tenant, id string) error {
 	return t.write(guarded+`UPDATE setup_link SET used_at = $3 WHERE tenant = $1 AND id = $2 AND used_at IS NULL`+orConflict, tenant, id, t.Now())
 }
+
+// PurgeSessions deletes what has been over for long, but for what somebody
+// else is deleting: step-ups first, since they belong to sessions.
+func (t *tx) PurgeSessions(olderThan time.Time, limit int) (int, error) {
+	total := 0
+	for _, sql := range []string{
+		`WITH old AS MATERIALIZED (SELECT tenant, id FROM step_up WHERE at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED),
+d AS (DELETE FROM step_up u USING old WHERE u.tenant = old.tenant AND u.id = old.id RETURNING 1)
+SELECT count(*) FROM d`,
+		`WITH old AS MATERIALIZED (SELECT hash FROM session s WHERE coalesce(revoked_at, expires_at) < $1
+  AND NOT EXISTS (SELECT 1 FROM step_up u WHERE u.tenant = s.tenant AND u.session_id = s.id) LIMIT $2 FOR UPDATE SKIP LOCKED),
+d AS (DELETE FROM session s USING old WHERE s.hash = old.hash RETURNING 1)
+SELECT count(*) FROM d`,
+		`WITH old AS MATERIALIZED (SELECT hash FROM setup_link WHERE coalesce(used_at, expires_at) < $1 LIMIT $2 FOR UPDATE SKIP LOCKED),
+d AS (DELETE FROM setup_link l USING old WHERE l.hash = old.hash RETURNING 1)
+SELECT count(*) FROM d`,
+	} {
+		n, err := t.number(sql, olderThan, limit-total)
+		if err != nil {
+			return 0, err
+		}
+		total += int(n)
+	}
+	t.wrote = t.wrote || total > 0
+	return total, nil
+}

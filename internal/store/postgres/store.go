@@ -37,6 +37,8 @@ type Config struct {
 	Moving bool
 
 	inspect bool // see Inspect
+	// trip is told the statements of each round trip, for tests.
+	trip func(statements []string)
 }
 
 // Store is a gatehouse.Store on PostgreSQL, for any number of processes.
@@ -98,11 +100,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	if !config.inspect {
-		if err := warn(ctx, pool, config.Logger); err != nil {
-			pool.Close()
-			return nil, fmt.Errorf("postgres: %w", err)
-		}
+	if err := warn(ctx, pool, config.Logger); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	return &Store{
 		config: config, log: config.Logger, pool: pool, conn: pc.ConnConfig,
@@ -211,8 +211,20 @@ func (s *Store) reading(clock int64) time.Time {
 	}
 }
 
+// Distant says that questions cost round trips: see [gatehouse.Distant].
+func (s *Store) Distant() {}
+
 // View runs fn on one snapshot. When ctx ends, the running statement ends too.
 func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	return s.look(ctx, false, fn)
+}
+
+// Read is View of one question, in one round trip.
+func (s *Store) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	return s.look(ctx, true, fn)
+}
+
+func (s *Store) look(ctx context.Context, single bool, fn func(gatehouse.ReadTx) error) error {
 	if err := s.take(ctx, s.views); err != nil {
 		return err
 	}
@@ -221,14 +233,18 @@ func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error
 		<-s.views
 		return err
 	}
-	t := &readTx{s: s, ctx: ctx, c: c.Conn(), view: true}
+	t := &readTx{s: s, ctx: ctx, c: c.Conn(), view: true, single: single}
 	defer func() {
 		t.end = true
-		// Nobody has to wait for the end of what only read.
-		go func() {
+		leave := func() {
 			t.leave(c)
 			<-s.views
-		}()
+		}
+		if t.open() {
+			go leave() // nobody has to wait for the end of what only read
+		} else {
+			leave()
+		}
 	}()
 	err = fn(t.walled())
 	if t.err != nil && ctx.Err() != nil {
@@ -240,11 +256,17 @@ func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error
 	return err
 }
 
+// open reports whether the connection is within a transaction.
+func (t *readTx) open() bool {
+	return t.begun && !t.c.IsClosed() && t.c.PgConn().TxStatus() != 'I'
+}
+
 // leave rolls back what was not committed, and gives the connection back.
 func (t *readTx) leave(c *pgxpool.Conn) {
-	if t.begun && !t.c.IsClosed() && t.c.PgConn().TxStatus() != 'I' {
+	if t.open() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
 		defer cancel()
+		t.s.tell([]query{{sql: `rollback`}})
 		if _, err := t.c.Exec(ctx, `rollback`); err != nil {
 			_ = t.c.Close(ctx)
 		}

@@ -109,7 +109,7 @@ func (t *tx) commit() (again bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.config.Patience)
 	defer cancel()
 	o := sessionOf(t.c)
-	batch := append(t.waiting(), ask(markSession, nil, o.seq, o.last+1), query{sql: `commit`})
+	batch := append(t.waiting(2), ask(markSession, nil, o.seq, o.last+1), query{sql: `commit`})
 	t.begun = true
 	err, _ = t.send(ctx, batch)
 	var pg *pgconn.PgError

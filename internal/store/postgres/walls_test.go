@@ -238,5 +238,16 @@ func TestWarned(t *testing.T) {
 		if got := strings.Contains(out.String(), "not bound by row security"); got != want {
 			t.Errorf("%s: warned %v: %s", role, got, out.String())
 		}
+		out.Reset()
+		r, err := Inspect(t.Context(), Config{URL: role, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Contains(out.String(), "not bound by row security"); got != want {
+			t.Errorf("%s: a reader was warned %v: %s", role, got, out.String())
+		}
 	}
 }

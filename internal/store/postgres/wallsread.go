@@ -77,6 +77,10 @@ func (w readWalls) FindKey(hash [32]byte) (*gatehouse.Key, *gatehouse.Principal,
 	return w.all().FindKey(hash)
 }
 
+func (w readWalls) FindCredential(tenant string, hash [32]byte) (*gatehouse.Principal, [32]byte, error) {
+	return w.in(tenant).FindCredential(tenant, hash)
+}
+
 func (w readWalls) FindEditToken(tenant, principalID string) ([32]byte, error) {
 	return w.in(tenant).FindEditToken(tenant, principalID)
 }

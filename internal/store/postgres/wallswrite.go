@@ -6,6 +6,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
+func (w walls) Foresee(o gatehouse.Outlook) {
+	w.in(o.Tenant).Foresee(o)
+}
+
 func (w walls) LockAction(tenant, id string) (*gatehouse.Action, error) {
 	return w.in(tenant).LockAction(tenant, id)
 }
@@ -58,6 +62,10 @@ func (w walls) LockPush(tenant, id string) (*gatehouse.Push, error) {
 	return w.in(tenant).LockPush(tenant, id)
 }
 
+func (w walls) ClaimLane(owner string, lease time.Duration, tenant string, lanes []string, limit int) ([]*gatehouse.Push, error) {
+	return w.in(tenant).ClaimLane(owner, lease, tenant, lanes, limit)
+}
+
 func (w walls) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.PushShare) ([]*gatehouse.Push, error) {
 	return w.all().ClaimPushes(owner, lease, shares...)
 }
@@ -104,6 +112,10 @@ func (w walls) InsertIdempotency(r *gatehouse.IdempotencyRecord) error {
 
 func (w walls) PurgeIdempotency(olderThan time.Time, limit int) (int, error) {
 	return w.all().PurgeIdempotency(olderThan, limit)
+}
+
+func (w walls) PurgeSessions(olderThan time.Time, limit int) (int, error) {
+	return w.all().PurgeSessions(olderThan, limit)
 }
 
 func (w walls) InsertSession(s *gatehouse.Session, hash [32]byte) error {

@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // tx implements gatehouse.Tx. The writer's transaction is every lock there is.
 type tx struct {
 	readTx
-	w    *writer
-	held held
+	w      *writer
+	held   held
+	pushOf pushOf
 }
 
 var (
@@ -240,9 +242,12 @@ const moveAction = `UPDATE OR ROLLBACK action SET status = ?1,
 
 // The foreign key is looked at only where it is written.
 const (
-	moveGuard    = ` WHERE tenant = ?8 AND id = ?9 AND status = ?10`
-	moveReversed = moveAction + `, reversed_by = ?11` + moveGuard
+	moveGuard    = ` WHERE seq = ?8 AND status = ?9`
+	moveReversed = moveAction + `, reversed_by = ?10` + moveGuard
 	moveOther    = moveAction + moveGuard
+	// moveOn is moveOther where nothing is written but where it stands.
+	moveOn = `UPDATE OR ROLLBACK action SET status = ?1,
+  finished_at = CASE WHEN ?1 IN ('approved', 'pushing') THEN NULL ELSE coalesce(?2, finished_at) END WHERE seq = ?3 AND status = ?4`
 )
 
 // MoveAction is one guarded transition. An action that goes back to work, by a
@@ -258,24 +263,31 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 	if m.Finished {
 		finished = &t.at
 	}
-	h := t.holds(m.Tenant, m.ID)
-	if h != nil {
-		// What it becomes is known again once the statement has done it.
-		h.status = ""
-		defer func() {
-			if err == nil {
-				h.status = m.To
-			}
-		}()
+	seq, err := t.rowOf(m.Tenant, m.ID)
+	if err != nil {
+		return err
 	}
-	if h != nil && m.From == gatehouse.StatusPending && m.Decided && m.DecidedBy != "" && m.DecidedVia != "" && m.Failure == nil && m.ReversedBy == "" {
-		return t.guarded(decideHeld, string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, h.seq)
+	// What it becomes is known again once the statement has done it.
+	t.held.status = ""
+	defer func() {
+		if err == nil {
+			t.held.status = m.To
+		}
+	}()
+	if shared.HasEnded(m.To) {
+		defer func() { err = t.wakeAfter(err, m) }()
+	}
+	if m.From == gatehouse.StatusPending && m.Decided && m.DecidedBy != "" && m.DecidedVia != "" && m.Failure == nil && m.ReversedBy == "" {
+		return t.guarded(decideHeld, string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, seq)
+	}
+	if plain := (gatehouse.ActionMove{Tenant: m.Tenant, ID: m.ID, From: m.From, To: m.To, Finished: m.Finished}); m == plain && m.From != gatehouse.StatusFailed {
+		return t.guarded(moveOn, string(m.To), finished, seq, string(m.From))
 	}
 	var code, detail any
 	if m.Failure != nil {
 		code, detail = m.Failure.Code, m.Failure.Detail
 	}
-	args := []any{string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, code, detail, m.Tenant, m.ID, string(m.From)}
+	args := []any{string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, code, detail, seq, string(m.From)}
 	if m.ReversedBy != "" {
 		return t.guarded(moveReversed, append(args, m.ReversedBy)...)
 	}

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"slices"
+
 	"github.com/gatehouse-dev/gatehouse"
 )
 
@@ -79,7 +81,10 @@ func (t *tx) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStatus
 	return err
 }
 
-const replaceVote = `ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name,
+const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+const replaceVote = ` ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name,
   decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at`
 
 // PutVote stores a person's vote, in the place of an earlier one. There is no
@@ -89,9 +94,15 @@ func (t *tx) PutVote(tenant, approvalID string, v gatehouse.Vote) error {
 		if h.asked != gatehouse.ApprovalRequested {
 			return gatehouse.ErrConflict
 		}
-		_, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`+replaceVote,
-			h.seq, tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At)
+		// Where there is nothing to replace, an insert need not be ready for it.
+		sql := insertVote
+		if slices.Contains(h.voters, v.Person) {
+			sql = insertVote + replaceVote
+		}
+		_, err := t.exec(sql, h.seq, tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At)
+		if err == nil {
+			h.voters = append(h.voters, v.Person)
+		}
 		return err
 	}
 	n, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)

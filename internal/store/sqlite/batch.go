@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -70,7 +71,14 @@ func (w *writer) attempt(savepoints bool) (wrote bool, err error) {
 		wrote = wrote || did
 		w.outcomes = append(w.outcomes, outcome)
 		if len(w.open) < maxBatch {
-			if r := w.next(); r != nil {
+			r := w.next()
+			if r == nil && i == len(w.open)-1 {
+				// Who is ready to run may be about to bring another closure, and
+				// shares this commit then. Nobody is waited for.
+				runtime.Gosched()
+				r = w.next()
+			}
+			if r != nil {
 				w.open = append(w.open, r)
 			}
 		}
@@ -192,6 +200,7 @@ func (w *writer) finish(wrote bool) error {
 		w.batch = number
 		w.commits.Add(1)
 		w.s.checkpointer.committed(w.c)
+		w.c.trim(w.cache)
 		return nil
 	}
 	if !w.c.autocommit() {

@@ -13,12 +13,17 @@ type held struct {
 	seq                  int64
 	status               gatehouse.Status
 	asked                gatehouse.ApprovalStatus
+	// voters are the persons who have voted.
+	voters []string
 }
 
 func (t *tx) hold(seq int64, a *gatehouse.Action) {
 	t.held = held{tenant: a.Tenant, id: a.ID, seq: seq, status: a.Status}
 	if a.Approval != nil {
 		t.held.approval, t.held.asked = a.Approval.ID, a.Approval.Status
+		for _, v := range a.Approval.Votes {
+			t.held.voters = append(t.held.voters, v.Person)
+		}
 	}
 }
 
@@ -36,6 +41,22 @@ func (t *tx) holdsApproval(tenant, id string) *held {
 		return h
 	}
 	return nil
+}
+
+// pushOf is the push that was locked or written last, and its action.
+type pushOf struct{ tenant, id, action string }
+
+// rowOf returns the number of an action's row, 0 where there is none. It is
+// looked for once: the statements that follow go by it.
+func (t *tx) rowOf(tenant, id string) (int64, error) {
+	if h := t.holds(tenant, id); h != nil {
+		return h.seq, nil
+	}
+	seq, err := t.number(`SELECT seq FROM action WHERE tenant = ? AND id = ?`, tenant, id)
+	if err == nil && seq != 0 {
+		t.held = held{tenant: tenant, id: id, seq: seq}
+	}
+	return seq, err
 }
 
 // LockAction is FindAction of what is stored: a pending action past its expiry

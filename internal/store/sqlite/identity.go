@@ -177,6 +177,24 @@ func (t *readTx) FindEditToken(tenant, id string) (hash [32]byte, err error) {
 	return hash, err
 }
 
+// FindCredential finds a key's principal within a tenant, and its edit token.
+func (t *readTx) FindCredential(tenant string, hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
+	_, p, err = t.FindKey(hash)
+	if err == nil && p.Tenant != tenant {
+		return nil, editToken, gatehouse.ErrNotFound
+	}
+	if err != nil {
+		return nil, editToken, err
+	}
+	if editToken, err = t.FindEditToken(tenant, p.ID); errors.Is(err, gatehouse.ErrNotFound) {
+		err = nil
+	}
+	return p, editToken, err
+}
+
+// Foresee does nothing: no question costs a round trip here.
+func (t *tx) Foresee(gatehouse.Outlook) {}
+
 // PutEditToken stores it in the place of an earlier one.
 func (t *tx) PutEditToken(tenant, principalID string, hash [32]byte) error {
 	t.w.people.touch()

@@ -11,7 +11,7 @@ func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 	if err := shared.CompleteLeaf(l, t.at); err != nil {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`, l.Tenant, l.ActionID, shared.LeafBody(l))
+	_, err := t.exec(`INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`, l.Tenant, shared.LeafKey(l), shared.LeafBody(l))
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 const pushColumns = `tenant, id, action_id, connector, idempotency_key, digest, status, attempts, attempt_base, last_error, error_code,
-not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner, lease_until, replays`
+not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner, lease_until, replays, lane`
 
 func scanPush(r *stmt) *gatehouse.Push {
 	return &gatehouse.Push{
@@ -16,7 +16,7 @@ func scanPush(r *stmt) *gatehouse.Push {
 		Status: gatehouse.PushStatus(r.text()), Attempts: int(r.int()), AttemptBase: int(r.int()), LastError: r.text(), ErrorCode: r.text(),
 		NotBefore: r.time(), CreatedAt: r.time(), NextAttempt: r.timePtr(), PickedAt: r.timePtr(), SentAt: r.timePtr(),
 		AppliedAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
-		Replays: int(r.int()),
+		Replays: int(r.int()), Lane: r.text(),
 	}
 }
 
@@ -27,13 +27,26 @@ func (t *readTx) FindPush(tenant, id string) (p *gatehouse.Push, err error) {
 	return p, err
 }
 
-// LockPush is FindPush: the writer's transaction is the lock.
-func (t *tx) LockPush(tenant, id string) (*gatehouse.Push, error) { return t.FindPush(tenant, id) }
+// LockPush is FindPush: the writer's transaction is the lock. A push that was
+// read with its action, and not written since, is not read again.
+func (t *tx) LockPush(tenant, id string) (p *gatehouse.Push, err error) {
+	if p = t.seen; p != nil && p.ID == id && p.Tenant == tenant {
+		t.seen = nil // from now on it is the caller's
+	} else if p, err = t.FindPush(tenant, id); err != nil {
+		return nil, err
+	}
+	t.pushOf = pushOf{tenant, p.ID, p.ActionID}
+	return p, nil
+}
 
 // attachPush adds push and latest receipt to one action.
 func (t *readTx) attachPush(row scanned) error {
 	err := t.each(`SELECT `+pushColumns+` FROM push WHERE action_seq = ?`,
-		func(r *stmt) error { row.action.Push = scanPush(r).Summary(); return nil }, row.seq)
+		func(r *stmt) error {
+			t.seen = scanPush(r)
+			row.action.Push = t.seen.Summary()
+			return nil
+		}, row.seq)
 	if err != nil || row.action.Push == nil {
 		return err
 	}
@@ -58,11 +71,11 @@ const (
 	// queuedTenant is the first tenant after one, and up to another, that has
 	// pushes queued, and when the first of them is due.
 	queuedTenant = `SELECT tenant, due_at FROM push INDEXED BY push_due_tenant
-WHERE status = 'queued' AND tenant > ? AND tenant <= ? ORDER BY tenant, due_at LIMIT 1`
+WHERE status = 'queued' AND lane = '' AND tenant > ? AND tenant <= ? ORDER BY tenant, due_at LIMIT 1`
 	countDue = `SELECT count(*) FROM (SELECT 1 FROM push INDEXED BY push_due_tenant
-WHERE tenant = ? AND status = 'queued' AND due_at <= ? LIMIT ?)`
-	inFlight = `SELECT (SELECT count(*) FROM push WHERE tenant = ?1 AND status = 'picking')
-  + (SELECT count(*) FROM push WHERE tenant = ?1 AND status = 'sent')`
+WHERE tenant = ? AND status = 'queued' AND lane = '' AND due_at <= ? LIMIT ?)`
+	inFlight = `SELECT (SELECT count(*) FROM push WHERE tenant = ?1 AND status = 'picking' AND lane = '')
+  + (SELECT count(*) FROM push WHERE tenant = ?1 AND status = 'sent' AND lane = '')`
 	nextLease = `SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1`
 )
 
@@ -134,7 +147,7 @@ func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err er
 
 const insertPush = `INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, attempt_base,
 last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner,
-lease_until, replays)`
+lease_until, replays, lane)`
 
 // insertPush is InsertPush for an action that is known to be approved.
 func (t *tx) insertPush(p *gatehouse.Push, seq int64) error {
@@ -142,14 +155,14 @@ func (t *tx) insertPush(p *gatehouse.Push, seq int64) error {
 		ID: p.ID, Tenant: p.Tenant, ActionID: p.ActionID, Connector: p.Connector, IdempotencyKey: p.IdempotencyKey, Digest: p.Digest,
 		Status: gatehouse.PushQueued, NotBefore: p.NotBefore, CreatedAt: p.CreatedAt, NextAttempt: p.NextAttempt,
 	}); *p == fresh {
-		_, err := t.exec(insertPush+` VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', 0, 0, '', '', ?, ?, ?, NULL, NULL, NULL, NULL, 0, '', NULL, 0)`,
+		_, err := t.exec(insertPush+` VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', 0, 0, '', '', ?, ?, ?, NULL, NULL, NULL, NULL, 0, '', NULL, 0, '')`,
 			p.Tenant, p.ID, seq, p.ActionID, p.Connector, p.IdempotencyKey, string(p.Digest), p.NotBefore, p.CreatedAt, p.NextAttempt)
 		return err
 	}
-	_, err := t.exec(insertPush+` VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := t.exec(insertPush+` VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		p.Tenant, p.ID, seq, p.ActionID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase,
 		p.LastError, p.ErrorCode, p.NotBefore, p.CreatedAt, p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation,
-		p.LeaseOwner, p.LeaseUntil, p.Replays)
+		p.LeaseOwner, p.LeaseUntil, p.Replays, p.Lane)
 	return err
 }
 
@@ -159,29 +172,31 @@ func (t *tx) InsertPush(p *gatehouse.Push) error {
 	if !gatehouse.PushStatus("").CanMove(p.Status) {
 		return gatehouse.ErrConflict
 	}
+	t.seen = nil
 	if h := t.holds(p.Tenant, p.ActionID); h != nil && h.status == gatehouse.StatusApproved {
 		return t.insertPush(p, h.seq)
 	}
 	n, err := t.exec(insertPush+`
-SELECT tenant, ?, seq, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM action
+SELECT tenant, ?, seq, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM action
 WHERE tenant = ? AND id = ? AND status = 'approved'`,
 		p.ID, p.Connector, p.IdempotencyKey, string(p.Digest), string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode,
 		p.NotBefore, p.CreatedAt, p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner,
-		p.LeaseUntil, p.Replays, p.Tenant, p.ActionID)
+		p.LeaseUntil, p.Replays, p.Lane, p.Tenant, p.ActionID)
 	if err != nil || n > 0 {
 		return err
 	}
 	return t.absent(`SELECT 1 FROM action WHERE tenant = ? AND id = ?`, p.Tenant, p.ActionID)
 }
 
-const claimPushes = `UPDATE push SET status = 'picking', generation = generation + 1, lease_owner = ?, lease_until = ?, picked_at = ?
-WHERE seq IN (SELECT seq FROM push INDEXED BY push_due_tenant WHERE tenant = ? AND status = 'queued' AND due_at <= ?
+const claimPushes = `UPDATE OR ROLLBACK push SET status = 'picking', generation = generation + 1, lease_owner = ?, lease_until = ?, picked_at = ?
+WHERE seq IN (SELECT seq FROM push INDEXED BY push_due_tenant WHERE tenant = ? AND status = 'queued' AND lane = '' AND due_at <= ?
   ORDER BY due_at, seq LIMIT ?) RETURNING ` + pushColumns
 
 // ClaimPushes takes due pushes for one worker: one statement for each tenant,
 // so nobody else takes the same.
 func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.PushShare) (list []*gatehouse.Push, err error) {
 	until := t.at.Add(lease)
+	t.seen = nil
 	for _, share := range shares {
 		n := share.Limit
 		if share.Most > 0 {
@@ -204,6 +219,27 @@ func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.
 	return list, nil
 }
 
+const claimLane = `UPDATE OR ROLLBACK push SET status = 'picking', generation = generation + 1, lease_owner = ?, lease_until = ?, picked_at = ?
+WHERE seq IN (SELECT seq FROM push INDEXED BY push_due_lane WHERE tenant = ? AND status = 'queued' AND lane <> '' AND lane = ? AND due_at <= ?
+  ORDER BY due_at, seq LIMIT ?) RETURNING ` + pushColumns
+
+// ClaimLane takes due pushes for one worker outside, from one lane after the
+// other.
+func (t *tx) ClaimLane(owner string, lease time.Duration, tenant string, lanes []string, limit int) (list []*gatehouse.Push, err error) {
+	t.seen = nil
+	for _, lane := range lanes {
+		if len(list) >= limit {
+			break
+		}
+		taken, err := t.pushes(claimLane, owner, t.at.Add(lease), t.at, tenant, lane, t.at, limit-len(list))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, taken...)
+	}
+	return list, nil
+}
+
 func due(p *gatehouse.Push) time.Time {
 	if p.NextAttempt != nil && p.NextAttempt.After(p.NotBefore) {
 		return *p.NextAttempt
@@ -211,16 +247,35 @@ func due(p *gatehouse.Push) time.Time {
 	return p.NotBefore
 }
 
+const (
+	updatePush = `UPDATE OR ROLLBACK push SET status = ?1, attempts = ?2, attempt_base = ?3, last_error = ?4, error_code = ?5,
+not_before = ?6, next_attempt = ?7, picked_at = ?8, sent_at = ?9, applied_at = ?10, finished_at = ?11, lease_owner = ?12,
+lease_until = ?13, replays = ?14`
+	updateGuard = ` WHERE tenant = ?15 AND id = ?16 AND status = ?17 AND generation = ?18 AND action_id = ?19`
+	// The trigger that compares generations runs only where one is written.
+	updateSame   = updatePush + updateGuard
+	updateRaised = updatePush + `, generation = ?20` + updateGuard
+)
+
 // UpdatePush writes what may change of a push, guarded by the status and the
 // generation that its holder read. A heartbeat keeps the status.
 func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation int) error {
 	if p.Status != from && !from.CanMove(p.Status) || p.Generation < generation {
 		return gatehouse.ErrConflict
 	}
-	return t.guarded(`UPDATE push SET status = ?, attempts = ?, attempt_base = ?, last_error = ?, error_code = ?, not_before = ?,
-next_attempt = ?, picked_at = ?, sent_at = ?, applied_at = ?, finished_at = ?, generation = ?, lease_owner = ?, lease_until = ?, replays = ?
-WHERE tenant = ? AND id = ? AND status = ? AND generation = ?`,
+	t.seen = nil
+	args := []any{
 		string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode, p.NotBefore,
-		p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner, p.LeaseUntil, p.Replays,
-		p.Tenant, p.ID, string(from), generation)
+		p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.LeaseOwner, p.LeaseUntil, p.Replays,
+		p.Tenant, p.ID, string(from), generation, p.ActionID,
+	}
+	sql := updateSame
+	if p.Generation != generation {
+		sql, args = updateRaised, append(args, p.Generation)
+	}
+	if err := t.guarded(sql, args...); err != nil {
+		return err
+	}
+	t.pushOf = pushOf{p.Tenant, p.ID, p.ActionID}
+	return nil
 }

@@ -17,6 +17,8 @@ type readTx struct {
 	end bool
 	// quiet waits until no interruption by ctx can come any more.
 	quiet func()
+	// seen is the push that was read last with its action, until it is written.
+	seen *gatehouse.Push
 	// stored is set where rows are read as they are stored, not as they are
 	// shown: see LockAction.
 	stored bool
@@ -87,6 +89,11 @@ func (s *Store) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error
 		return ctx.Err()
 	}
 	return err
+}
+
+// Read is View: nothing here is far away.
+func (s *Store) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	return s.View(ctx, fn)
 }
 
 // open begins a View's transaction with the first statement: one that is

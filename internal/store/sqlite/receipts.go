@@ -18,15 +18,27 @@ func scanReceipt(r *stmt) (*gatehouse.Receipt, error) {
 	return c, err
 }
 
+const insertReceipt = `INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome,
+error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal) `
+
 // InsertReceipt stores what came of a call. Its push must be there.
 func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
 	reversal, err := encodeJSON(c.Reversal)
 	if err != nil {
 		return err
 	}
-	return t.found(`INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome,
-error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal)
-SELECT tenant, ?, action_seq, action_id, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM push
+	if t.pushOf == (pushOf{c.Tenant, c.PushID, c.ActionID}) {
+		// Plain values: see InsertPush.
+		seq, err := t.rowOf(c.Tenant, c.ActionID)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(insertReceipt+`VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			c.Tenant, c.ID, seq, c.ActionID, c.PushID, c.IdempotencyKey, c.Attempt, c.Generation, string(c.Outcome), c.ErrorCode, c.Error,
+			c.ExternalID, c.Reversible, c.Late, c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal)
+		return err
+	}
+	return t.found(insertReceipt+`SELECT tenant, ?, action_seq, action_id, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM push
 WHERE tenant = ? AND id = ? AND action_id = ?`,
 		c.ID, c.IdempotencyKey, c.Attempt, c.Generation, string(c.Outcome), c.ErrorCode, c.Error, c.ExternalID, c.Reversible, c.Late,
 		c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal, c.Tenant, c.PushID, c.ActionID)
@@ -57,9 +69,16 @@ func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
 	if err != nil {
 		return err
 	}
-	return t.found(`INSERT INTO mirror (tenant, action_seq, action_id, action_type, connector, operation, target, digest, external_id,
-receipt_id, applied_at, before_state, after_state)
-SELECT tenant, seq, id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM action WHERE tenant = ? AND id = ?`,
-		m.ActionType, m.Connector, m.Operation, target, string(m.Digest), m.ExternalID, m.ReceiptID, m.AppliedAt, m.Before, m.After,
-		m.Tenant, m.ActionID)
+	seq, err := t.rowOf(m.Tenant, m.ActionID)
+	switch {
+	case err != nil:
+		return err
+	case seq == 0:
+		return gatehouse.ErrNotFound
+	}
+	_, err = t.exec(`INSERT INTO mirror (tenant, action_seq, action_id, action_type, connector, operation, target, digest, external_id,
+receipt_id, applied_at, before_state, after_state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.Tenant, seq, m.ActionID, m.ActionType, m.Connector, m.Operation, target, string(m.Digest), m.ExternalID, m.ReceiptID, m.AppliedAt,
+		m.Before, m.After)
+	return err
 }

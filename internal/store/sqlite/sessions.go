@@ -124,3 +124,22 @@ func (t *tx) InsertSetupLink(l *gatehouse.SetupLink) error {
 func (t *tx) UseSetupLink(tenant, id string) error {
 	return t.guarded(`UPDATE setup_link SET used_at = ? WHERE tenant = ? AND id = ? AND used_at IS NULL`, t.at, tenant, id)
 }
+
+// PurgeSessions deletes what has been over for long: step-ups first, since
+// they belong to sessions.
+func (t *tx) PurgeSessions(olderThan time.Time, limit int) (int, error) {
+	total := 0
+	for _, sql := range []string{
+		`DELETE FROM step_up WHERE (tenant, id) IN (SELECT tenant, id FROM step_up WHERE at < ?1 LIMIT ?2)`,
+		`DELETE FROM session WHERE hash IN (SELECT hash FROM session s WHERE coalesce(revoked_at, expires_at) < ?1
+  AND NOT EXISTS (SELECT 1 FROM step_up u WHERE u.tenant = s.tenant AND u.session_id = s.id) LIMIT ?2)`,
+		`DELETE FROM setup_link WHERE hash IN (SELECT hash FROM setup_link WHERE coalesce(used_at, expires_at) < ?1 LIMIT ?2)`,
+	} {
+		n, err := t.exec(sql, olderThan, limit-total)
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
+}

@@ -108,7 +108,7 @@ func (s *Store) start() error {
 		}
 		s.readers <- c
 	}
-	k, err := open(s.config.Path, false, pragmas)
+	k, err := open(s.config.Path, false, pragmas+roomForCaches)
 	if err != nil {
 		return fmt.Errorf("sqlite: open a connection for checkpoints: %w", err)
 	}

@@ -59,6 +59,8 @@ type writer struct {
 	// patience is how long an unclear commit is read back before its callers
 	// are told that it is unclear.
 	patience time.Duration
+	// cache is maxCached but in tests.
+	cache int64
 	// commit ends a transaction; tests put faults in its place.
 	commit func(c *conn) error
 	// commits counts transactions that wrote.
@@ -67,7 +69,7 @@ type writer struct {
 
 func newWriter(s *Store, c *conn) *writer {
 	return &writer{
-		s: s, c: c, queue: make(chan *request, 4*maxBatch), done: make(chan struct{}), patience: 10 * time.Second,
+		s: s, c: c, queue: make(chan *request, 4*maxBatch), done: make(chan struct{}), patience: 10 * time.Second, cache: maxCached,
 		commit: func(c *conn) error { _, err := c.exec(`COMMIT`); return err },
 	}
 }

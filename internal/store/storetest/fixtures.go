@@ -85,6 +85,11 @@ func push(a *gatehouse.Action, at time.Time) *gatehouse.Push {
 
 // approve decides an action and puts it into the outbox, as the use case does.
 func approve(tx gatehouse.Tx, a *gatehouse.Action, due time.Time) (*gatehouse.Push, error) {
+	return approveInto(tx, a, due, "")
+}
+
+// approveInto puts it into a lane of the outbox.
+func approveInto(tx gatehouse.Tx, a *gatehouse.Action, due time.Time, lane string) (*gatehouse.Push, error) {
 	locked, err := tx.LockAction(a.Tenant, a.ID)
 	if err != nil {
 		return nil, err
@@ -105,7 +110,7 @@ func approve(tx gatehouse.Tx, a *gatehouse.Action, due time.Time) (*gatehouse.Pu
 		return nil, err
 	}
 	p := push(a, due)
-	p.CreatedAt = tx.Now()
+	p.CreatedAt, p.Lane = tx.Now(), lane
 	return p, tx.InsertPush(p)
 }
 

@@ -328,6 +328,80 @@ func (s *suite) stepUps() {
 	s.refused(gatehouse.ErrNotFound, "an unknown session", func(tx gatehouse.Tx) error { return tx.InsertStepUp(proof("ses_none", a.ID, "sha256:1", now)) })
 }
 
+// sessionPurge deletes what was over before a time, whoever's it was, a few
+// rows at a time, and nothing that is younger.
+func (s *suite) sessionPurge() {
+	const other = "acme"
+	ana := s.insertPrincipal()
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	ben := s.insertPrincipal(func(p *gatehouse.Principal) { p.Tenant = other })
+	a := s.pending()
+	now := s.now()
+	cut := now.Add(-24 * time.Hour)
+	session := func(p *gatehouse.Principal, hash byte, end time.Time) *gatehouse.Session {
+		return s.insertSession(p, hash, func(n *gatehouse.Session) {
+			n.CreatedAt = end.Add(-time.Hour)
+			n.LastSeenAt, n.ExpiresAt = n.CreatedAt, end
+		})
+	}
+	long, bens := session(ana, 1, cut.Add(-time.Second)), session(ben, 2, cut.Add(-time.Hour))
+	revoked := s.insertSession(ana, 3, func(n *gatehouse.Session) {
+		at := cut.Add(-time.Minute)
+		n.CreatedAt, n.LastSeenAt, n.ExpiresAt, n.RevokedAt = at.Add(-time.Hour), at.Add(-time.Hour), now, &at
+	})
+	young := session(ana, 4, cut)
+	live := s.insertSession(ana, 5)
+	ended := s.insertSession(ana, 6, func(n *gatehouse.Session) { n.CreatedAt = cut.Add(-time.Hour); n.RevokedAt = &now })
+	proof := func(n *gatehouse.Session, at time.Time) *gatehouse.StepUp {
+		u := &gatehouse.StepUp{
+			ID: "stu_" + s.next(), Tenant: tenant, SessionID: n.ID, ActionID: a.ID, Digest: "sha256:1", Method: gatehouse.StepUpPasskey, At: at,
+		}
+		s.update(func(tx gatehouse.Tx) error { return tx.InsertStepUp(u) })
+		return u
+	}
+	proof(long, cut.Add(-2*time.Hour))
+	proof(revoked, cut.Add(-2*time.Hour))
+	kept := proof(live, now)
+	link := func(p *gatehouse.Principal, hash byte, end time.Time) {
+		s.update(func(tx gatehouse.Tx) error {
+			return tx.InsertSetupLink(&gatehouse.SetupLink{
+				ID: "sul_" + s.next(), Tenant: p.Tenant, PrincipalID: p.ID, Hash: [32]byte{hash}, CreatedAt: end.Add(-time.Hour), ExpiresAt: end,
+			})
+		})
+	}
+	link(ana, 1, cut.Add(-time.Hour))
+	link(ben, 2, now.Add(time.Hour))
+
+	// Two step-ups, three sessions, one link.
+	for _, want := range []int{4, 2, 0} {
+		s.update(func(tx gatehouse.Tx) error {
+			n, err := tx.PurgeSessions(cut, 4)
+			s.same("purged", n, want)
+			return err
+		})
+	}
+	s.view(func(tx gatehouse.ReadTx) error {
+		for hash, want := range map[byte]*gatehouse.Session{1: nil, 2: nil, 3: nil, 4: young, 5: live, 6: ended} {
+			got, _, err := tx.FindSession([32]byte{hash})
+			if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+				return err
+			}
+			s.same("session", got, want)
+		}
+		for hash, gone := range map[byte]bool{1: true, 2: false} {
+			if _, err := tx.FindSetupLink([32]byte{hash}); errors.Is(err, gatehouse.ErrNotFound) != gone {
+				s.Errorf("link %d: error %v", hash, err)
+			}
+		}
+		if _, err := tx.FindSessionByID(other, bens.ID); !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("another tenant's session: error %v", err)
+		}
+		got, err := tx.FindStepUp(tenant, live.ID, a.ID, "sha256:1", now.Add(-time.Minute))
+		s.same("a step-up of today", got, kept)
+		return err
+	})
+}
+
 // sessionWalls looks at one tenant's sign-ins, and writes to them, as another.
 func (s *suite) sessionWalls() {
 	const other = "acme"

@@ -12,7 +12,7 @@ import (
 // another, "acme": on an engine with more than one wall, behind each of them.
 func Walls(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 	for name, test := range map[string]func(*suite){
-		"TenantWalls": (*suite).tenantWalls, "SessionWalls": (*suite).sessionWalls,
+		"TenantWalls": (*suite).tenantWalls, "SessionWalls": (*suite).sessionWalls, "RunWalls": (*suite).runWalls,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

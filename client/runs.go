@@ -1,0 +1,147 @@
+package client
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var _ gatehouse.RunService = (*Client)(nil)
+
+func workflow(name, more string) string { return "/workflows/" + segment(name) + more }
+
+func run(id, verb string) string { return "/runs/" + segment(id) + verb }
+
+// ApplyWorkflow stores a source as the next version of the named workflow.
+// After a broken connection changed can be false although it was this call
+// that made the version.
+func (c *Client) ApplyWorkflow(ctx context.Context, name, source string) (w *gatehouse.Workflow, changed bool, err error) {
+	w = new(gatehouse.Workflow)
+	a, err := c.do(ctx, request{method: http.MethodPut, path: workflow(name, ""), yaml: source, out: w, again: true})
+	if err != nil {
+		return nil, false, err
+	}
+	return w, a.status == http.StatusCreated, nil
+}
+
+// FindWorkflow reads a version with its source; 0 is the newest.
+func (c *Client) FindWorkflow(ctx context.Context, name string, version int) (*gatehouse.Workflow, error) {
+	q := url.Values{}
+	if version != 0 {
+		q.Set("version", strconv.Itoa(version))
+	}
+	return get[gatehouse.Workflow](ctx, c, workflow(name, ""), q)
+}
+
+// ListWorkflows returns a page, by name.
+func (c *Client) ListWorkflows(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
+	return page[*gatehouse.WorkflowSummary](ctx, c, "/workflows", paging(cursor, limit))
+}
+
+// ListWorkflowVersions returns all versions, newest first, without their sources.
+func (c *Client) ListWorkflowVersions(ctx context.Context, name string) ([]*gatehouse.Workflow, error) {
+	p, err := page[*gatehouse.Workflow](ctx, c, workflow(name, "/versions"), nil)
+	return p.Items, err
+}
+
+// StartRun begins a run of the newest version. replayed is true when the
+// trigger_ref was known.
+func (c *Client) StartRun(ctx context.Context, name string, r gatehouse.NewRun) (out *gatehouse.Run, replayed bool, err error) {
+	out, a, err := post[gatehouse.Run](ctx, c, true, workflow(name, "/runs"), r)
+	return out, err == nil && a.status == http.StatusOK && !a.replayed, err
+}
+
+// FindRun reads a run with its steps.
+func (c *Client) FindRun(ctx context.Context, id string) (*gatehouse.Run, error) {
+	return get[gatehouse.Run](ctx, c, run(id, ""), nil)
+}
+
+// ListRuns returns a page, newest first.
+func (c *Client) ListRuns(ctx context.Context, f gatehouse.RunFilter) (gatehouse.Page[*gatehouse.Run], error) {
+	q := paging(f.Cursor, f.Limit)
+	set(q, "status", string(f.Status))
+	set(q, "workflow", f.Workflow)
+	return page[*gatehouse.Run](ctx, c, "/runs", q)
+}
+
+// RunDetail reads all that is known of a run.
+func (c *Client) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail, error) {
+	return get[gatehouse.RunDetail](ctx, c, run(id, "/detail"), nil)
+}
+
+// WaitRun waits, over as many long polls as it takes, until the run has ended
+// or changed. When the time is over it returns the run as it is.
+func (c *Client) WaitRun(ctx context.Context, id string, wait time.Duration) (*gatehouse.Run, error) {
+	deadline := time.Now().Add(wait)
+	for {
+		asked := time.Now()
+		left := deadline.Sub(asked)
+		poll := min(max(left, 0), gatehouse.MaxWait).Round(time.Millisecond)
+		q := url.Values{}
+		if poll > 0 {
+			q.Set("wait", poll.String())
+		}
+		r, err := get[gatehouse.Run](ctx, c, run(id, ""), q)
+		// An answer before its time says that something has changed.
+		if err != nil || left <= gatehouse.MaxWait || r.Status.Final() || time.Since(asked) < poll {
+			return r, err
+		}
+	}
+}
+
+// CancelRun stops a run.
+func (c *Client) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run, error) {
+	body := struct {
+		Reason string `json:"reason,omitempty"`
+	}{reason}
+	out, _, err := post[gatehouse.Run](ctx, c, true, run(id, "/cancel"), body)
+	return out, err
+}
+
+// RetryRun begins a failed or canceled run again.
+func (c *Client) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) {
+	out, _, err := post[gatehouse.Run](ctx, c, true, run(id, "/retry"), nil)
+	return out, err
+}
+
+// SignalRun sends an event to a run.
+func (c *Client) SignalRun(ctx context.Context, id, name string, data gatehouse.JSON) (*gatehouse.Signal, error) {
+	body := struct {
+		Name string         `json:"name"`
+		Data gatehouse.JSON `json:"data,omitempty"`
+	}{name, data}
+	out, _, err := post[gatehouse.Signal](ctx, c, true, run(id, "/signals"), body)
+	return out, err
+}
+
+// ListReflexions returns a page of what finished runs teach, newest first: of
+// one workflow, or of all when it is "".
+func (c *Client) ListReflexions(ctx context.Context, workflow, cursor string, limit int) (gatehouse.Page[*gatehouse.Reflexion], error) {
+	q := paging(cursor, limit)
+	set(q, "workflow", workflow)
+	return page[*gatehouse.Reflexion](ctx, c, "/reflexions", q)
+}
+
+// RunBundle fetches the evidence of a finished run. It fails when the archive
+// is not the one whose SHA-256 the server stored.
+func (c *Client) RunBundle(ctx context.Context, id string) (*gatehouse.Bundle, error) {
+	b, err := get[gatehouse.Bundle](ctx, c, run(id, "/evidence"), url.Values{"format": {"manifest"}})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.do(ctx, request{method: http.MethodGet, path: run(id, "/evidence"), out: &b.Archive}); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(b.Archive)
+	if got := hex.EncodeToString(sum[:]); got != b.SHA256 {
+		return nil, fmt.Errorf("client: the archive of run %s has the SHA-256 %s, and %s is stored", id, got, b.SHA256)
+	}
+	return b, nil
+}

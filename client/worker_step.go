@@ -1,0 +1,136 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// execute runs the handler under the lease and reports.
+func (w *Worker) execute(work context.Context, s *gatehouse.LeasedStep) {
+	ctx, end := context.WithCancelCause(work)
+	log := w.Logger.With("step_id", s.Step.ID, "run_id", s.Step.RunID, "generation", s.Lease.Generation)
+	lost, returned, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var keeper sync.WaitGroup
+	keeper.Go(func() {
+		if err := w.keep(work, s, returned, done, end); err != nil {
+			log.WarnContext(work, "the lease of a step is lost", "err", err)
+			close(lost)
+			end(ErrLeaseLost)
+		}
+	})
+	output, err := w.handle(ctx, s)
+	cause := context.Cause(ctx)
+	close(returned)
+	// The lease is kept until the report has arrived.
+	for failures := 1; ; failures++ {
+		if errors.Is(err, ErrParked) || errors.Is(cause, ErrLeaseLost) {
+			break
+		}
+		reported := w.report(context.WithoutCancel(work), s, output, err, cause)
+		if reported == nil {
+			break
+		}
+		log.WarnContext(work, "what came of a step could not be reported", "failures", failures, "err", reported)
+		if refused(reported) || !pauseUnless(lost, pauseAfter(failures, reported)) {
+			break
+		}
+	}
+	close(done)
+	end(nil)
+	keeper.Wait()
+}
+
+func pauseUnless(lost <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-lost:
+		return false
+	}
+}
+
+// keep sends heartbeats until done; its error says that the lease is lost.
+// Once the handler has returned, a refused one says as much as that the report
+// came first, which ended the lease: then the report's own answer tells.
+func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, done <-chan struct{}, end context.CancelCauseFunc) error {
+	beat := time.NewTicker(w.Lease / 3)
+	defer beat.Stop()
+	// A handler that is cut off still has to be reported.
+	ctx := context.WithoutCancel(work)
+	until := time.Now().Add(w.Lease)
+	for {
+		select {
+		case <-done:
+			return nil
+		case <-beat.C:
+		}
+		// What the request takes counts against the lease that it asks for.
+		asked := time.Now()
+		attempt, stop := context.WithDeadline(ctx, until)
+		state, err := w.Client.HeartbeatStep(attempt, s.Step.ID, gatehouse.Heartbeat{Generation: s.Lease.Generation, Lease: gatehouse.Duration(w.Lease)})
+		stop()
+		switch {
+		case err == nil:
+			until = asked.Add(w.Lease)
+			if state.Cancel {
+				end(ErrCanceled)
+			}
+		case refused(err), !time.Now().Before(until):
+			select {
+			case <-returned:
+				return nil
+			default:
+				return err
+			}
+		}
+	}
+}
+
+// handle calls the handler; its panic is an error.
+func (w *Worker) handle(ctx context.Context, s *gatehouse.LeasedStep) (output gatehouse.JSON, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.Logger.ErrorContext(ctx, "a handler panicked", "step_id", s.Step.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	return w.Handler(ctx, s)
+}
+
+var errPanic = errors.New("the handler panicked")
+
+// report tells the server what came of a step.
+func (w *Worker) report(ctx context.Context, s *gatehouse.LeasedStep, output gatehouse.JSON, failed, cause error) error {
+	if failed == nil {
+		_, err := w.Client.CompleteStep(ctx, s.Step.ID, gatehouse.StepResult{Generation: s.Lease.Generation, Output: output})
+		return err
+	}
+	f := gatehouse.StepFailure{Generation: s.Lease.Generation, Code: "handler_failed", Detail: failed.Error()}
+	if f.Detail == "" {
+		f.Detail = "the handler failed"
+	}
+	var again retryable
+	f.Retryable = errors.As(failed, &again)
+	switch {
+	case errors.Is(cause, ErrStopping):
+		f.Code, f.Retryable = "worker_stopped", true
+	case errors.Is(cause, ErrCanceled):
+		f.Code, f.Retryable = "canceled", false
+	case errors.Is(failed, errPanic):
+		f.Code = "handler_panicked"
+	}
+	if len(f.Detail) > gatehouse.MaxNotesBytes {
+		f.Detail = strings.ToValidUTF8(f.Detail[:gatehouse.MaxNotesBytes], "")
+	}
+	_, err := w.Client.FailStep(ctx, s.Step.ID, f)
+	return err
+}

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// remembering is the fake with a memory: it presumes whoever the test says,
+// and its use cases prove it by what Authenticate says now.
+type remembering struct {
+	*fake
+	presumed map[string]*gatehouse.Principal
+	known    map[string]*gatehouse.Principal
+}
+
+func (m *remembering) Presume(key, token string) *gatehouse.Caller {
+	p := m.presumed[key]
+	if p == nil {
+		return nil
+	}
+	return &gatehouse.Caller{Principal: p, StepUp: token != "", Presumed: new(gatehouse.Presumption)}
+}
+
+func (m *remembering) Authenticate(_ context.Context, key string) (*gatehouse.Principal, error) {
+	if p := m.known[key]; p != nil {
+		return p, nil
+	}
+	return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "no")
+}
+
+func (m *remembering) Decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
+	c, err := gatehouse.PresumedFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.Presumed != nil {
+		if p, err := m.Authenticate(ctx, "gth_ana"); err != nil || p != c.Principal {
+			return nil, gatehouse.E(gatehouse.CodeInternal, "not proven")
+		}
+		c.Presumed.Proven = true
+	}
+	return m.fake.Decide(ctx, id, d)
+}
+
+// TestPresumedCallers asks as somebody who is remembered, and who is the same
+// by now, another, or nobody: each is answered as who they are now.
+func TestPresumedCallers(t *testing.T) {
+	t.Parallel()
+	ana := people["gth_ana"]
+	auditor := *ana
+	auditor.Roles = []gatehouse.Role{gatehouse.RoleAuditor}
+	renamed := *ana
+	renamed.Person = "prn_other"
+	approval := `{"decision":"approved","digest":"` + string(testAction().Digest) + `"}`
+	for name, c := range map[string]struct {
+		presumed, now *gatehouse.Principal
+		body, id      string
+		code          gatehouse.Code // "" for 200
+		as            *gatehouse.Principal
+	}{
+		"the same":             {ana, ana, approval, "act_1", "", ana},
+		"nobody":               {ana, nil, approval, "act_1", gatehouse.CodeUnauthenticated, nil},
+		"nobody, bad body":     {ana, nil, `{`, "act_1", gatehouse.CodeUnauthenticated, nil},
+		"nobody, no action":    {ana, nil, approval, "act_none", gatehouse.CodeUnauthenticated, nil},
+		"bad body":             {ana, ana, `{`, "act_1", gatehouse.CodeMalformed, nil},
+		"without the role":     {ana, &auditor, approval, "act_1", gatehouse.CodeRoleRequired, nil},
+		"the role is new":      {&auditor, ana, approval, "act_1", "", ana},
+		"another":              {ana, &renamed, approval, "act_1", "", &renamed},
+		"no action to decide":  {ana, &auditor, approval, "act_none", gatehouse.CodeNotFound, nil},
+		"without, a bad body":  {ana, &auditor, `{`, "act_1", gatehouse.CodeRoleRequired, nil},
+		"nobody is remembered": {nil, ana, approval, "act_1", "", ana},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &remembering{fake: newFake(), presumed: map[string]*gatehouse.Principal{}, known: map[string]*gatehouse.Principal{}}
+			if c.presumed != nil {
+				m.presumed["gth_ana"] = c.presumed
+			}
+			if c.now != nil {
+				m.known["gth_ana"] = c.now
+			}
+			s := newServer(t, m.fake, func(cfg *Config) { cfg.Auth, cfg.Actions = m, m })
+			w := request{method: "POST", path: Prefix + "/proposed-actions/" + c.id + "/decide", body: c.body, key: "gth_ana", token: "gte_ana"}.send(s)
+			if c.code != "" {
+				wantCode(t, w, c.code)
+			} else if w.Code != http.StatusOK {
+				t.Fatal(w.Code, w.Body)
+			}
+			if c.as == nil && m.count("Decide") > 0 {
+				t.Error("it was decided")
+			}
+			for _, call := range m.calls {
+				if call.method == "Decide" && call.caller.Principal != c.as {
+					t.Errorf("decided as %+v", call.caller.Principal)
+				}
+			}
+		})
+	}
+	t.Run("other routes look everybody up", func(t *testing.T) {
+		t.Parallel()
+		m := &remembering{fake: newFake(), presumed: map[string]*gatehouse.Principal{"gth_ana": ana}}
+		s := newServer(t, m.fake, func(cfg *Config) { cfg.Auth, cfg.Actions = m, m })
+		wantCode(t, request{method: "GET", path: Prefix + "/proposed-actions/act_1", key: "gth_ana"}.send(s), gatehouse.CodeUnauthenticated)
+	})
+}

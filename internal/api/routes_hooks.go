@@ -1,0 +1,137 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Hooks takes the deliveries of webhooks.
+type Hooks interface {
+	// Receive begins the run that a delivery to a tenant's workflow asks for. A
+	// repeated one answers with the run that it began first, and replayed true;
+	// one that asks for nothing, such as a ping, with nil. The context has no
+	// caller: the signature among headers and body is the authority. One that is
+	// missing or wrong is an error with code bad_signature; a tenant or workflow
+	// that is not there, or takes no webhooks, one with code not_found.
+	Receive(ctx context.Context, tenant, workflow string, h http.Header, body []byte) (run *gatehouse.Run, replayed bool, err error)
+}
+
+// received answers a delivery.
+type received struct {
+	RunID string `json:"run_id,omitempty"`
+}
+
+// hookRoute is served beside the pipeline, since nobody there has a key.
+var hookRoute = route{
+	method: "POST", path: "/hooks/{workflow}", name: "receiveHook", tag: tagWorkflows,
+	summary: "Deliver a webhook",
+	doc: "Needs no key: the signature that the workflow's trigger asks for is the authority. The body is taken byte for byte. " +
+		"202 when it began a run, 200 when this delivery had begun one before, or asks for none.",
+	status: http.StatusAccepted, replays: true, out: typeOf[received](), open: true,
+	query: []param{{name: "tenant", max: 128, doc: "Whose workflow it is; default by default."}},
+	codes: []gatehouse.Code{gatehouse.CodeBadSignature, gatehouse.CodeNotFound},
+}
+
+// serveHook checks what costs little first: anybody can send here.
+func (s *Server) serveHook() http.Handler {
+	observe := s.metrics.observer(&hookRoute)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		id := requestID(w, r)
+		status := s.guarded(w, r, id, func() (int, error) { return s.receive(w, r) })
+		if r.Method == hookRoute.method {
+			observe(r, status, time.Since(start))
+		}
+	})
+}
+
+func (s *Server) receive(w http.ResponseWriter, r *http.Request) (int, error) {
+	if r.Method != hookRoute.method {
+		w.Header().Set("Allow", hookRoute.method)
+		return 0, gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path takes %s", hookRoute.method)
+	}
+	workflow := r.PathValue("workflow")
+	if err := s.hooks.take(remote(r), workflow); err != nil {
+		return 0, err
+	}
+	query, err := parseQuery(r.URL.RawQuery, hookRoute.query)
+	if err != nil {
+		return 0, err
+	}
+	// Nobody keeps this buffer but the one who receives it.
+	var body bytes.Buffer
+	if err := fill(&body, w, r, s.cfg.BodyTimeout); err != nil {
+		return 0, err
+	}
+	tenant := query["tenant"]
+	if tenant == "" {
+		tenant = gatehouse.DefaultTenant
+	}
+	if !gatehouse.ValidName(tenant) || !gatehouse.ValidName(workflow) {
+		return 0, noHook()
+	}
+	run, replayed, err := s.cfg.Hooks.Receive(r.Context(), tenant, workflow, r.Header, body.Bytes())
+	if gatehouse.CodeOf(outside(err)) == gatehouse.CodeNotFound {
+		err = noHook()
+	}
+	if err != nil {
+		return 0, err
+	}
+	status, out := http.StatusOK, received{}
+	if run != nil {
+		out.RunID = run.ID
+		if !replayed {
+			status = http.StatusAccepted
+		}
+	}
+	return status, s.write(w, status, &call{}, out)
+}
+
+// noHook says the same whatever it is that is not there.
+func noHook() error { return gatehouse.E(gatehouse.CodeNotFound, "no such webhook") }
+
+// remote is whose deliveries are counted together: an address, of IPv6 the /64
+// that one sender has to itself.
+func remote(r *http.Request) string {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	addr := at.Addr().Unmap()
+	if addr.Is4() {
+		return addr.String()
+	}
+	prefix, err := addr.WithZone("").Prefix(64)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return prefix.String()
+}
+
+// hookLimits bounds deliveries: those of an address to one workflow, so that
+// one does not crowd out another, and all of an address, so that made-up names
+// buy nothing.
+type hookLimits struct{ one, all *buckets }
+
+func newHookLimits(perSecond float64, burst int) hookLimits {
+	if perSecond == 0 {
+		perSecond = 50
+	}
+	if burst <= 0 {
+		burst = 200
+	}
+	return hookLimits{newBuckets(perSecond, burst), newBuckets(4*perSecond, 4*burst)}
+}
+
+// take counts a delivery, or fails with code rate_limited.
+func (l hookLimits) take(address, workflow string) error {
+	if err := l.all.take(address); err != nil {
+		return err
+	}
+	return l.one.take(address + " " + workflow)
+}

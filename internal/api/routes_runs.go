@@ -1,0 +1,162 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const tagRuns = "Runs"
+
+// steerers may stop a run and begin it again; signalers may send it an event.
+var (
+	steerers  = []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleOperator}
+	signalers = []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleOperator, gatehouse.RoleWorker}
+)
+
+// cancelRun says why a run is to stop.
+type cancelRun struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// newSignal is an event for a run.
+type newSignal struct {
+	Name string         `json:"name"`
+	Data gatehouse.JSON `json:"data,omitempty"`
+}
+
+// Runs and workflows are read with any key: workers see what their steps are
+// part of, and agents what runs before them taught.
+func (s *Server) runRoutes() []route {
+	if s.cfg.Runs == nil {
+		return nil
+	}
+	return []route{
+		{
+			method: "GET", path: "/runs", name: "listRuns", tag: tagRuns,
+			summary: "List runs", doc: "Newest first, without steps, input and output.",
+			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Run]](),
+			query: paging(
+				param{name: "status", kind: paramEnum, enum: words(gatehouse.RunStatuses()), doc: "Only runs in this state."},
+				param{name: "workflow", max: 128, doc: "Only runs of this workflow."},
+			),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Runs.ListRuns(ctx, gatehouse.RunFilter{
+					Status: gatehouse.RunStatus(c.query["status"]), Workflow: c.query["workflow"], Limit: c.query.limit(), Cursor: c.query["cursor"],
+				}))
+			}),
+		}, {
+			method: "GET", path: "/runs/{id}", name: "getRun", tag: tagRuns,
+			summary: "Read a run, or wait for it",
+			doc:     "With its steps. With wait, answers when the run has ended or changed; when the time is over first, 200 with the run as it is.",
+			thing:   ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Run](),
+			query:   []param{{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."}},
+			handler: plain(s.getRun),
+		}, {
+			method: "GET", path: "/runs/{id}/detail", name: "getRunDetail", tag: tagRuns,
+			summary: "Read all that is known of a run",
+			doc:     "The run with its steps, every attempt, what models cost, the events that it was sent, the actions that it proposed, and what each step needs.",
+			thing:   ThingRun, status: http.StatusOK, out: typeOf[gatehouse.RunDetail](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Runs.RunDetail(ctx, c.id))
+			}),
+		}, {
+			method: "POST", path: "/runs/{id}/cancel", name: "cancelRun", tag: tagRuns,
+			summary: "Cancel a run",
+			doc:     "Takes up nothing new, cancels what is pending, tells workers to stop, and lets settle what has been sent. Repeated, it changes nothing.",
+			roles:   steerers, thing: ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Run](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodeTooLate},
+			handler: maybe(body(checkCancelRun, func(ctx context.Context, c *call, in *cancelRun) (reply, error) {
+				return answer(s.cfg.Runs.CancelRun(ctx, c.id, in.Reason))
+			})),
+		}, {
+			method: "POST", path: "/runs/{id}/retry", name: "retryRun", tag: tagRuns,
+			summary: "Begin a failed or canceled run again",
+			doc:     "A new run of the same version with the same input. Steps that succeeded are taken over with their output.",
+			roles:   steerers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodeTooLate},
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Runs.RetryRun(ctx, c.id))
+			}),
+		}, {
+			method: "POST", path: "/runs/{id}/signals", name: "signalRun", tag: tagRuns,
+			summary: "Send an event to a run", doc: "One that comes before its step waits for it is kept.",
+			roles: signalers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Signal](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodeTooLate},
+			handler: body(checkSignal, func(ctx context.Context, c *call, in *newSignal) (reply, error) {
+				return answer(s.cfg.Runs.SignalRun(ctx, c.id, in.Name, in.Data))
+			}),
+		}, {
+			method: "GET", path: "/runs/{id}/evidence", name: "getRunEvidence", tag: tagRuns,
+			summary: "Fetch the evidence of a run",
+			doc: "One ZIP archive with a manifest; ETag and X-Evidence-SHA256 are the SHA-256 of the archive, as 64 hexadecimal digits. " +
+				"With format=manifest, the manifest and that hash as JSON. Before the run has ended: too_late.",
+			thing: ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Bundle](), media: mediaZip,
+			codes:   []gatehouse.Code{gatehouse.CodeTooLate},
+			query:   []param{{name: "format", kind: paramEnum, enum: []string{"archive", "manifest"}, doc: "archive by default."}},
+			handler: plain(s.getRunEvidence),
+		}, {
+			method: "GET", path: "/reflexions", name: "listReflexions", tag: tagRuns,
+			summary: "List what finished runs teach", doc: "What was attempted, what happened, and what to do otherwise; newest first.",
+			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Reflexion]](),
+			query: paging(param{name: "workflow", max: 128, doc: "Only those of this workflow."}),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Runs.ListReflexions(ctx, c.query["workflow"], c.query["cursor"], c.query.limit()))
+			}),
+		},
+	}
+}
+
+// getRun reads a run, and waits when it is asked to.
+func (s *Server) getRun(ctx context.Context, c *call) (reply, error) {
+	wait := c.query.wait()
+	if wait == 0 {
+		return answer(s.cfg.Runs.FindRun(ctx, c.id))
+	}
+	c.outlast(wait)
+	return answer(s.cfg.Runs.WaitRun(ctx, c.id, wait))
+}
+
+// outlast keeps the server's own limit on writing from cutting a wait short. A
+// writer that has no deadline needs none.
+func (c *call) outlast(wait time.Duration) {
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
+}
+
+const mediaZip = "application/zip"
+
+var headerZip = []string{mediaZip}
+
+func (s *Server) getRunEvidence(ctx context.Context, c *call) (reply, error) {
+	b, err := s.cfg.Runs.RunBundle(ctx, c.id)
+	if err != nil {
+		return reply{}, err
+	}
+	h := c.w.Header()
+	h.Set("X-Evidence-SHA256", b.SHA256)
+	if c.query["format"] == "manifest" {
+		return reply{value: b}, nil
+	}
+	h.Set("ETag", `"`+b.SHA256+`"`)
+	// The id is the store's, and so made of letters, digits and underscores.
+	h.Set("Content-Disposition", `attachment; filename="evidence-`+b.RunID+`.zip"`)
+	writeBytes(c.w, http.StatusOK, headerZip, b.Archive)
+	return reply{written: true}, nil
+}
+
+func checkCancelRun(r *cancelRun) error {
+	var v gatehouse.Violations
+	checkNotes(&v, "/reason", r.Reason)
+	return v.Err()
+}
+
+func checkSignal(r *newSignal) error {
+	var v gatehouse.Violations
+	if r.Name == "" {
+		v.Add("/name", "is required: the event's name")
+	}
+	v.CheckText("/name", r.Name, 128)
+	return v.Err()
+}

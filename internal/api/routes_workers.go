@@ -1,0 +1,255 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const tagWorkers = "Workers"
+
+// leaseLost is what every call of a lease's holder can meet.
+var leaseLost = []gatehouse.Code{gatehouse.CodeLeaseLost}
+
+// Leases and heartbeats heed no Idempotency-Key: to answer with an old lease
+// would be to lie about it, and a lost one runs out by itself.
+func (s *Server) workerRoutes() []route {
+	if s.cfg.Workers == nil {
+		return nil
+	}
+	return append(s.stepRoutes(), s.pushLeaseRoutes()...)
+}
+
+func (s *Server) stepRoutes() []route {
+	return []route{
+		{
+			method: "POST", path: "/steps/lease", name: "leaseSteps", tag: tagWorkers,
+			summary: "Lease steps",
+			doc: "Up to max ready steps whose tool is among tools, each with the lease that is the right to execute it. When there are none, waits for some as long as wait says, " +
+				"and answers with an empty list when the time is over. Every later call for the step carries the lease's generation.",
+			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedStep](),
+			handler: body(checkLease, func(ctx context.Context, c *call, in *gatehouse.LeaseRequest) (reply, error) {
+				c.outlast(in.Wait.D())
+				return answer(s.cfg.Workers.LeaseSteps(ctx, *in))
+			}),
+		}, {
+			method: "POST", path: "/steps/{id}/heartbeat", name: "heartbeatStep", tag: tagWorkers,
+			summary: "Keep the lease of a step", doc: "For another while. cancel in the answer asks the holder to stop.",
+			roles: workers, thing: ThingStep, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
+			handler: body(checkHeartbeat, func(ctx context.Context, c *call, in *gatehouse.Heartbeat) (reply, error) {
+				return answer(s.cfg.Workers.HeartbeatStep(ctx, c.id, *in))
+			}),
+		}, {
+			method: "POST", path: "/steps/{id}/complete", name: "completeStep", tag: tagWorkers,
+			summary: "Report that a step succeeded", doc: "With its output, and with what models cost that the worker called itself.",
+			roles: workers, thing: ThingStep, status: http.StatusOK, out: typeOf[gatehouse.Step](), codes: leaseLost, idempotent: true,
+			handler: body(checkStepResult, func(ctx context.Context, c *call, in *gatehouse.StepResult) (reply, error) {
+				return answer(s.cfg.Workers.CompleteStep(ctx, c.id, *in))
+			}),
+		}, {
+			method: "POST", path: "/steps/{id}/fail", name: "failStep", tag: tagWorkers,
+			summary: "Report that a step failed", doc: "A retryable failure is tried again after a pause, as often as the workflow says, and not before retry_after.",
+			roles: workers, thing: ThingStep, status: http.StatusOK, out: typeOf[gatehouse.Step](), codes: leaseLost, idempotent: true,
+			handler: body(checkStepFailure, func(ctx context.Context, c *call, in *gatehouse.StepFailure) (reply, error) {
+				return answer(s.cfg.Workers.FailStep(ctx, c.id, *in))
+			}),
+		}, {
+			method: "POST", path: "/steps/{id}/propose", name: "proposeStep", tag: tagWorkers,
+			summary: "Propose the change that a step comes to", doc: "The step is parked until the action settles, and goes on with what came of it; the lease ends.",
+			roles: workers, thing: ThingStep, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodeLeaseLost, gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported, gatehouse.CodeTooLate},
+			handler: body(checkStepProposal, func(ctx context.Context, c *call, in *gatehouse.StepProposal) (reply, error) {
+				return answer(s.cfg.Workers.ProposeStep(ctx, c.id, *in))
+			}),
+		},
+	}
+}
+
+func (s *Server) pushLeaseRoutes() []route {
+	return []route{
+		{
+			method: "POST", path: "/pushes/lease", name: "leasePushes", tag: tagWorkers,
+			summary: "Lease pushes of connectors of type worker",
+			doc:     "Approved changes to carry out once, each under its idempotency_key. max, wait and lease are as for steps.",
+			roles:   workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedPush](),
+			handler: body(checkPushLease, func(ctx context.Context, c *call, in *gatehouse.PushLeaseRequest) (reply, error) {
+				c.outlast(in.Wait.D())
+				return answer(s.cfg.Workers.LeasePushes(ctx, *in))
+			}),
+		}, {
+			method: "POST", path: "/pushes/{id}/heartbeat", name: "heartbeatPush", tag: tagWorkers,
+			summary: "Keep the lease of a push", doc: "For another while. cancel in the answer asks the holder not to send what it has not sent yet.",
+			roles: workers, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.LeaseState](), codes: leaseLost,
+			handler: body(checkHeartbeat, func(ctx context.Context, c *call, in *gatehouse.Heartbeat) (reply, error) {
+				return answer(s.cfg.Workers.HeartbeatPush(ctx, c.id, *in))
+			}),
+		}, {
+			method: "POST", path: "/pushes/{id}/complete", name: "completePush", tag: tagWorkers,
+			summary: "Report that a change was applied", doc: "With what proves it, and how it could be undone.",
+			roles: workers, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), codes: leaseLost, idempotent: true,
+			handler: body(checkPushResult, func(ctx context.Context, c *call, in *gatehouse.PushResult) (reply, error) {
+				return answer(s.cfg.Workers.CompletePush(ctx, c.id, *in))
+			}),
+		}, {
+			method: "POST", path: "/pushes/{id}/fail", name: "failPush", tag: tagWorkers,
+			summary: "Report that a call failed",
+			doc: "kind tells what is known of it: terminal (refused for good), transient (refused, may succeed later), not_sent (never reached the target), " +
+				"ambiguous (nobody knows whether it was applied).",
+			roles: workers, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), codes: leaseLost, idempotent: true,
+			handler: body(checkPushFailure, func(ctx context.Context, c *call, in *gatehouse.PushFailure) (reply, error) {
+				return answer(s.cfg.Workers.FailPush(ctx, c.id, *in))
+			}),
+		},
+	}
+}
+
+// The bounds of what workers send.
+const (
+	// maxTools bounds the names in one request for leases.
+	maxTools = 50
+	// maxUsage bounds the model calls that one step reports.
+	maxUsage      = 100
+	maxRetryAfter = 24 * time.Hour
+)
+
+func checkLease(r *gatehouse.LeaseRequest) error {
+	return checkAnyLease("/tools", r.Tools, r.Max, r.Wait, r.Lease, r.Worker)
+}
+
+func checkPushLease(r *gatehouse.PushLeaseRequest) error {
+	return checkAnyLease("/connectors", r.Connectors, r.Max, r.Wait, r.Lease, r.Worker)
+}
+
+func checkAnyLease(pointer string, names []string, most int, wait, lease gatehouse.Duration, worker string) error {
+	var v gatehouse.Violations
+	if n := len(names); n == 0 || n > maxTools {
+		v.Add(pointer, "must hold 1 to %d names", maxTools)
+		return v.Err()
+	}
+	for i, name := range names {
+		if !gatehouse.ValidName(name) {
+			v.Add(fmt.Sprintf("%s/%d", pointer, i), "must be 1 to 128 letters, digits, or any of ._@:+- and begin with a letter or digit")
+		}
+	}
+	if most < 0 || most > gatehouse.MaxLeasedSteps {
+		v.Add("/max", "must be an integer from 1 to %d", gatehouse.MaxLeasedSteps)
+	}
+	if wait.D() > gatehouse.MaxWait {
+		v.Add("/wait", "must be a duration such as 30s, at most 60s")
+	}
+	checkLeaseTime(&v, lease)
+	v.CheckText("/worker", worker, 128)
+	return v.Err()
+}
+
+func checkLeaseTime(v *gatehouse.Violations, lease gatehouse.Duration) {
+	if lease != 0 && (lease.D() < gatehouse.MinStepLease || lease.D() > gatehouse.MaxStepLease) {
+		v.Add("/lease", "must be a duration from 1s to 1h")
+	}
+}
+
+func checkGeneration(v *gatehouse.Violations, generation int) {
+	if generation < 1 {
+		v.Add("/generation", "is required: the lease's")
+	}
+}
+
+func checkHeartbeat(h *gatehouse.Heartbeat) error {
+	var v gatehouse.Violations
+	checkGeneration(&v, h.Generation)
+	checkLeaseTime(&v, h.Lease)
+	return v.Err()
+}
+
+func checkStepResult(r *gatehouse.StepResult) error {
+	var v gatehouse.Violations
+	checkGeneration(&v, r.Generation)
+	if len(r.Usage) > maxUsage {
+		v.Add("/usage", "has more than %d items", maxUsage)
+		return v.Err()
+	}
+	for i := range r.Usage {
+		u, at := &r.Usage[i], fmt.Sprintf("/usage/%d", i)
+		if !gatehouse.ValidName(u.Provider) {
+			v.Add(at+"/provider", "is no name")
+		}
+		if u.Model == "" {
+			v.Add(at+"/model", "is required")
+		}
+		v.CheckText(at+"/model", u.Model, 128)
+		v.CheckText(at+"/currency", u.Currency, 16)
+		if u.InputTokens < 0 {
+			v.Add(at+"/input_tokens", "is negative")
+		}
+		if u.OutputTokens < 0 {
+			v.Add(at+"/output_tokens", "is negative")
+		}
+		if u.Cost != "" && u.Cost.Cmp("0") < 0 {
+			v.Add(at+"/cost", "is negative")
+		}
+	}
+	return v.Err()
+}
+
+func checkStepFailure(f *gatehouse.StepFailure) error {
+	var v gatehouse.Violations
+	checkGeneration(&v, f.Generation)
+	checkFailure(&v, f.Code, f.Detail, f.RetryAfter)
+	return v.Err()
+}
+
+func checkFailure(v *gatehouse.Violations, code, detail string, after gatehouse.Duration) {
+	v.CheckText("/code", code, 64)
+	if detail == "" {
+		v.Add("/detail", "is required")
+	}
+	v.CheckText("/detail", detail, gatehouse.MaxNotesBytes)
+	if after.D() > maxRetryAfter {
+		v.Add("/retry_after", "must be at most 24h")
+	}
+}
+
+func checkStepProposal(p *gatehouse.StepProposal) error {
+	var v gatehouse.Violations
+	checkGeneration(&v, p.Generation)
+	var wrong *gatehouse.Error
+	if !errors.As(p.Action.Validate(), &wrong) {
+		return v.Err()
+	}
+	if wrong.Code != gatehouse.CodeInvalid && len(v) == 0 {
+		return wrong
+	}
+	for _, each := range wrong.Violations {
+		v.Add("/action"+each.Pointer, "%s", each.Detail)
+	}
+	return v.Err()
+}
+
+func checkPushResult(r *gatehouse.PushResult) error {
+	var v gatehouse.Violations
+	checkGeneration(&v, r.Generation)
+	v.CheckText("/external_id", r.ExternalID, 1024)
+	if r.RequestMetadata != "" && !r.RequestMetadata.IsObject() {
+		v.Add("/request_metadata", "must be an object")
+	}
+	if r.ResponseMetadata != "" && !r.ResponseMetadata.IsObject() {
+		v.Add("/response_metadata", "must be an object")
+	}
+	return v.Err()
+}
+
+func checkPushFailure(f *gatehouse.PushFailure) error {
+	var v gatehouse.Violations
+	checkGeneration(&v, f.Generation)
+	switch f.Kind {
+	case "terminal", "transient", "not_sent", "ambiguous":
+	default:
+		v.Add("/kind", "must be terminal, transient, not_sent or ambiguous")
+	}
+	checkFailure(&v, f.Code, f.Detail, f.RetryAfter)
+	return v.Err()
+}

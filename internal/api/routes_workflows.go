@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+	"math"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const tagWorkflows = "Workflows"
+
+func (s *Server) workflowRoutes() []route {
+	if s.cfg.Runs == nil {
+		return nil
+	}
+	return []route{
+		{
+			method: "PUT", path: "/workflows/{id}", name: "applyWorkflow", tag: tagWorkflows,
+			summary: "Store a workflow",
+			doc: "{id} is its name. The body is the source, YAML or JSON, at most 256 KiB. 201 when it is a new version, 200 when it is the newest one already. " +
+				"A source that does not load is 422 with line and column, and nothing changes. ETag is the digest of the source.",
+			roles: operators, status: http.StatusCreated, out: typeOf[gatehouse.Workflow](), replays: true,
+			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
+			handler: textBody(gatehouse.MaxWorkflowBytes, func(ctx context.Context, c *call, source string) (reply, error) {
+				w, changed, err := s.cfg.Runs.ApplyWorkflow(ctx, c.id, source)
+				out, err := tagged(c, w, err)
+				if !changed {
+					out.status = http.StatusOK
+				}
+				return out, err
+			}),
+		}, {
+			method: "GET", path: "/workflows", name: "listWorkflows", tag: tagWorkflows,
+			summary: "List workflows", doc: "By name: the newest version of each, without its source, and what its runs of the last 30 days came to.",
+			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.WorkflowSummary]](), query: paging(),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Runs.ListWorkflows(ctx, c.query["cursor"], c.query.limit()))
+			}),
+		}, {
+			method: "GET", path: "/workflows/{id}", name: "getWorkflow", tag: tagWorkflows,
+			summary: "Read a workflow", doc: "{id} is its name. The newest version with its source, or the one that is asked for. ETag is the digest of the source.",
+			thing: ThingWorkflow, status: http.StatusOK, out: typeOf[gatehouse.Workflow](),
+			query: []param{{name: "version", kind: paramInteger, min: 1, max: math.MaxInt32, doc: "Which version; the newest by default."}},
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				w, err := s.cfg.Runs.FindWorkflow(ctx, c.id, int(c.query.integer("version", 0)))
+				return tagged(c, w, err)
+			}),
+		}, {
+			method: "GET", path: "/workflows/{id}/versions", name: "listWorkflowVersions", tag: tagWorkflows,
+			summary: "List the versions of a workflow", doc: "{id} is its name. Newest first, without their sources.",
+			thing: ThingWorkflow, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Workflow]](),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return list(s.cfg.Runs.ListWorkflowVersions(ctx, c.id))
+			}),
+		}, {
+			method: "POST", path: "/workflows/{id}/runs", name: "startRun", tag: tagWorkflows,
+			summary: "Start a run",
+			doc:     "{id} is the workflow's name; its newest version runs. A known trigger_ref answers 200 with the run that has it.",
+			roles:   proposers, thing: ThingWorkflow, status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Run](), idempotent: true,
+			handler: maybe(body(checkNewRun, func(ctx context.Context, c *call, in *gatehouse.NewRun) (reply, error) {
+				run, replayed, err := s.cfg.Runs.StartRun(ctx, c.id, *in)
+				if replayed {
+					return reply{status: http.StatusOK, value: run}, err
+				}
+				return reply{value: run}, err
+			})),
+		},
+	}
+}
+
+// tagged answers with a workflow, and its digest as the ETag.
+func tagged(c *call, w *gatehouse.Workflow, err error) (reply, error) {
+	if err != nil {
+		return reply{}, err
+	}
+	c.w.Header().Set("ETag", `"`+string(w.Digest)+`"`)
+	return reply{value: w}, nil
+}
+
+// MaxTriggerRef bounds a trigger_ref, in bytes.
+const MaxTriggerRef = 512
+
+func checkNewRun(r *gatehouse.NewRun) error {
+	var v gatehouse.Violations
+	v.CheckText("/trigger_ref", r.TriggerRef, MaxTriggerRef)
+	return v.Err()
+}

@@ -1,0 +1,236 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// workbench is a service of workers whose steps are ready when they are put on
+// it: leases with generations that run out, heartbeats that tell to cancel,
+// answers kept by Idempotency-Key. Pushes are the fake's.
+type workbench struct {
+	*fake
+	mu      sync.Mutex
+	steps   []*benchStep
+	changed chan struct{} // closed, and made anew, with every change
+	answers map[string]any
+	most    int // steps that ran at a time
+	batch   int // the most that one request leased
+	lose    string
+}
+
+// benchStep is a step with what was said of it.
+type benchStep struct {
+	gatehouse.Step
+	cancel     bool
+	heartbeats int
+	refused    int // calls that met lease_lost
+	failures   []gatehouse.StepFailure
+	proposed   bool
+}
+
+func newWorkbench(t *testing.T) (*workbench, *httptest.Server) {
+	t.Helper()
+	b := &workbench{fake: newFake(), changed: make(chan struct{}), answers: make(map[string]any)}
+	s := newServer(t, b.fake, func(c *Config) { c.Workers, c.Lookup = b, anything{} })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b.loses(r.URL.Path) {
+			s.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return b, server
+}
+
+// loses reports whether the answer to a request is to be lost on its way: the
+// first one under lose.
+func (b *workbench) loses(path string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lose == "" || path != Prefix+b.lose {
+		return false
+	}
+	b.lose = ""
+	return true
+}
+
+// anything has whatever it is asked for.
+type anything struct{}
+
+func (anything) Exists(context.Context, string, string) error { return nil }
+
+// put makes a step ready for the tool page.
+func (b *workbench) put(key string, input gatehouse.JSON) *benchStep {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := &benchStep{Step: *testStep()}
+	s.ID, s.Key, s.Status, s.Input, s.Attempts, s.Generation = "stp_"+key, key, gatehouse.StepReady, input, 0, 0
+	s.IdempotencyKey = "run_1:" + key
+	b.steps = append(b.steps, s)
+	b.tell()
+	return s
+}
+
+// tell wakes all who wait. The lock is held.
+func (b *workbench) tell() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// do changes the bench, or looks at it.
+func (b *workbench) do(fn func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fn()
+	b.tell()
+}
+
+// until waits for a condition of what is on the bench.
+func (b *workbench) until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	limit := time.NewTimer(20 * time.Second)
+	defer limit.Stop()
+	for {
+		b.mu.Lock()
+		ok, changed := holds(), b.changed
+		b.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-limit.C:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// is waits for a step's state.
+func (b *workbench) is(t *testing.T, s *benchStep, status gatehouse.StepStatus) {
+	t.Helper()
+	b.until(t, fmt.Sprintf("%s to be %s", s.Key, status), func() bool { return s.Status == status })
+}
+
+func (b *workbench) LeaseSteps(ctx context.Context, r gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
+	limit := time.NewTimer(r.Wait.D())
+	defer limit.Stop()
+	expiry := time.NewTicker(50 * time.Millisecond)
+	defer expiry.Stop()
+	for {
+		b.mu.Lock()
+		leased, changed := b.lease(r), b.changed
+		b.mu.Unlock()
+		if len(leased) > 0 {
+			return leased, nil
+		}
+		select {
+		case <-changed:
+		case <-expiry.C:
+		case <-limit.C:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+func (b *workbench) lease(r gatehouse.LeaseRequest) (out []gatehouse.LeasedStep) {
+	now, running := time.Now(), 0
+	for _, s := range b.steps {
+		if s.Status == gatehouse.StepRunning && s.LeaseUntil.Before(now) {
+			s.Status = gatehouse.StepReady
+		}
+		if s.Status == gatehouse.StepReady && len(out) < max(r.Max, 1) && r.Tools[0] == s.Tool {
+			until := now.Add(r.Lease.D())
+			s.Status, s.LeaseUntil = gatehouse.StepRunning, &until
+			s.Generation++
+			s.Attempts++
+			shown := s.Step
+			out = append(out, gatehouse.LeasedStep{Step: &shown, Lease: gatehouse.Lease{Generation: s.Generation, ExpiresAt: until}})
+		}
+		if s.Status == gatehouse.StepRunning {
+			running++
+		}
+	}
+	b.most, b.batch = max(b.most, running), max(b.batch, len(out))
+	if len(out) > 0 {
+		b.tell()
+	}
+	return out
+}
+
+// hold calls fn for the holder of a lease, once under an Idempotency-Key.
+func hold[T any](ctx context.Context, b *workbench, id string, generation int, fn func(*benchStep) T) (out T, err error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return out, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.tell()
+	if c.Idempotency != nil {
+		if known, ok := b.answers[c.Idempotency.Key]; ok {
+			return known.(T), nil
+		}
+	}
+	for _, s := range b.steps {
+		if s.ID != id {
+			continue
+		}
+		if s.Status != gatehouse.StepRunning || s.Generation != generation || s.LeaseUntil.Before(time.Now()) {
+			s.refused++
+			return out, gatehouse.E(gatehouse.CodeLeaseLost, "the lease of generation %d is over", generation)
+		}
+		out = fn(s)
+		if c.Idempotency != nil {
+			b.answers[c.Idempotency.Key] = out
+		}
+		return out, nil
+	}
+	return out, gatehouse.E(gatehouse.CodeNotFound, "no such step")
+}
+
+func (b *workbench) HeartbeatStep(ctx context.Context, id string, r gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
+	return hold(ctx, b, id, r.Generation, func(s *benchStep) *gatehouse.LeaseState {
+		until := time.Now().Add(r.Lease.D())
+		s.LeaseUntil = &until
+		s.heartbeats++
+		return &gatehouse.LeaseState{Lease: gatehouse.Lease{Generation: s.Generation, ExpiresAt: until}, Cancel: s.cancel}
+	})
+}
+
+func (b *workbench) CompleteStep(ctx context.Context, id string, r gatehouse.StepResult) (*gatehouse.Step, error) {
+	return hold(ctx, b, id, r.Generation, func(s *benchStep) *gatehouse.Step {
+		s.Status, s.Output = gatehouse.StepSucceeded, r.Output
+		done := s.Step
+		return &done
+	})
+}
+
+func (b *workbench) FailStep(ctx context.Context, id string, r gatehouse.StepFailure) (*gatehouse.Step, error) {
+	return hold(ctx, b, id, r.Generation, func(s *benchStep) *gatehouse.Step {
+		s.failures = append(s.failures, r)
+		s.Status = gatehouse.StepFailed
+		if r.Retryable {
+			s.Status = gatehouse.StepReady
+		}
+		done := s.Step
+		return &done
+	})
+}
+
+func (b *workbench) ProposeStep(ctx context.Context, id string, r gatehouse.StepProposal) (*gatehouse.Action, error) {
+	return hold(ctx, b, id, r.Generation, func(s *benchStep) *gatehouse.Action {
+		s.Status, s.proposed = gatehouse.StepWaitingApproval, true
+		return testAction()
+	})
+}

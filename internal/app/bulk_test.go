@@ -1,0 +1,41 @@
+package app_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestBulkDecisionsOfOnePersonAMinute counts them over all the ways that lead
+// to a decision, and over all the principals of one human.
+func TestBulkDecisionsOfOnePersonAMinute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	a := w.propose(w.agent(), nil)
+	ana, ben := w.person("ana"), w.person("ben")
+	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+		Name: "ana-too", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "ana",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := w.browser(w.signIn(ana, gatehouse.Browser{}))
+	ways := []context.Context{ana, browser, w.as(c)}
+	d := gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{{ActionID: a.ID, Digest: "sha256:other"}}}
+	for i := range 30 {
+		if _, err := w.gate.BulkDecide(ways[i%3], d); err != nil {
+			t.Fatalf("call %d: %v", i+1, err)
+		}
+	}
+	for _, way := range ways {
+		_, err := w.gate.BulkDecide(way, d)
+		wantCode(t, err, gatehouse.CodeRateLimited)
+	}
+	if _, err := w.gate.BulkDecide(ben, d); err != nil {
+		t.Errorf("another person: %v", err)
+	}
+	if _, err := w.gate.Decide(ana, a.ID, approve(a)); err != nil {
+		t.Errorf("one by one: %v", err)
+	}
+}

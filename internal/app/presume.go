@@ -1,0 +1,125 @@
+package app
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// maxRemembered bounds what is remembered; past it, it starts afresh.
+const maxRemembered = 4096
+
+// remembered keeps who was known by a key, and by which edit token, so that a
+// request need not ask a distant store before its own transaction. It is no
+// authority: other processes change keys and people, and what is remembered is
+// proven within the transaction that acts on it. Methods of nil do nothing.
+type remembered struct {
+	mu     sync.Mutex
+	keys   map[[32]byte]gatehouse.Principal
+	tokens map[personKey][32]byte
+}
+
+type personKey struct{ tenant, id string }
+
+func (m *remembered) keep(key [32]byte, p *gatehouse.Principal) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.keys == nil || len(m.keys) >= maxRemembered {
+		m.keys = make(map[[32]byte]gatehouse.Principal)
+	}
+	c := *p
+	c.Roles = slices.Clone(p.Roles)
+	m.keys[key] = c
+}
+
+func (m *remembered) keepToken(p *gatehouse.Principal, hash [32]byte) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tokens == nil || len(m.tokens) >= maxRemembered {
+		m.tokens = make(map[personKey][32]byte)
+	}
+	m.tokens[personKey{p.Tenant, p.ID}] = hash
+}
+
+func (m *remembered) forget(key [32]byte) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.keys, key)
+}
+
+func (m *remembered) find(key [32]byte) (p *gatehouse.Principal, token [32]byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, found := m.keys[key]
+	if !found {
+		return nil, token
+	}
+	c.Roles = slices.Clone(c.Roles)
+	return &c, m.tokens[personKey{c.Tenant, c.ID}]
+}
+
+// Presume returns the caller that was last known by these secrets, to be proven
+// by the use case: see [gatehouse.Presumption]. It is nil for one that is not
+// remembered, for an edit token that is not the remembered one, and where
+// asking the store costs nothing.
+func (g *Gate) Presume(key, editToken string) *gatehouse.Caller {
+	if g.remembered == nil || !strings.HasPrefix(key, keyPrefix) || len(key) > 256 || len(editToken) > 256 {
+		return nil
+	}
+	presumed := &gatehouse.Presumption{Key: sha256.Sum256([]byte(key))}
+	p, token := g.remembered.find(presumed.Key)
+	if p == nil || p.Disabled {
+		return nil
+	}
+	c := &gatehouse.Caller{Principal: p, Presumed: presumed}
+	if editToken != "" {
+		presumed.EditToken = sha256.Sum256([]byte(editToken))
+		if subtle.ConstantTimeCompare(token[:], presumed.EditToken[:]) != 1 {
+			return nil
+		}
+		c.StepUp = true
+	}
+	return c
+}
+
+// errPresumed says that a remembered caller is another now, or nobody.
+var errPresumed = errors.New("app: the caller is not who was remembered")
+
+// prove finds out whether a presumed caller is who it was remembered as.
+func prove(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	if c.Presumed == nil || c.Presumed.Proven {
+		return nil
+	}
+	p, token, err := tx.FindCredential(c.Principal.Tenant, c.Presumed.Key)
+	switch {
+	case errors.Is(err, gatehouse.ErrNotFound):
+		return errPresumed
+	case err != nil:
+		return err
+	case !samePrincipal(p, c.Principal):
+		return errPresumed
+	case c.StepUp && subtle.ConstantTimeCompare(token[:], c.Presumed.EditToken[:]) != 1:
+		return errPresumed
+	}
+	c.Presumed.Proven = true
+	return nil
+}
+
+func samePrincipal(p, q *gatehouse.Principal) bool {
+	return p.ID == q.ID && p.Tenant == q.Tenant && p.Name == q.Name && p.Kind == q.Kind && p.Person == q.Person &&
+		p.Sponsor == q.Sponsor && p.Disabled == q.Disabled && slices.Equal(p.Roles, q.Roles)
+}

@@ -1,0 +1,286 @@
+package app
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// advance moves on what follows from the steps as they stand: it stops the run
+// when one has failed, closes or readies others, settles the steps whose items
+// have ended, and moves the run to the state that its steps say.
+func (m *moving) advance() error {
+	run := m.run
+	if run.Stop == "" {
+		if i := slices.IndexFunc(run.Steps, func(s *gatehouse.Step) bool { return s.Status == gatehouse.StepFailed }); i >= 0 {
+			s := run.Steps[i]
+			m.stop(gatehouse.RunFailed, &gatehouse.Failure{Code: s.Failure.Code, Detail: s.Key + ": " + s.Failure.Detail})
+		}
+	}
+	if run.Stop != "" {
+		if err := m.closeRest(); err != nil {
+			return err
+		}
+	}
+	if err := m.gather(); err != nil {
+		return err
+	}
+	if run.Stop == "" {
+		if err := m.readyNext(); err != nil {
+			return err
+		}
+	}
+	failpoint.Here("run/advanced")
+	return m.settleRun()
+}
+
+// stop keeps the run from taking up anything new.
+func (m *moving) stop(as gatehouse.RunStatus, why *gatehouse.Failure) {
+	m.run.Stop, m.stopped = as, true
+	if m.run.Failure == nil {
+		m.run.Failure = why
+	}
+}
+
+// closeRest cancels what is not under way. What waits for an action or a child
+// run is left to the runtime, which cancels these first: it is due at once.
+func (m *moving) closeRest() error {
+	for _, s := range m.run.Steps {
+		from := s.Status
+		switch {
+		case from.Final(), from == gatehouse.StepRunning:
+			continue
+		case from.Parked() && (s.ActionID != "" || s.ChildRun != ""):
+			if !m.stopped {
+				continue
+			}
+			s.DueAt = timePtr(m.tx.Now())
+			if err := m.tx.UpdateStep(s, from, s.Generation); err != nil {
+				return err
+			}
+			continue
+		case from == gatehouse.StepWaiting && m.openItems(s):
+			continue
+		}
+		if err := m.end(s, gatehouse.StepCanceled, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// itemsOf returns the items of a step in their order.
+func (m *moving) itemsOf(s *gatehouse.Step) (items []*gatehouse.Step) {
+	for _, i := range m.run.Steps {
+		if i.Parent == s.ID {
+			items = append(items, i)
+		}
+	}
+	slices.SortFunc(items, func(a, b *gatehouse.Step) int { return place(a) - place(b) })
+	return items
+}
+
+func (m *moving) openItems(s *gatehouse.Step) bool {
+	return slices.ContainsFunc(m.itemsOf(s), func(i *gatehouse.Step) bool { return !i.Status.Final() })
+}
+
+// gather settles the steps of which all items have ended.
+func (m *moving) gather() error {
+	for _, s := range m.run.Steps {
+		if s.Status != gatehouse.StepWaiting {
+			continue
+		}
+		items := m.itemsOf(s)
+		if len(items) == 0 || m.openItems(s) {
+			continue
+		}
+		outputs := make([]gatehouse.JSON, len(items))
+		to, failure := gatehouse.StepSucceeded, (*gatehouse.Failure)(nil)
+		for i, item := range items {
+			switch item.Status {
+			case gatehouse.StepFailed:
+				to, failure = gatehouse.StepFailed, &gatehouse.Failure{Code: item.Failure.Code, Detail: item.Key + ": " + item.Failure.Detail}
+			case gatehouse.StepCanceled:
+				if to == gatehouse.StepSucceeded {
+					to = gatehouse.StepCanceled
+				}
+			default:
+				full, err := m.tx.FindStep(item.Tenant, item.ID)
+				if err != nil {
+					return err
+				}
+				outputs[i] = full.Output
+			}
+		}
+		if to == gatehouse.StepSucceeded {
+			s.Output = gatehouse.ArrayJSON(outputs...)
+		}
+		if err := m.end(s, to, failure); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readyNext readies the blocked steps whose needs have succeeded.
+func (m *moving) readyNext() error {
+	ready := m.def.Ready(func(id string) gatehouse.StepStatus {
+		if s := m.run.StepOf(id); s != nil {
+			return s.Status
+		}
+		return gatehouse.StepBlocked
+	})
+	for _, id := range ready {
+		if err := m.ready(m.run.StepOf(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready puts a step where workers take it from.
+func (m *moving) ready(s *gatehouse.Step) error {
+	from := s.Status
+	s.Status, s.ReadyAt, s.DueAt = gatehouse.StepReady, timePtr(m.tx.Now()), nil
+	m.tools[s.Tool] = true
+	return m.tx.UpdateStep(s, from, s.Generation)
+}
+
+// end closes a step for good.
+func (m *moving) end(s *gatehouse.Step, to gatehouse.StepStatus, failure *gatehouse.Failure, data ...gatehouse.Member) error {
+	from := s.Status
+	s.Status, s.Failure, s.FinishedAt = to, failure, timePtr(m.tx.Now())
+	s.LeaseOwner, s.LeaseUntil, s.DueAt = "", nil, nil
+	if err := m.tx.UpdateStep(s, from, s.Generation); err != nil {
+		return err
+	}
+	if from == gatehouse.StepBlocked {
+		return nil // it was never begun: the run's own leaf tells enough
+	}
+	if failure != nil {
+		data = append(data, member("code", failure.Code), member("detail", failure.Detail))
+	}
+	return m.leaf("step."+eventOf(string(to)), s, string(from), string(to), data...)
+}
+
+// park lets a step wait for something outside.
+func (m *moving) park(s *gatehouse.Step, to gatehouse.StepStatus, data ...gatehouse.Member) error {
+	from := s.Status
+	s.Status, s.LeaseOwner, s.LeaseUntil = to, "", nil
+	if err := m.tx.UpdateStep(s, from, s.Generation); err != nil {
+		return err
+	}
+	return m.leaf("step."+string(to), s, string(from), string(to), data...)
+}
+
+// settleRun moves the run to the state that its steps say.
+func (m *moving) settleRun() error {
+	run := m.run
+	if run.Status == gatehouse.RunQueued && run.Stop == "" {
+		return nil // it has not been admitted
+	}
+	to := gatehouse.StatusOfSteps(run.Steps, run.Stop)
+	if to == run.Status {
+		return m.tx.MoveRun(run, run.Status)
+	}
+	path := run.Status.PathTo(to)
+	if path == nil {
+		return gatehouse.ErrConflict
+	}
+	for _, next := range path {
+		if err := m.moveRun(next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *moving) moveRun(to gatehouse.RunStatus) error {
+	run, from, now := m.run, m.run.Status, m.tx.Now()
+	run.Status = to
+	if to == gatehouse.RunRunning && run.StartedAt == nil {
+		run.StartedAt = &now
+	}
+	var data []gatehouse.Member
+	if to.Final() {
+		run.FinishedAt, m.ended = &now, true
+		if to == gatehouse.RunSucceeded {
+			run.Failure, run.Stop = nil, ""
+			trouble, err := m.result()
+			if err != nil {
+				return err
+			}
+			if trouble != nil {
+				data = append(data, member("output_error", clip(trouble.Error())))
+			}
+		}
+		if f := run.Failure; f != nil {
+			data = append(data, member("code", f.Code), member("detail", f.Detail))
+		}
+	}
+	if err := m.tx.MoveRun(run, from); err != nil {
+		return err
+	}
+	if to.Final() {
+		if err := m.tx.InsertReflexion(m.lesson()); err != nil {
+			return err
+		}
+	}
+	return m.leaf("run."+eventOf(string(to)), nil, string(from), string(to), data...)
+}
+
+// result evaluates the workflow's output. What it cannot make, trouble, is no
+// reason to fail a run whose every step has succeeded: then there is none.
+func (m *moving) result() (trouble, err error) {
+	full, err := m.tx.FindRun(m.run.Tenant, m.run.ID)
+	if err != nil {
+		return nil, err
+	}
+	out, trouble := m.def.Result(scopeOf(full, nil, m.tx.Now()))
+	if trouble == nil {
+		m.run.Output = out
+	}
+	return trouble, nil
+}
+
+// scopeOf is what a template may look at: the run's input, and what its steps
+// came to.
+func scopeOf(run *gatehouse.Run, item *gatehouse.Step, now time.Time) *workflow.Scope {
+	s := &workflow.Scope{Run: run, Input: run.Input, Now: now, Output: func(id string) (gatehouse.JSON, bool) {
+		step := run.StepOf(id)
+		if step == nil || step.Status != gatehouse.StepSucceeded || step.Skipped {
+			return "", false
+		}
+		return step.Output, true
+	}}
+	if item != nil && item.Parent != "" {
+		s.Item, s.HasItem, s.Index = item.Item, true, place(item)
+	}
+	return s
+}
+
+// place is an item's place among those of its step: the 3 of "notify[3]".
+func place(item *gatehouse.Step) int {
+	_, rest, _ := strings.Cut(item.Key, "[")
+	n, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// eventOf is the word of a state in the names of events.
+func eventOf(status string) string {
+	switch status {
+	case string(gatehouse.RunFailed):
+		return "failed"
+	case string(gatehouse.RunRetrying):
+		return "retrying"
+	}
+	return status
+}

@@ -1,0 +1,341 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// Models answers what steps ask of models.
+type Models interface {
+	// Ask makes one call. The failure is the model's or the provider's; usage
+	// is what it cost, also of an answer that was of no use.
+	Ask(ctx context.Context, tenant, provider string, request gatehouse.JSON) (answer gatehouse.JSON, usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure)
+	// Most is the most that a call can cost, in the provider's currency; false
+	// where that is not known.
+	Most(tenant, provider string, request gatehouse.JSON) (cost gatehouse.Decimal, currency string, ok bool)
+}
+
+// Carry carries out a step of what is built in, for a worker of this process
+// that leased it, and returns when the step is closed or waits. A lost lease is
+// no error: somebody else is at it.
+func (r *Runs) Carry(ctx context.Context, step *gatehouse.Step, worker string) error {
+	err := r.carry(ctx, step, worker)
+	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
+		r.log.WarnContext(ctx, "the lease of a step was lost", "run", step.RunID, "step", step.Key)
+		return nil
+	}
+	return err
+}
+
+func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string) error {
+	w, failure, err := r.prepare(ctx, step)
+	switch {
+	case err != nil:
+		return err
+	case failure != nil:
+		return r.fail(ctx, step, worker, gatehouse.StepFailure{Generation: step.Generation, Code: failure.Code, Detail: failure.Detail})
+	case w.skip:
+		return r.skip(ctx, w, worker)
+	case w.fanOut:
+		return r.fanOut(ctx, w, worker)
+	}
+	failpoint.Here("step/prepared")
+	if done, err := r.useCached(ctx, w, worker); err != nil || done {
+		return err
+	}
+	switch w.spec.Kind {
+	case workflow.KindTransform:
+		return r.finish(ctx, w, worker, gatehouse.StepResult{Output: w.with})
+	case workflow.KindModel:
+		return r.ask(ctx, w, worker)
+	case workflow.KindConnector, workflow.KindApproval:
+		return r.proposeSpec(ctx, w, worker)
+	case workflow.KindWait:
+		return r.wait(ctx, w, worker)
+	case workflow.KindWorkflow:
+		return r.startChild(ctx, w, worker)
+	}
+	return r.mistaken(ctx, w, worker, mistake("workflow", "nothing here does %s", gatehouse.Quote(w.spec.Uses)))
+}
+
+// useCached closes a step whose own key another step has used already. Where
+// the other one is still at it, a step without an action of its own comes again
+// later; one with an action takes that up.
+func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool, err error) {
+	if w.spec.IdempotencyKey == nil {
+		return false, nil // its key is of this run alone
+	}
+	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		other, err := tx.FindStepByKey(w.step.Tenant, w.key)
+		done = err == nil && other.ID != w.step.ID && (other.Status == gatehouse.StepSucceeded || !w.spec.Kind.Proposes())
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			err = nil
+		}
+		return err
+	})
+	if err != nil || !done {
+		return false, err
+	}
+	err = r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
+		s, err := m.held(w.step.ID, w.step.Generation)
+		if err != nil {
+			return err
+		}
+		done, err = m.cached(s, w.key)
+		return err
+	})
+	return done, err
+}
+
+// finish completes a step.
+func (r *Runs) finish(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
+	res.Generation = w.step.Generation
+	if len(res.Output) > MaxStepOutput {
+		return r.mistaken(ctx, w, worker, mistake("output_too_large", "the output has more than %d bytes", MaxStepOutput))
+	}
+	return r.complete(ctx, w, worker, res)
+}
+
+func (r *Runs) mistaken(ctx context.Context, w *work, worker string, f *gatehouse.Failure) error {
+	return r.fail(ctx, w.step, worker, gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail})
+}
+
+// ask makes a model call, within the budget of workflow and tenant.
+func (r *Runs) ask(ctx context.Context, w *work, worker string) error {
+	if r.config.Models == nil {
+		return r.mistaken(ctx, w, worker, mistake("provider", "no model provider is configured"))
+	}
+	if f, err := r.overBudget(ctx, w); err != nil || f != nil {
+		if err != nil {
+			return err
+		}
+		return r.mistaken(ctx, w, worker, f)
+	}
+	callCtx, done := r.hold(ctx, w, worker)
+	answer, usage, failure := r.config.Models.Ask(callCtx, w.step.Tenant, w.spec.Provider, w.with)
+	done()
+	failpoint.Here("step/asked")
+	var used []gatehouse.ModelUsage
+	if usage != nil {
+		used = []gatehouse.ModelUsage{*usage}
+	}
+	if failure != nil {
+		failure.Generation = w.step.Generation
+		return r.failUsing(ctx, w.step, worker, *failure, used)
+	}
+	return r.finish(ctx, w, worker, gatehouse.StepResult{Output: answer, Usage: used})
+}
+
+// defaultTimeout bounds an attempt of a step that sets no timeout.
+const defaultTimeout = 2 * time.Minute
+
+// hold bounds an attempt by the step's timeout, keeps its lease meanwhile, and
+// ends it when the run is told to stop or the lease is lost.
+func (r *Runs) hold(ctx context.Context, w *work, worker string) (held context.Context, done func()) {
+	timeout := w.spec.Timeout
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	held, cancel := context.WithTimeout(ctx, timeout)
+	hint, unsubscribe := r.gate.hints.Subscribe(w.step.RunID)
+	var beats sync.WaitGroup
+	beats.Go(func() {
+		tick := time.NewTicker(r.config.Lease / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-held.Done():
+				return
+			case <-hint:
+			case <-tick.C:
+			}
+			state, err := r.beat(held, w.step, worker, w.step.Generation, r.config.Lease)
+			if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost || err == nil && state.Cancel {
+				cancel()
+				return
+			}
+		}
+	})
+	return held, func() { cancel(); unsubscribe(); beats.Wait() }
+}
+
+// overBudget reports why a call may not be made: what was spent, with the most
+// that this call can cost, would pass a budget.
+func (r *Runs) overBudget(ctx context.Context, w *work) (f *gatehouse.Failure, err error) {
+	most, currency, known := r.config.Models.Most(w.step.Tenant, w.spec.Provider, w.with)
+	check := func(tx gatehouse.ReadTx, name string, b *Budget, of string) error {
+		if b == nil || f != nil {
+			return nil
+		}
+		if !known || currency != b.Currency {
+			f = mistake("budget_exceeded", "the budget of the %s is in %s, and what this call costs in that is not known", of, b.Currency)
+			return nil
+		}
+		spent, err := tx.Spent(w.step.Tenant, name, b.Currency, tx.Now().Add(-b.Window))
+		if err == nil && spent.Add(most).Cmp(b.Amount) > 0 {
+			f = mistake("budget_exceeded", "the budget of the %s is %s %s in %s: %s are spent, and this call may cost %s",
+				of, b.Amount, b.Currency, gatehouse.Duration(b.Window), spent, most)
+		}
+		return err
+	}
+	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		f = nil
+		if b := w.def.Limits.Budget; b != nil {
+			if err := check(tx, w.run.Workflow, &Budget{b.Amount, b.Currency, b.Window.D()}, "workflow"); err != nil {
+				return err
+			}
+		}
+		return check(tx, "", r.config.Limits(w.step.Tenant).Budget, "tenant")
+	})
+	return f, err
+}
+
+// wait parks a step until a time or an event; one that came already ends it.
+func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
+	return r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
+		s, err := m.held(w.step.ID, w.step.Generation)
+		if err != nil {
+			return err
+		}
+		until, event, err := w.spec.WaitFor(w.with, m.tx.Now())
+		if err != nil {
+			return m.failed(s, worker, gatehouse.StepFailure{Code: "expression", Detail: err.Error()})
+		}
+		if m.run.Stop != "" {
+			return m.end(s, gatehouse.StepCanceled, nil)
+		}
+		s.Input = w.with
+		if event != "" {
+			signal, err := m.tx.TakeSignal(s.Tenant, s.RunID, event)
+			switch {
+			case err == nil:
+				return m.heard(s, signal)
+			case !errors.Is(err, gatehouse.ErrNotFound):
+				return err
+			}
+			s.Event = event
+		}
+		if !until.IsZero() {
+			s.DueAt = &until
+		}
+		if err := m.attempt(s, worker, string(gatehouse.StepWaiting), nil); err != nil {
+			return err
+		}
+		return m.park(s, gatehouse.StepWaiting)
+	})
+}
+
+// heard ends a step with the event that it waited for.
+func (m *moving) heard(s *gatehouse.Step, signal *gatehouse.Signal) error {
+	s.Output = gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "at", Value: encode(signal.At)}, member("by", signal.By), gatehouse.Member{Name: "data", Value: signal.Data},
+		member("name", signal.Name))
+	return m.end(s, gatehouse.StepSucceeded, nil, member("signal", signal.ID))
+}
+
+// earlierChild is the child run that the same step began in the run that is
+// retried, if it came to nothing: what succeeded in it is taken over too.
+func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
+	if w.run.RetryOf == "" {
+		return nil, nil
+	}
+	old, err := tx.FindRun(w.run.Tenant, w.run.RetryOf)
+	if err != nil {
+		return nil, err
+	}
+	step := old.StepOf(w.step.Key)
+	if step == nil || step.ChildRun == "" || !sameItem(step, w.step) {
+		return nil, nil
+	}
+	child, err := tx.FindRun(w.run.Tenant, step.ChildRun)
+	if err != nil || !child.Status.Final() || child.Workflow != w.spec.Workflow {
+		return nil, err
+	}
+	return child, nil
+}
+
+// sameItem reports whether two steps of one key are about the same item.
+func sameItem(a, b *gatehouse.Step) bool { return orNull(a.Item).Equal(orNull(b.Item)) }
+
+// maxDepth bounds how deep runs start runs.
+const maxDepth = 8
+
+// startChild begins the child run and parks the step in one transaction.
+func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
+	var child *gatehouse.Workflow
+	var def *workflow.Definition
+	var depth int
+	var again *gatehouse.Run
+	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		if again, err = earlierChild(tx, w); err != nil {
+			return err
+		}
+		version := 0
+		if again != nil {
+			version = again.Version
+		}
+		if child, err = tx.FindWorkflow(w.step.Tenant, w.spec.Workflow, version); err != nil {
+			return err
+		}
+		if def, err = r.definition(tx, w.step.Tenant, child.Name, child.Version); err != nil {
+			return err
+		}
+		depth = 1
+		for run := w.run; run.ParentRun != "" && depth <= maxDepth; depth++ {
+			if run, err = tx.FindRun(run.Tenant, run.ParentRun); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, gatehouse.ErrNotFound):
+		return r.mistaken(ctx, w, worker, mistake("workflow", "there is no workflow %s", gatehouse.Quote(w.spec.Workflow)))
+	case err != nil:
+		return err
+	case depth > maxDepth:
+		return r.mistaken(ctx, w, worker, mistake("too_deep", "runs start runs, at most %d deep", maxDepth))
+	}
+	input := w.with
+	if input == "" {
+		input = "{}"
+	}
+	if err := def.CheckInput(input); err != nil {
+		return r.mistaken(ctx, w, worker, mistake("input", "%v", err))
+	}
+	from := origin{trigger: gatehouse.TriggerRun, ref: "step:" + w.step.ID, actor: "workflow:" + w.run.Workflow, parent: w.step, again: again}
+	var started *gatehouse.Run
+	err = r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
+		started = nil
+		s, err := m.held(w.step.ID, w.step.Generation)
+		if err != nil {
+			return err
+		}
+		if m.run.Stop != "" {
+			return m.end(s, gatehouse.StepCanceled, nil)
+		}
+		draft := newRun(child, def, input, from)
+		draft.StartedBy, draft.StarterID = m.run.StartedBy, m.run.StarterID
+		if started, err = r.insert(m.tx, draft, def, from); err != nil {
+			return err
+		}
+		s.Input, s.ChildRun, s.IdempotencyKey = w.with, started.ID, w.key
+		if t := w.spec.Timeout; t > 0 {
+			s.DueAt = timePtr(m.tx.Now().Add(t))
+		}
+		if err := m.attempt(s, worker, string(gatehouse.StepWaiting), nil); err != nil {
+			return err
+		}
+		return m.park(s, gatehouse.StepWaiting, member("child_run", started.ID))
+	})
+	if err == nil && started != nil {
+		r.tellStarted(started)
+	}
+	return err
+}

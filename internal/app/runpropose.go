@@ -1,0 +1,238 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// proposeSpec proposes what a connector or approval step says.
+func (r *Runs) proposeSpec(ctx context.Context, w *work, worker string) error {
+	p, err := w.spec.Proposal(w.with)
+	if err != nil {
+		return r.mistaken(ctx, w, worker, mistake("proposal", "%v", err))
+	}
+	_, err = r.propose(ctx, w, worker, p, nil)
+	var e *gatehouse.Error
+	if errors.As(err, &e) && !e.Code.Retryable() && e.Code != gatehouse.CodeLeaseLost {
+		// The proposal itself is wrong: so it stays.
+		return r.mistaken(ctx, w, worker, &gatehouse.Failure{Code: string(e.Code), Detail: e.Error()})
+	}
+	return err
+}
+
+// propose puts a step's action before the gate, and parks the step, in one
+// transaction: whatever the gate decides finds it parked. The proposer is the
+// workflow's own principal; nobody who had a hand in the run can decide. caller
+// is the worker outside that asks for it, nil for the runtime.
+func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse.Proposal, caller *gatehouse.Caller) (*gatehouse.Action, error) {
+	c, also, err := r.proposerOf(ctx, w, worker)
+	if err != nil {
+		return nil, err
+	}
+	p = r.dressed(w, p)
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	from := lineage{revision: 1, barred: also}
+	if w.spec.TwoPerson {
+		from.required = 2
+	}
+	d, err := r.gate.draft(c, p, from)
+	if err != nil {
+		return nil, err
+	}
+	var out *gatehouse.Action
+	var last *moving
+	prepare := func() error {
+		return r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+			d.verdict, err = r.gate.judge(tx, policy.Facts{
+				Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Floor: d.action.RiskLevel,
+			})
+			return err
+		})
+	}
+	err = r.gate.update(ctx, prepare, func(tx gatehouse.Tx) error {
+		out, last = nil, nil
+		if caller != nil {
+			if err := answered(tx, caller); err != nil {
+				return err
+			}
+		}
+		m, err := r.begin(tx, w.step.Tenant, w.step.RunID, worker)
+		if err != nil {
+			return err
+		}
+		last = m
+		s, err := m.held(w.step.ID, w.step.Generation)
+		if err == nil && caller != nil {
+			s, err = m.heldBy(caller, w.step.ID, w.step.Generation)
+		}
+		if err != nil {
+			return err
+		}
+		if out, err = r.putBefore(m, s, w, c, d, from); err != nil {
+			return err
+		}
+		failpoint.Here("step/proposed")
+		if err := m.advance(); err != nil || caller == nil || out == nil {
+			return err
+		}
+		return remember(tx, caller, out)
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.tell(last)
+	if out != nil && out.Status == gatehouse.StatusApproved {
+		r.gate.hintPush(out.Push.ID)
+	}
+	return out, nil
+}
+
+// putBefore proposes within the run's transaction. No action is returned when
+// the step has come to something without one.
+func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, c *gatehouse.Caller, d *draft, from lineage) (*gatehouse.Action, error) {
+	if m.run.Stop != "" {
+		return nil, m.end(s, gatehouse.StepCanceled, nil)
+	}
+	if most := r.maxWrites(m); most > 0 && m.run.Writes >= most {
+		return nil, m.failed(s, m.actor, gatehouse.StepFailure{
+			Code: "too_many_writes", Detail: "the run has proposed as many changes as it may",
+		})
+	}
+	s.Input, s.IdempotencyKey = w.with, w.key
+	known, err := m.tx.FindActionByKey(s.Tenant, w.key)
+	if err == nil {
+		return known, m.takeUp(s, known, &d.action)
+	}
+	if !errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, err
+	}
+	version, err := m.tx.ActivePolicyVersion(s.Tenant)
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, err
+	}
+	if version != d.verdict.version {
+		return nil, errStale
+	}
+	a := d.action
+	if err := r.gate.insert(m.tx, c, &a, d.verdict, from); err != nil {
+		return nil, err
+	}
+	m.run.Writes++
+	return &a, m.await(s, &a)
+}
+
+// maxWrites is how many actions the run may propose; 0 for no bound.
+func (r *Runs) maxWrites(m *moving) int {
+	own, tenant := m.def.Limits.MaxWritesPerRun, r.config.Limits(m.run.Tenant).MaxWritesPerRun
+	if own == 0 || tenant != 0 && tenant < own {
+		return tenant
+	}
+	return own
+}
+
+// await parks a step until its action settles.
+func (m *moving) await(s *gatehouse.Step, a *gatehouse.Action) error {
+	s.ActionID = a.ID
+	if err := m.attempt(s, m.actor, string(gatehouse.StepWaitingApproval), nil); err != nil {
+		return err
+	}
+	return m.park(s, gatehouse.StepWaitingApproval, member("action", a.ID), member("status", string(a.Status)))
+}
+
+// takeUp lets a step wait for, or take its result from, an action that was
+// proposed under its key before.
+func (m *moving) takeUp(s *gatehouse.Step, known, wanted *gatehouse.Action) error {
+	same := known.Connector == wanted.Connector && known.Operation == wanted.Operation &&
+		gatehouse.MustJSON(known.Target) == gatehouse.MustJSON(wanted.Target) && known.ProposedChange.Equal(wanted.ProposedChange)
+	if !same {
+		s.IdempotencyKey = ""
+		return m.failed(s, m.actor, gatehouse.StepFailure{
+			Code: string(gatehouse.CodeDuplicateKey), Detail: "the action " + known.ID + " has this idempotency key, and is another change",
+		})
+	}
+	if other, err := m.tx.FindStepByKey(s.Tenant, s.IdempotencyKey); err == nil && other.ID != s.ID {
+		s.IdempotencyKey = "" // it is the other step's
+	} else if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		return err
+	}
+	return m.await(s, known)
+}
+
+// proposerOf is the workflow's principal, with the others who can never decide
+// on what the run proposes: its author, who started it and who answers for
+// them, and the worker.
+func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (c *gatehouse.Caller, also []string, err error) {
+	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		p, err := tx.FindPrincipal(w.step.Tenant, actorName(w.run.Workflow))
+		if err != nil {
+			return err
+		}
+		version, err := tx.FindWorkflow(w.step.Tenant, w.run.Workflow, w.run.Version)
+		if err != nil {
+			return err
+		}
+		c, also = &gatehouse.Caller{Principal: p}, []string{version.CreatedBy}
+		for _, id := range []string{w.run.StarterID, worker} {
+			who, err := tx.FindPrincipal(w.step.Tenant, id)
+			switch {
+			case err == nil:
+				also = append(also, who.ID, who.Sponsor)
+			case !errors.Is(err, gatehouse.ErrNotFound):
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && c.Principal.Disabled {
+		err = gatehouse.E(gatehouse.CodeRoleRequired, "the principal %s is disabled: its runs propose nothing", c.Principal.Name)
+	}
+	return c, also, err
+}
+
+// dressed completes a proposal with what the runtime knows.
+func (r *Runs) dressed(w *work, p *gatehouse.Proposal) *gatehouse.Proposal {
+	q := *p
+	q.IdempotencyKey = w.key
+	if q.ActionType == "" {
+		q.ActionType = w.spec.ActionType
+	}
+	q.RiskLevel = max(q.RiskLevel, w.spec.Risk)
+	if w.spec.Kind == workflow.KindApproval {
+		q.Connector, q.Operation = workflow.ApprovalConnector, workflow.ApprovalOperation
+		q.Target = gatehouse.Target{EntityType: "run", EntityRef: w.run.ID}
+		q.RiskLevel = max(q.RiskLevel, gatehouse.L3)
+		if q.ActionType == "" {
+			q.ActionType = workflow.ApprovalType
+		}
+	}
+	members := []gatehouse.Member{
+		member("run", w.run.ID), member("step", w.step.Key), member("trigger", string(w.run.Trigger)), member("workflow", w.run.Workflow),
+		{Name: "workflow_version", Value: encode(w.run.Version)},
+	}
+	if given, err := p.Context.Fields(); err == nil {
+		for _, g := range given {
+			if !reserved(g.Name) {
+				members = append(members, g)
+			}
+		}
+	}
+	q.Context = gatehouse.ObjectJSON(members...)
+	return &q
+}
+
+// reserved reports whether the runtime itself says what a member of an action's
+// context is.
+func reserved(name string) bool {
+	switch name {
+	case "run", "step", "trigger", "workflow", "workflow_version":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,97 @@
+package app
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// RunDetail returns a run with all that is known of it.
+func (r *Runs) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail, error) {
+	var out *gatehouse.RunDetail
+	err := r.gate.view(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		run, err := tx.FindRun(c.Principal.Tenant, id)
+		if err != nil {
+			return err
+		}
+		out, err = r.detail(tx, run)
+		return err
+	})
+	return out, err
+}
+
+func (r *Runs) detail(tx gatehouse.ReadTx, run *gatehouse.Run) (out *gatehouse.RunDetail, err error) {
+	out = &gatehouse.RunDetail{Run: run, Needs: make(map[string][]string), Actions: []*gatehouse.Action{}}
+	if out.Attempts, err = tx.ListAttempts(run.Tenant, run.ID); err != nil {
+		return nil, err
+	}
+	if out.Usage, err = tx.ListUsage(run.Tenant, run.ID); err != nil {
+		return nil, err
+	}
+	if out.Signals, err = tx.ListSignals(run.Tenant, run.ID); err != nil {
+		return nil, err
+	}
+	for _, s := range run.Steps {
+		if s.ActionID == "" {
+			continue
+		}
+		a, err := tx.FindAction(run.Tenant, s.ActionID)
+		if err != nil {
+			return nil, err
+		}
+		out.Actions = append(out.Actions, a)
+	}
+	def, err := r.definition(tx, run.Tenant, run.Workflow, run.Version)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range def.Steps {
+		out.Needs[s.ID] = orEmpty(s.Needs)
+	}
+	out.Attempts, out.Usage, out.Signals = orEmpty(out.Attempts), orEmpty(out.Usage), orEmpty(out.Signals)
+	return out, nil
+}
+
+// StepOfAction returns the step of a run that proposed an action, or took it up
+// under its key, as the store knows it: what the action's own context says,
+// anybody could have written. The error has the code not_found where no run did.
+func (r *Runs) StepOfAction(ctx context.Context, actionID string) (step *gatehouse.Step, err error) {
+	err = r.gate.view(ctx, "step", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		step, err = tx.FindStepByAction(c.Principal.Tenant, actionID)
+		return err
+	})
+	return step, err
+}
+
+// ListReflexions returns what finished runs teach, newest first.
+func (r *Runs) ListReflexions(ctx context.Context, workflow, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
+	err = r.gate.view(ctx, "workflow", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListReflexions(c.Principal.Tenant, workflow, cursor, limit)
+		return err
+	})
+	return page, err
+}
+
+// RunBundle returns the evidence of a finished run.
+func (r *Runs) RunBundle(ctx context.Context, id string) (*gatehouse.Bundle, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	run, err := r.FindRun(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !run.Status.Final() {
+		return nil, gatehouse.E(gatehouse.CodeTooLate, "the run has not ended: it is %s", run.Status).With("current_status", run.Status)
+	}
+	if err := r.bundle(ctx, run); err != nil {
+		return nil, err
+	}
+	var out *gatehouse.Bundle
+	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		out, err = tx.FindBundle(c.Principal.Tenant, run.ID)
+		return err
+	})
+	return out, notFound(err, "evidence")
+}

@@ -1,0 +1,240 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// The topics of the hints of runs. A run's own topic is its id.
+const (
+	// TopicSteps says that steps of what is built in are ready; with a colon
+	// and a tool's name, that steps of that tool are.
+	TopicSteps = "steps"
+	// TopicRuns says that a run was queued, or that one has ended.
+	TopicRuns = "runs"
+)
+
+// RunLimits is what one tenant may have of the runtime; zero is no bound.
+type RunLimits struct {
+	// MaxConcurrency bounds its running steps, MaxRunsPerMin the runs that
+	// start within any minute, MaxWritesPerRun the actions that one run
+	// proposes.
+	MaxConcurrency, MaxRunsPerMin, MaxWritesPerRun int
+	Budget                                         *Budget
+}
+
+// Budget bounds what a tenant's model calls may cost within a window.
+type Budget struct {
+	Amount   gatehouse.Decimal
+	Currency string
+	Window   time.Duration
+}
+
+// RunsConfig sets what the workflows leave open.
+type RunsConfig struct {
+	// Limits returns what a tenant may have; nil for no bounds at all.
+	Limits func(tenant string) RunLimits
+	// Lease is how long a worker of this process may hold a step; 60 s by default.
+	Lease time.Duration
+	// Models answers what steps ask of models; nil where none is configured.
+	Models Models
+	// Hooks verifies webhooks; nil where no secret is configured.
+	Hooks HookVerifier
+}
+
+// Runs implements the services of runs and workers over a gate.
+type Runs struct {
+	gate    *Gate
+	config  RunsConfig
+	outside Outside
+	log     *slog.Logger
+
+	mu          sync.Mutex
+	definitions map[definitionKey]*workflow.Definition
+}
+
+var _ gatehouse.RunService = (*Runs)(nil)
+
+type definitionKey struct {
+	tenant, name string
+	version      int
+}
+
+// maxDefinitions bounds the parsed workflows that are kept.
+const maxDefinitions = 1000
+
+// NewRuns makes the runs of a gate.
+func NewRuns(gate *Gate, config RunsConfig) *Runs {
+	if config.Limits == nil {
+		config.Limits = func(string) RunLimits { return RunLimits{} }
+	}
+	if config.Lease == 0 {
+		config.Lease = gatehouse.DefaultStepLease
+	}
+	return &Runs{gate: gate, config: config, log: gate.log, definitions: make(map[definitionKey]*workflow.Definition)}
+}
+
+// definition returns the parsed version of a workflow. Versions never change,
+// so what was parsed once stays true.
+func (r *Runs) definition(tx gatehouse.ReadTx, tenant, name string, version int) (*workflow.Definition, error) {
+	key := definitionKey{tenant, name, version}
+	r.mu.Lock()
+	d := r.definitions[key]
+	r.mu.Unlock()
+	if d != nil {
+		return d, nil
+	}
+	w, err := tx.FindWorkflow(tenant, name, version)
+	if err != nil {
+		return nil, err
+	}
+	if d, err = workflow.Parse([]byte(w.Source)); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.definitions) >= maxDefinitions {
+		clear(r.definitions)
+	}
+	r.definitions[key] = d
+	return d, nil
+}
+
+// Limits returns what a workflow's newest version and its tenant may have of
+// the runtime.
+func (r *Runs) Limits(ctx context.Context, tenant, name string) (of workflow.Limits, tenantLimits RunLimits, err error) {
+	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		w, err := tx.FindWorkflow(tenant, name, 0)
+		if err != nil {
+			return err
+		}
+		d, err := r.definition(tx, tenant, name, w.Version)
+		if err == nil {
+			of = d.Limits
+		}
+		return err
+	})
+	return of, r.config.Limits(tenant), err
+}
+
+// moving is one transaction on a locked run.
+type moving struct {
+	tx    gatehouse.Tx
+	run   *gatehouse.Run
+	def   *workflow.Definition
+	actor string
+	from  gatehouse.RunStatus
+	// tools lists whose steps became ready, "" for what is built in.
+	tools map[string]bool
+	// stopped and ended tell that the run was told to stop, or ended, just now.
+	stopped, ended bool
+}
+
+// move locks a run, lets fn change its steps, and then moves on what follows
+// from that. fn may be run more than once. The hints of what was committed are
+// sent.
+func (r *Runs) move(ctx context.Context, tenant, id, actor string, fn func(*moving) error) error {
+	var last *moving
+	err := r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
+		m, err := r.begin(tx, tenant, id, actor)
+		if err != nil {
+			return err
+		}
+		last = m
+		if err := fn(m); err != nil {
+			return err
+		}
+		return m.advance()
+	})
+	if err == nil {
+		r.tell(last)
+	}
+	return err
+}
+
+func (r *Runs) begin(tx gatehouse.Tx, tenant, id, actor string) (*moving, error) {
+	run, err := tx.LockRun(tenant, id)
+	if err != nil {
+		return nil, notFound(err, "run")
+	}
+	def, err := r.definition(tx, tenant, run.Workflow, run.Version)
+	if err != nil {
+		return nil, err
+	}
+	return &moving{tx: tx, run: run, def: def, actor: actor, from: run.Status, tools: make(map[string]bool)}, nil
+}
+
+func (r *Runs) tell(m *moving) {
+	if m == nil {
+		return
+	}
+	h := r.gate.hints
+	h.Notify(m.run.ID)
+	h.Notify(TopicAudit)
+	for tool := range m.tools {
+		h.Notify(stepsTopic(tool))
+	}
+	if m.ended {
+		h.Notify(TopicRuns)
+	}
+}
+
+func stepsTopic(tool string) string {
+	if tool == "" {
+		return TopicSteps
+	}
+	return TopicSteps + ":" + tool
+}
+
+// leaf records one transition of the run or one of its steps.
+func (m *moving) leaf(event string, step *gatehouse.Step, from, to string, data ...gatehouse.Member) error {
+	if step != nil {
+		data = append(data, member("step", step.Key), member("step_id", step.ID),
+			gatehouse.Member{Name: "attempt", Value: encode(step.Attempts)})
+	}
+	l := &gatehouse.Leaf{
+		Tenant: m.run.Tenant, Type: event, Subject: m.run.ID, Actor: m.actor, From: from, To: to,
+	}
+	if len(data) > 0 {
+		l.Data = gatehouse.ObjectJSON(data...)
+	}
+	return m.tx.AppendLeaf(l)
+}
+
+func member(name, value string) gatehouse.Member {
+	return gatehouse.Member{Name: name, Value: gatehouse.StringJSON(value)}
+}
+
+// errLeaseLost says that a step is not the caller's any more.
+func errLeaseLost(s *gatehouse.Step) error {
+	return gatehouse.E(gatehouse.CodeLeaseLost, "the lease of this step is lost: nothing was changed").
+		With("status", s.Status).With("generation", s.Generation)
+}
+
+// held returns a step that is running under the caller's lease.
+func (m *moving) held(id string, generation int) (*gatehouse.Step, error) {
+	s := m.run.StepByID(id)
+	switch {
+	case s == nil:
+		return nil, gatehouse.E(gatehouse.CodeNotFound, "no such step")
+	case s.Status != gatehouse.StepRunning, s.Generation != generation,
+		s.LeaseUntil == nil || !m.tx.Now().Before(*s.LeaseUntil):
+		return nil, errLeaseLost(s)
+	}
+	return s, nil
+}
+
+// random is a number in [0, 1).
+func random() float64 { return rand.Float64() }
+
+// gone reports whether a read came to nothing, so that there is nothing to do.
+func gone(err error) bool {
+	return errors.Is(err, gatehouse.ErrNotFound) || gatehouse.CodeOf(err) == gatehouse.CodeNotFound
+}

@@ -1,0 +1,372 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// maxRef bounds a trigger_ref, in bytes.
+const maxRef = 512
+
+// origin says what begins a run, and who.
+type origin struct {
+	trigger gatehouse.TriggerType
+	ref     string
+	by      *gatehouse.Principal // nil for a webhook or the clock
+	actor   string               // the leaf's, and started_by where nobody is
+	// parent is the step that waits for a child run.
+	parent *gatehouse.Step
+	// again is the run that is retried.
+	again *gatehouse.Run
+}
+
+// StartRun begins a run of the newest version.
+func (r *Runs) StartRun(ctx context.Context, name string, n gatehouse.NewRun) (*gatehouse.Run, bool, error) {
+	c, err := proposer(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	var v gatehouse.Violations
+	v.CheckText("/trigger_ref", n.TriggerRef, maxRef)
+	if err := v.Err(); err != nil {
+		return nil, false, err
+	}
+	return r.start(ctx, c, name, n.Input, origin{
+		trigger: gatehouse.TriggerAPI, ref: n.TriggerRef, by: c.Principal, actor: c.Principal.ID,
+	})
+}
+
+// start begins a run in the caller's tenant.
+func (r *Runs) start(ctx context.Context, c *gatehouse.Caller, name string, input gatehouse.JSON, from origin) (*gatehouse.Run, bool, error) {
+	tenant := c.Principal.Tenant
+	var run *gatehouse.Run
+	replayed := false
+	var def *workflow.Definition
+	prepare := func() error {
+		return notFound(r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
+			w, err := tx.FindWorkflow(tenant, name, 0)
+			if err != nil {
+				return err
+			}
+			if def, err = r.definition(tx, tenant, name, w.Version); err != nil {
+				return err
+			}
+			run = newRun(w, def, input, from)
+			return nil
+		}), "workflow")
+	}
+	if err := prepare(); err != nil {
+		return nil, false, err
+	}
+	if err := def.CheckInput(input); err != nil {
+		return nil, false, err
+	}
+	var out *gatehouse.Run
+	err := r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
+		out, replayed = nil, false
+		if err := answered(tx, c); err != nil {
+			return err
+		}
+		known, err := r.known(tx, run)
+		if err != nil {
+			return err
+		}
+		if known != nil {
+			out, replayed = known, true
+			return remember(tx, c, out)
+		}
+		if out, err = r.insert(tx, run, def, from); err != nil {
+			return err
+		}
+		return remember(tx, c, out)
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if !replayed {
+		r.tellStarted(out)
+	}
+	return out, replayed, nil
+}
+
+func (r *Runs) tellStarted(run *gatehouse.Run) {
+	h := r.gate.hints
+	h.Notify(TopicAudit)
+	h.Notify(TopicRuns)
+	for _, s := range run.Steps {
+		if s.Status == gatehouse.StepReady {
+			h.Notify(stepsTopic(s.Tool))
+		}
+	}
+}
+
+// known finds the run that has this one's trigger_ref.
+func (r *Runs) known(tx gatehouse.ReadTx, run *gatehouse.Run) (*gatehouse.Run, error) {
+	if run.TriggerRef == "" {
+		return nil, nil
+	}
+	known, err := tx.FindRunByRef(run.Tenant, run.Workflow, run.TriggerRef)
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, nil
+	}
+	return known, err
+}
+
+// newRun makes a queued run with blocked steps.
+func newRun(w *gatehouse.Workflow, def *workflow.Definition, input gatehouse.JSON, from origin) *gatehouse.Run {
+	run := &gatehouse.Run{
+		ID: NewID("run"), Tenant: w.Tenant, Workflow: w.Name, Version: w.Version, Workspace: w.Workspace,
+		Status: gatehouse.RunQueued, Trigger: from.trigger, TriggerRef: from.ref, Input: input, StartedBy: from.actor,
+	}
+	if from.by != nil {
+		run.StartedBy, run.StarterID = from.by.Name, from.by.ID
+	}
+	if from.parent != nil {
+		run.ParentRun, run.ParentStep = from.parent.RunID, from.parent.ID
+	}
+	if from.again != nil {
+		run.RetryOf = from.again.ID
+	}
+	for _, s := range def.Steps {
+		run.Steps = append(run.Steps, newStep(run, s))
+	}
+	return run
+}
+
+func newStep(run *gatehouse.Run, s *workflow.Step) *gatehouse.Step {
+	return &gatehouse.Step{
+		ID: NewID("stp"), Tenant: run.Tenant, RunID: run.ID, Key: s.ID, Index: s.Index,
+		Workflow: run.Workflow, Workspace: run.Workspace, Uses: s.Uses, Tool: s.Tool, Status: gatehouse.StepBlocked,
+	}
+}
+
+// insert stores a run, and admits it at once where nothing bounds how many
+// start.
+func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Definition, from origin) (*gatehouse.Run, error) {
+	now := tx.Now()
+	run := *draft
+	run.CreatedAt = now
+	run.Steps = make([]*gatehouse.Step, len(draft.Steps))
+	for i, s := range draft.Steps {
+		row := *s
+		row.CreatedAt = now
+		run.Steps[i] = &row
+	}
+	if from.again != nil {
+		takeOver(&run, from.again)
+	}
+	if d := def.Limits.Deadline.D(); d > 0 {
+		run.Deadline = timePtr(now.Add(d))
+	}
+	if err := tx.InsertRun(&run); err != nil {
+		return nil, err
+	}
+	m := &moving{tx: tx, run: &run, def: def, actor: from.actor, from: run.Status, tools: make(map[string]bool)}
+	data := []gatehouse.Member{
+		member("workflow", run.Workflow), {Name: "version", Value: encode(run.Version)}, member("trigger", string(run.Trigger)),
+		member("input", string(gatehouse.NewDigest(run.Input))),
+	}
+	for _, more := range [][2]string{{"trigger_ref", run.TriggerRef}, {"parent_step", run.ParentStep}, {"retry_of", run.RetryOf}} {
+		if more[1] != "" {
+			data = append(data, member(more[0], more[1]))
+		}
+	}
+	if err := m.leaf("run.queued", nil, "", string(gatehouse.RunQueued), data...); err != nil {
+		return nil, err
+	}
+	failpoint.Here("run/inserted")
+	if def.Limits.MaxRunsPerMin == 0 && r.config.Limits(run.Tenant).MaxRunsPerMin == 0 {
+		if err := m.admit(); err != nil {
+			return nil, err
+		}
+	}
+	return &run, nil
+}
+
+// takeOver gives a run what succeeded in the one that it retries.
+func takeOver(run, again *gatehouse.Run) {
+	for _, s := range run.Steps {
+		old := again.StepOf(s.Key)
+		if old == nil || old.Status != gatehouse.StepSucceeded {
+			continue
+		}
+		s.Status, s.Output, s.Skipped = old.Status, old.Output, old.Skipped
+		s.ReadyAt, s.StartedAt, s.FinishedAt = old.ReadyAt, old.StartedAt, old.FinishedAt
+	}
+}
+
+// admit begins a queued run: the steps that need nothing are ready.
+func (m *moving) admit() error {
+	if err := m.moveRun(gatehouse.RunRunning); err != nil {
+		return err
+	}
+	return m.advance()
+}
+
+// minute is the window of max_runs_per_min.
+const minute = time.Minute
+
+// Admit begins queued runs as far as their workflows' and tenants' limits let
+// them, and reports how many.
+func (r *Runs) Admit(ctx context.Context) (int, error) {
+	const lanes, each = 100, 50
+	var queued []gatehouse.QueuedLane
+	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		queued, err = tx.QueuedLanes(lanes, each, tx.Now().Add(-minute))
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	admitted := 0
+	started := map[string]int{} // by tenant, in this round
+	for _, q := range queued {
+		n, err := r.mayStart(ctx, q, started[q.Tenant])
+		if err != nil {
+			return admitted, err
+		}
+		if n <= 0 {
+			continue
+		}
+		done, err := r.admit(ctx, q, n)
+		started[q.Tenant] += done
+		admitted += done
+		if err != nil {
+			return admitted, err
+		}
+	}
+	return admitted, nil
+}
+
+// mayStart is how many of a workflow's queued runs may begin now.
+func (r *Runs) mayStart(ctx context.Context, q gatehouse.QueuedLane, more int) (int, error) {
+	own, tenant, err := r.Limits(ctx, q.Tenant, q.Workflow)
+	if err != nil {
+		return 0, err
+	}
+	n := q.Queued
+	if most := own.MaxRunsPerMin; most > 0 {
+		n = min(n, most-q.WorkflowStarted)
+	}
+	if most := tenant.MaxRunsPerMin; most > 0 {
+		n = min(n, most-q.TenantStarted-more)
+	}
+	return n, nil
+}
+
+func (r *Runs) admit(ctx context.Context, q gatehouse.QueuedLane, n int) (int, error) {
+	var runs []*gatehouse.Run
+	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		runs, err = tx.OldestQueued(q.Tenant, q.Workflow, n)
+		return err
+	})
+	done := 0
+	for _, run := range runs {
+		admitted, e := r.admitOne(ctx, run)
+		if e != nil || !admitted {
+			return done, e
+		}
+		done++
+	}
+	return done, err
+}
+
+// admitOne begins a queued run if the limits still bear it: they are counted
+// again while nobody else admits a run of the tenant.
+func (r *Runs) admitOne(ctx context.Context, run *gatehouse.Run) (admitted bool, err error) {
+	own, tenant, err := r.Limits(ctx, run.Tenant, run.Workflow)
+	if err != nil {
+		return false, err
+	}
+	var last *moving
+	err = r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
+		admitted, last = false, nil
+		if err := tx.LockAdmission(run.Tenant); err != nil {
+			return err
+		}
+		ofWorkflow, ofTenant, err := tx.StartedRuns(run.Tenant, run.Workflow, tx.Now().Add(-minute))
+		if err != nil {
+			return err
+		}
+		if full(own.MaxRunsPerMin, ofWorkflow) || full(tenant.MaxRunsPerMin, ofTenant) {
+			return nil
+		}
+		m, err := r.begin(tx, run.Tenant, run.ID, "system")
+		if err != nil {
+			return err
+		}
+		if m.run.Status != gatehouse.RunQueued || m.run.Stop != "" {
+			return nil
+		}
+		admitted, last = true, m
+		return m.admit()
+	})
+	if err == nil {
+		r.tell(last)
+	}
+	return admitted, err
+}
+
+func full(most, n int) bool { return most > 0 && n >= most }
+
+// FireSchedules begins the runs that the clock is due to begin, and reports how
+// many. Each time of a schedule begins one run, however many servers look.
+func (r *Runs) FireSchedules(ctx context.Context) (int, error) {
+	var due []*gatehouse.Schedule
+	var now time.Time
+	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		now = tx.Now()
+		due, err = tx.DueSchedules(50)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for i, s := range due {
+		if err := r.fire(ctx, s, now); err != nil {
+			return i, err
+		}
+	}
+	return len(due), nil
+}
+
+// fire begins one. Times that passed while no server ran are made up for by
+// one run, not by all of them.
+func (r *Runs) fire(ctx context.Context, s *gatehouse.Schedule, now time.Time) error {
+	system := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: s.Tenant, ID: "system", Name: "schedule"}}
+	at := s.NextAt.UTC().Format(time.RFC3339)
+	input := object(map[string]any{"scheduled_at": at})
+	_, _, err := r.start(ctx, system, s.Workflow, input, origin{trigger: gatehouse.TriggerSchedule, ref: "schedule:" + at, actor: "schedule"})
+	if gatehouse.CodeOf(err) == gatehouse.CodeInvalid {
+		// The workflow wants another input: no time of the clock has it.
+		r.log.Error("scheduled run not begun", "tenant", s.Tenant, "workflow", s.Workflow, "error", err)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	err = r.gate.store.Update(ctx, func(tx gatehouse.Tx) error {
+		w, err := tx.FindWorkflow(s.Tenant, s.Workflow, 0)
+		if err != nil {
+			return err
+		}
+		def, err := r.definition(tx, s.Tenant, s.Workflow, w.Version)
+		if err != nil {
+			return err
+		}
+		next := &gatehouse.Schedule{Tenant: s.Tenant, Workflow: s.Workflow, Version: w.Version}
+		if def.On.Schedule != nil {
+			next.NextAt = def.On.Schedule.Next(now)
+		}
+		return tx.PutSchedule(next, s.NextAt)
+	})
+	if errors.Is(err, gatehouse.ErrConflict) {
+		return nil // another server did
+	}
+	return err
+}

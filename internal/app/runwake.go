@@ -1,0 +1,270 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+)
+
+// wakeBatch bounds what one round of Wake looks at.
+const wakeBatch = 100
+
+// Wake moves on up to some hundred steps that have something to settle, are
+// due, or have lost their worker, and the runs that are over their deadline. It
+// reports how many it looked at.
+func (r *Runs) Wake(ctx context.Context) (n int, err error) {
+	var refs []gatehouse.StepRef
+	var overdue []*gatehouse.Run
+	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		refs = refs[:0]
+		for _, find := range []func(int) ([]gatehouse.StepRef, error){tx.SettledSteps, tx.ExpiredSteps, tx.DueSteps} {
+			more, err := find(wakeBatch)
+			if err != nil {
+				return err
+			}
+			refs = append(refs, more...)
+		}
+		var err error
+		overdue, err = tx.OverdueRuns(wakeBatch)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, ref := range refs {
+		// One step that cannot be moved must not keep the others.
+		if e := r.wake(ctx, ref); e != nil && !gone(e) {
+			err = errors.Join(err, e)
+		}
+	}
+	for _, run := range overdue {
+		e := r.stopRun(ctx, run.Tenant, run.ID, "system", gatehouse.RunFailed,
+			&gatehouse.Failure{Code: "deadline_exceeded", Detail: "the run has not ended by its deadline"})
+		if e != nil && !gone(e) {
+			err = errors.Join(err, e)
+		}
+	}
+	return len(refs) + len(overdue), err
+}
+
+// wake moves one step on, whatever it waits for. What has changed meanwhile is
+// left as it is.
+func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
+	var cancel *gatehouse.Step
+	err := r.move(ctx, ref.Tenant, ref.RunID, "system", func(m *moving) error {
+		cancel = nil
+		s := m.run.StepByID(ref.StepID)
+		if s == nil {
+			return nil
+		}
+		now := m.tx.Now()
+		due := s.DueAt != nil && !now.Before(*s.DueAt)
+		switch s.Status {
+		case gatehouse.StepWaitingApproval:
+			settled, err := m.settleAction(s)
+			if err != nil || settled {
+				return err
+			}
+			if due {
+				cancel = s
+			}
+			return m.restOn(s)
+		case gatehouse.StepWaiting:
+			if s.ChildRun != "" {
+				settled, err := m.settleChild(s)
+				if err != nil || settled {
+					return err
+				}
+				if due {
+					cancel = s
+				}
+				if due && m.run.Stop == "" {
+					return m.end(s, gatehouse.StepFailed, mistake("timeout", "the run %s has not ended in time", s.ChildRun))
+				}
+				return m.restOn(s)
+			}
+			if due {
+				return m.waitOver(s)
+			}
+		case gatehouse.StepRetrying:
+			if due {
+				return m.ready(s)
+			}
+		case gatehouse.StepRunning:
+			if s.LeaseUntil != nil && !now.Before(*s.LeaseUntil) {
+				return m.abandoned(s)
+			}
+		}
+		return nil
+	})
+	if err != nil || cancel == nil {
+		return err
+	}
+	return r.cancelFor(ctx, cancel)
+}
+
+// restOn parks a step once more on what it waits for: that had ended, and goes
+// on, as a dead letter does that was replayed.
+func (m *moving) restOn(s *gatehouse.Step) error { return m.tx.UpdateStep(s, s.Status, s.Generation) }
+
+// settleAction moves a step on when its action has come to its end. unknown is
+// no end.
+func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
+	a, err := m.tx.FindAction(s.Tenant, s.ActionID)
+	if err != nil {
+		return false, err
+	}
+	failpoint.Here("step/settling")
+	switch a.Status {
+	case gatehouse.StatusApplied, gatehouse.StatusReversed:
+		s.Output = appliedOutput(a)
+		return true, m.end(s, gatehouse.StepSucceeded, nil, member("action", a.ID))
+	case gatehouse.StatusSuperseded:
+		if a.Superseded == "" {
+			return false, nil
+		}
+		s.ActionID = a.Superseded
+		if err := m.tx.UpdateStep(s, s.Status, s.Generation); err != nil {
+			return false, err
+		}
+		return true, m.leaf("step.superseded", s, string(s.Status), string(s.Status), member("action", a.Superseded))
+	case gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled:
+		if m.run.Stop != "" && a.Status == gatehouse.StatusCanceled {
+			return true, m.end(s, gatehouse.StepCanceled, nil, member("action", a.ID))
+		}
+		return true, m.end(s, gatehouse.StepFailed, refusal(a), member("action", a.ID))
+	}
+	return false, nil
+}
+
+// appliedOutput is what a step with a side effect comes to.
+func appliedOutput(a *gatehouse.Action) gatehouse.JSON {
+	members := []gatehouse.Member{
+		member("action_id", a.ID), member("status", string(a.Status)), member("decided_by", a.DecidedBy), member("digest", string(a.Digest)),
+		{Name: "change", Value: a.ProposedChange},
+	}
+	if rc := a.Receipt; rc != nil {
+		members = append(members, member("receipt_id", rc.ID), member("external_id", rc.ExternalID),
+			gatehouse.Member{Name: "reversible", Value: encode(rc.Reversible)}, gatehouse.Member{Name: "response", Value: rc.ResponseMetadata})
+	}
+	out := gatehouse.ObjectJSON(members...)
+	if len(out) > MaxStepOutput {
+		return gatehouse.ObjectJSON(members[:4]...)
+	}
+	return out
+}
+
+// refusal tells why an action came to nothing.
+func refusal(a *gatehouse.Action) *gatehouse.Failure {
+	f := &gatehouse.Failure{Code: string(a.Status), Detail: "the action " + a.ID + " is " + string(a.Status)}
+	switch {
+	case a.Failure != nil:
+		f.Code, f.Detail = a.Failure.Code, f.Detail+": "+a.Failure.Detail
+	case a.Status == gatehouse.StatusDenied && len(a.Policy.Reasons) > 0:
+		f.Detail += ": " + a.Policy.Reasons[0]
+	case a.Status == gatehouse.StatusRejected:
+		f.Detail += " by " + a.DecidedBy
+		if a.Approval != nil {
+			for _, v := range a.Approval.Votes {
+				if v.Decision == gatehouse.Reject && v.Notes != "" {
+					f.Detail += ": " + v.Notes
+				}
+			}
+		}
+	}
+	f.Detail = clip(f.Detail)
+	return f
+}
+
+// settleChild moves a step on when its child run has ended.
+func (m *moving) settleChild(s *gatehouse.Step) (settled bool, err error) {
+	child, err := m.tx.FindRun(s.Tenant, s.ChildRun)
+	if err != nil || !child.Status.Final() {
+		return false, err
+	}
+	if child.Status == gatehouse.RunSucceeded {
+		s.Output = orNull(child.Output)
+		return true, m.end(s, gatehouse.StepSucceeded, nil, member("child_run", child.ID))
+	}
+	if m.run.Stop != "" && child.Status == gatehouse.RunCanceled {
+		return true, m.end(s, gatehouse.StepCanceled, nil, member("child_run", child.ID))
+	}
+	f := &gatehouse.Failure{Code: "child_" + eventOf(string(child.Status)), Detail: "the run " + child.ID + " is " + string(child.Status)}
+	if child.Failure != nil {
+		f.Detail = clip(f.Detail + ": " + child.Failure.Code + ": " + child.Failure.Detail)
+	}
+	return true, m.end(s, gatehouse.StepFailed, f, member("child_run", child.ID))
+}
+
+// waitOver ends a wait whose time has come; an event that did not is a failure.
+func (m *moving) waitOver(s *gatehouse.Step) error {
+	if s.Event != "" {
+		return m.end(s, gatehouse.StepFailed, mistake("timeout", "no event %s came in time", gatehouse.Quote(s.Event)))
+	}
+	s.Output = gatehouse.ObjectJSON(gatehouse.Member{Name: "at", Value: encode(m.tx.Now())})
+	return m.end(s, gatehouse.StepSucceeded, nil)
+}
+
+// abandoned counts an attempt whose worker has not been heard of. It may have
+// done all or nothing: the next one goes under the same key.
+func (m *moving) abandoned(s *gatehouse.Step) error {
+	return m.failed(s, s.LeaseOwner, gatehouse.StepFailure{
+		Code: "lease_expired", Detail: "the worker was not heard of in time", Retryable: true,
+	})
+}
+
+// cancelFor cancels what a step of a stopping run waits for. What can no longer
+// be canceled settles first.
+func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step) error {
+	var err error
+	if s.ChildRun != "" {
+		err = r.stopRun(ctx, s.Tenant, s.ChildRun, "system", gatehouse.RunCanceled,
+			&gatehouse.Failure{Code: "parent_stopped", Detail: "the run that began this one has stopped"})
+	} else {
+		err = r.cancelAction(ctx, s)
+	}
+	if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
+		return err
+	}
+	return r.move(ctx, s.Tenant, s.RunID, "system", func(m *moving) error {
+		s := m.run.StepByID(s.ID)
+		if s == nil || !s.Status.Parked() {
+			return nil
+		}
+		s.DueAt = nil
+		return m.tx.UpdateStep(s, s.Status, s.Generation)
+	})
+}
+
+// cancelAction withdraws an action that is pending or rests in its hold.
+func (r *Runs) cancelAction(ctx context.Context, s *gatehouse.Step) error {
+	var name string
+	err := r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
+		a, err := tx.LockAction(s.Tenant, s.ActionID)
+		if err != nil {
+			return err
+		}
+		p, err := tx.FindPrincipal(a.Tenant, a.ProposerID)
+		if err != nil {
+			return err
+		}
+		name = a.ID
+		c := &gatehouse.Caller{Principal: p}
+		switch {
+		case a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.ExpiresAt):
+			return cancelPending(tx, c, a)
+		case a.Status == gatehouse.StatusApproved && a.Push != nil:
+			return cancelHeld(tx, c, a)
+		case a.Status.Finished():
+			return nil
+		}
+		return tooLate(a)
+	})
+	if err == nil {
+		r.gate.hints.Notify(name)
+		r.gate.hints.Notify(TopicAudit)
+	}
+	return err
+}

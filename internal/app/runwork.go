@@ -1,0 +1,365 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// MaxStepOutput bounds what a step may come to, in bytes of JSON.
+const MaxStepOutput = 256 << 10
+
+// Claim leases ready steps to a worker of this process.
+func (r *Runs) Claim(ctx context.Context, owner string, shares ...gatehouse.StepShare) (steps []*gatehouse.Step, err error) {
+	err = r.gate.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
+		steps, err = tx.ClaimSteps(owner, r.config.Lease, shares...)
+		return err
+	})
+	return steps, err
+}
+
+// work is a leased step with what its workflow says of it, evaluated.
+type work struct {
+	step *gatehouse.Step
+	run  *gatehouse.Run
+	def  *workflow.Definition
+	spec *workflow.Step
+	// One of these says what to do: nothing, once for each item, or what the
+	// step is for, with With as its input under Key.
+	skip   bool
+	items  []gatehouse.JSON
+	fanOut bool
+	with   gatehouse.JSON
+	key    string
+}
+
+// mistake is why a step can never be carried out as it stands.
+func mistake(code, format string, args ...any) *gatehouse.Failure {
+	return &gatehouse.Failure{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// prepare evaluates what the workflow says of a leased step. A failure is the
+// step's own; an error, the server's.
+func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
+	w = &work{step: step}
+	var now time.Time
+	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		now = tx.Now()
+		if w.run, err = tx.FindRun(step.Tenant, step.RunID); err != nil {
+			return err
+		}
+		w.def, err = r.definition(tx, step.Tenant, w.run.Workflow, w.run.Version)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	id := step.Key
+	if step.Parent != "" {
+		id = w.run.StepByID(step.Parent).Key
+	}
+	if w.spec = w.def.Step(id); w.spec == nil {
+		return nil, mistake("workflow", "the workflow has no step %s", gatehouse.Quote(id)), nil
+	}
+	return w, w.evaluate(now), nil
+}
+
+// evaluate runs the step's expressions.
+func (w *work) evaluate(now time.Time) *gatehouse.Failure {
+	scope, spec := scopeOf(w.run, w.step, now), w.spec
+	var err error
+	if spec.If != nil && w.step.Parent == "" {
+		holds, err := spec.If.Bool(scope)
+		if err != nil {
+			return mistake("expression", "if: %v", err)
+		}
+		if !holds {
+			w.skip = true
+			return nil
+		}
+	}
+	if spec.ForEach != nil && w.step.Parent == "" {
+		if w.items, err = spec.ForEach.List(scope); err != nil {
+			return mistake("expression", "for_each: %v", err)
+		}
+		w.fanOut = true
+		return nil
+	}
+	if spec.With != nil {
+		if w.with, err = spec.With.Eval(scope); err != nil {
+			return mistake("expression", "with: %v", err)
+		}
+	}
+	if w.key, err = w.idempotencyKey(scope); err != nil {
+		return mistake("expression", "idempotency_key: %v", err)
+	}
+	return nil
+}
+
+// maxKey bounds an idempotency key, as a proposal's is.
+const maxKey = 255
+
+// idempotencyKey is the workflow's own, else one that stands for the step of
+// this run and, where it has one, for its target.
+func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
+	if w.spec.IdempotencyKey != nil {
+		key, err := w.spec.IdempotencyKey.Text(scope)
+		if err == nil && (key == "" || len(key) > maxKey) {
+			err = fmt.Errorf("must have 1 to %d bytes", maxKey)
+		}
+		return key, err
+	}
+	key := w.run.ID + ":" + w.step.Key
+	if target, ok := w.with.Get("target"); ok && w.spec.Kind == workflow.KindConnector {
+		sum := sha256.Sum256([]byte(target))
+		key += ":" + hex.EncodeToString(sum[:6])
+	}
+	return key, nil
+}
+
+// complete closes a step with its output, for the holder of its lease.
+func (r *Runs) complete(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
+	step := w.step
+	return r.move(ctx, step.Tenant, step.RunID, worker, func(m *moving) error {
+		s, err := m.held(step.ID, res.Generation)
+		if err != nil {
+			return err
+		}
+		s.Input, s.IdempotencyKey = w.with, w.key
+		return m.completed(s, worker, res)
+	})
+}
+
+// completed is complete within a transaction.
+func (m *moving) completed(s *gatehouse.Step, worker string, res gatehouse.StepResult) error {
+	s.Output = orNull(res.Output)
+	failpoint.Here("step/completing")
+	if err := m.spend(s, res.Usage); err != nil {
+		return err
+	}
+	if err := m.attempt(s, worker, string(gatehouse.StepSucceeded), nil); err != nil {
+		return err
+	}
+	return m.end(s, gatehouse.StepSucceeded, nil)
+}
+
+func orNull(j gatehouse.JSON) gatehouse.JSON {
+	if j == "" {
+		return "null"
+	}
+	return j
+}
+
+// skip closes a step whose condition does not hold.
+func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
+	return r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
+		s, err := m.held(w.step.ID, w.step.Generation)
+		if err != nil {
+			return err
+		}
+		s.Skipped, s.Output = true, "null"
+		return m.end(s, gatehouse.StepSucceeded, nil, gatehouse.Member{Name: "skipped", Value: "true"})
+	})
+}
+
+// fanOut puts the items of a step beside it, each a step of its own.
+func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
+	return r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
+		s, err := m.held(w.step.ID, w.step.Generation)
+		if err != nil {
+			return err
+		}
+		if len(w.items) == 0 {
+			s.Output = "[]"
+			return m.end(s, gatehouse.StepSucceeded, nil)
+		}
+		if m.run.Stop != "" {
+			return m.end(s, gatehouse.StepCanceled, nil)
+		}
+		now := m.tx.Now()
+		before, err := m.before()
+		if err != nil {
+			return err
+		}
+		items := make([]*gatehouse.Step, len(w.items))
+		for i, value := range w.items {
+			item := newStep(m.run, w.spec)
+			item.Key, item.Parent, item.Item = fmt.Sprintf("%s[%d]", s.Key, i), s.ID, orNull(value)
+			item.Status, item.CreatedAt, item.ReadyAt = gatehouse.StepReady, now, &now
+			if old := before.StepOf(item.Key); old != nil && old.Status == gatehouse.StepSucceeded && sameItem(old, item) {
+				item.Status, item.Output, item.StartedAt, item.FinishedAt = old.Status, old.Output, old.StartedAt, old.FinishedAt
+			}
+			items[i] = item
+		}
+		if err := m.park(s, gatehouse.StepWaiting, gatehouse.Member{Name: "items", Value: encode(len(items))}); err != nil {
+			return err
+		}
+		m.run.Steps = append(m.run.Steps, items...)
+		m.tools[s.Tool] = true
+		return m.tx.InsertSteps(items...)
+	})
+}
+
+// before is the run that this one retries, an empty one where it retries none.
+func (m *moving) before() (*gatehouse.Run, error) {
+	if m.run.RetryOf == "" {
+		return &gatehouse.Run{}, nil
+	}
+	return m.tx.FindRun(m.run.Tenant, m.run.RetryOf)
+}
+
+// fail records that an attempt failed, and puts the step back for another one
+// where that may help and there is one left.
+func (r *Runs) fail(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure) error {
+	return r.failUsing(ctx, step, worker, f, nil)
+}
+
+// failUsing is fail of an attempt that cost something all the same.
+func (r *Runs) failUsing(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage) error {
+	return r.move(ctx, step.Tenant, step.RunID, worker, func(m *moving) error {
+		s, err := m.held(step.ID, f.Generation)
+		if err != nil {
+			return err
+		}
+		if err := m.spend(s, used); err != nil {
+			return err
+		}
+		return m.failed(s, worker, f)
+	})
+}
+
+// failed is fail within a transaction.
+func (m *moving) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailure) error {
+	failure := &gatehouse.Failure{Code: f.Code, Detail: clip(f.Detail)}
+	if failure.Code == "" {
+		failure.Code = "failed"
+	}
+	next, again := m.nextAttempt(s, f)
+	to := gatehouse.StepFailed
+	switch {
+	case m.run.Stop != "":
+		to = gatehouse.StepCanceled
+	case again:
+		to = gatehouse.StepRetrying
+	}
+	if err := m.attempt(s, worker, string(to), failure); err != nil {
+		return err
+	}
+	if to != gatehouse.StepRetrying {
+		return m.end(s, to, failure)
+	}
+	s.Failure, s.DueAt = failure, &next
+	return m.park(s, to, member("code", failure.Code), member("detail", failure.Detail), member("next_attempt_at", next.Format(time.RFC3339Nano)))
+}
+
+// nextAttempt is when the step may be tried again; ok is false when it may not:
+// for what cannot be mended, when no attempt is left, and past the deadline.
+func (m *moving) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at time.Time, ok bool) {
+	spec := m.spec(s)
+	if !f.Retryable || spec == nil || s.Attempts > spec.Retry.Max {
+		return time.Time{}, false
+	}
+	wait := max(m.def.Backoff(spec, s.Attempts, random()), f.RetryAfter.D())
+	at = m.tx.Now().Add(wait)
+	return at, m.run.Deadline == nil || at.Before(*m.run.Deadline)
+}
+
+// spec is what the workflow says of a step, or of the step whose item it is.
+func (m *moving) spec(s *gatehouse.Step) *workflow.Step {
+	if s.Parent != "" {
+		if s = m.run.StepByID(s.Parent); s == nil {
+			return nil
+		}
+	}
+	return m.def.Step(s.Key)
+}
+
+// attempt records what came of one lease.
+func (m *moving) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.Failure) error {
+	a := &gatehouse.StepAttempt{
+		Tenant: s.Tenant, RunID: s.RunID, StepID: s.ID, Attempt: s.Attempts, Generation: s.Generation, Worker: worker,
+		FinishedAt: m.tx.Now(), Outcome: outcome,
+	}
+	a.StartedAt = began(s, a.FinishedAt)
+	if f != nil {
+		a.Code, a.Detail = f.Code, f.Detail
+	}
+	return m.tx.InsertAttempt(a)
+}
+
+// began is when the step's present attempt could begin: when it was first
+// leased, and for another attempt when that was due.
+func began(s *gatehouse.Step, otherwise time.Time) time.Time {
+	at := otherwise
+	if s.StartedAt != nil {
+		at = *s.StartedAt
+	}
+	if s.ReadyAt != nil && s.ReadyAt.After(at) && s.ReadyAt.Before(otherwise) {
+		at = *s.ReadyAt
+	}
+	return at
+}
+
+func (m *moving) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
+	for _, u := range usage {
+		if u.Cost == "" { // nobody said what it costs
+			u.Cost = "0"
+		}
+		u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.At = s.Tenant, s.RunID, m.run.Workflow, s.ID, s.Attempts, m.tx.Now()
+		if err := m.tx.InsertUsage(&u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clip bounds a detail that comes from outside.
+func clip(s string) string {
+	const most = 2000
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// cached finds what another step, or an action, already came to under the
+// key: its receipt is the source of truth. done is true when the step was
+// moved on by that.
+func (m *moving) cached(s *gatehouse.Step, key string) (done bool, err error) {
+	other, err := m.tx.FindStepByKey(s.Tenant, key)
+	switch {
+	case errors.Is(err, gatehouse.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	case other.ID == s.ID:
+		return false, nil
+	case other.Status == gatehouse.StepSucceeded:
+		s.Output = orNull(other.Output)
+		if err := m.attempt(s, m.actor, "cached", nil); err != nil {
+			return false, err
+		}
+		return true, m.end(s, gatehouse.StepSucceeded, nil, member("cached_from", other.ID))
+	}
+	// Another step is at it: what it comes to is this one's answer too. That is
+	// no attempt.
+	s.Attempts--
+	next := m.tx.Now().Add(keyWait)
+	s.Failure = mistake("key_in_use", "the step %s is at work under the same idempotency key", other.ID)
+	s.DueAt = &next
+	return true, m.park(s, gatehouse.StepRetrying, member("code", s.Failure.Code), member("other", other.ID))
+}
+
+// keyWait is how long a step waits for another one of the same key.
+const keyWait = 5 * time.Second

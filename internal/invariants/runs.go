@@ -1,0 +1,212 @@
+package invariants
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// runFile is one run with its steps, as the rows say.
+type runFile struct {
+	seq              int64
+	tenant, id       string
+	status, stop     gatehouse.RunStatus
+	evidence, bundle string
+	archive          []byte
+	steps            []stepRow
+}
+
+type stepRow struct {
+	gatehouse.Step
+	leased bool
+	action gatehouse.Status    // "" for none that is there
+	child  gatehouse.RunStatus // likewise
+	wakes  int
+	// tried is the highest generation of its attempts.
+	tried int
+}
+
+// runs walks all runs, page by page: 16, and 18 to 21.
+func (c *checker) runs(ctx context.Context) error {
+	for after := int64(0); ; {
+		var files []*runFile
+		err := c.in(ctx, func(tx *sql.Tx) (err error) {
+			files, err = c.loadRuns(ctx, tx, after)
+			return err
+		})
+		if err != nil || len(files) == 0 {
+			return err
+		}
+		for _, f := range files {
+			f.check(c.r)
+		}
+		after = files[len(files)-1].seq
+	}
+}
+
+func (c *checker) loadRuns(ctx context.Context, tx *sql.Tx, after int64) (files []*runFile, err error) {
+	bySeq := make(map[int64]*runFile)
+	err = each(ctx, tx, fmt.Sprintf(`SELECT r.seq, r.tenant, r.id, r.status, r.stop, r.evidence, coalesce(b.sha256, ''), b.archive
+FROM run r LEFT JOIN bundle b ON b.tenant = r.tenant AND b.run_id = r.id WHERE r.seq > %d ORDER BY r.seq LIMIT %d`, after, c.o.Page), func(rows *sql.Rows) error {
+		f := &runFile{}
+		err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.stop, &f.evidence, &f.bundle, &f.archive)
+		if f.bundle != "" {
+			sum := sha256.Sum256(f.archive)
+			f.archive = sum[:] // the archive itself may be large
+		}
+		files, bySeq[f.seq] = append(files, f), f
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	last := files[len(files)-1].seq
+	return files, each(ctx, tx, fmt.Sprintf(`SELECT s.run_seq, s.tenant, s.run_id, s.id, s.key, s.parent, s.status, s.attempts, s.generation, s.event,
+s.lease_owner, s.lease_until IS NOT NULL, s.due_at IS NOT NULL, s.ready_at IS NOT NULL, coalesce(s.action_id, ''), coalesce(s.child_run, ''),
+coalesce((SELECT a.status FROM action a WHERE a.tenant = s.tenant AND a.id = s.action_id), ''),
+coalesce((SELECT r.status FROM run r WHERE r.tenant = s.tenant AND r.id = s.child_run), ''),
+(SELECT count(*) FROM step_wake w WHERE w.step_seq = s.seq AND w.tenant = s.tenant AND w.run_id = s.run_id AND w.step_id = s.id),
+coalesce((SELECT max(t.generation) FROM step_attempt t WHERE t.tenant = s.tenant AND t.step_id = s.id), 0)
+FROM step s WHERE s.run_seq > %d AND s.run_seq <= %d ORDER BY s.run_seq, s.seq`, after, last), func(rows *sql.Rows) error {
+		var seq int64
+		var s stepRow
+		var due, ready bool
+		err := rows.Scan(&seq, &s.Tenant, &s.RunID, &s.ID, &s.Key, &s.Parent, &s.Status, &s.Attempts, &s.Generation, &s.Event,
+			&s.LeaseOwner, &s.leased, &due, &ready, &s.ActionID, &s.ChildRun, &s.action, &s.child, &s.wakes, &s.tried)
+		at := s.CreatedAt
+		if due {
+			s.DueAt = &at
+		}
+		if ready {
+			s.ReadyAt = &at
+		}
+		if f := bySeq[seq]; f != nil {
+			f.steps = append(f.steps, s)
+		}
+		return err
+	})
+}
+
+func (f *runFile) check(r *Report) {
+	for _, n := range []int{18, 21} {
+		r.examined(n, 1)
+	}
+	say := func(n int, format string, args ...any) { r.violated(n, f.tenant, f.id, format, args...) }
+	f.checkState(say)
+	for i := range f.steps {
+		r.examined(16, 1)
+		r.examined(19, 1)
+		r.examined(20, 1)
+		f.checkStep(&f.steps[i], say)
+	}
+	// Evidence is stored once, with the run that it is of.
+	switch {
+	case f.evidence != f.bundle:
+		say(21, "the run's evidence is %q, its bundle's %q", f.evidence, f.bundle)
+	case f.bundle != "" && f.bundle != hex.EncodeToString(f.archive):
+		say(21, "its bundle has the hash %x, and says %s", f.archive, f.bundle)
+	case f.bundle != "" && !f.status.Final():
+		say(21, "it has a bundle and is %s", f.status)
+	}
+}
+
+// checkState: 18. A run that has begun is what its steps say.
+func (f *runFile) checkState(say sayer) {
+	steps := make([]*gatehouse.Step, len(f.steps))
+	for i := range f.steps {
+		steps[i] = &f.steps[i].Step
+		if f.status.Final() && !steps[i].Status.Final() {
+			say(18, "it is %s, its step %s is %s", f.status, steps[i].Key, steps[i].Status)
+		}
+	}
+	if f.status == gatehouse.RunQueued {
+		for _, s := range steps {
+			if s.Generation > 0 {
+				say(18, "it is queued, and its step %s was leased", s.Key)
+			}
+		}
+		return
+	}
+	if want := gatehouse.StatusOfSteps(steps, f.stop); want != f.status {
+		say(18, "it is %s, and by its steps %s", f.status, want)
+	}
+}
+
+// checkStep: 16, 19 and 20.
+func (f *runFile) checkStep(s *stepRow, say sayer) {
+	if s.Tenant != f.tenant || s.RunID != f.id {
+		say(16, "its step %s is of the run %s in the tenant %s", s.ID, s.RunID, s.Tenant)
+	}
+	ended := false
+	switch s.Status {
+	case gatehouse.StepReady:
+		if s.ReadyAt == nil {
+			say(19, "its step %s is ready, and was never", s.Key)
+		}
+	case gatehouse.StepRunning:
+		if !s.leased || s.LeaseOwner == "" {
+			say(19, "its step %s is running, and nobody's", s.Key)
+		}
+	case gatehouse.StepRetrying:
+		if s.DueAt == nil {
+			say(19, "its step %s is to be tried again at no time", s.Key)
+		}
+	case gatehouse.StepWaitingApproval:
+		if s.action == "" {
+			say(19, "its step %s waits for the action %q, which is not there", s.Key, s.ActionID)
+		}
+		ended = s.action.Finished() && s.action != gatehouse.StatusUnknown
+	case gatehouse.StepWaiting:
+		if s.child == "" && s.ChildRun != "" {
+			say(19, "its step %s waits for the run %s, which is not there", s.Key, s.ChildRun)
+		}
+		if s.ChildRun == "" && s.Event == "" && s.DueAt == nil && !f.hasItems(s.ID) {
+			say(19, "its step %s waits for nothing", s.Key)
+		}
+		ended = s.child.Final()
+	}
+	if want := map[bool]int{true: 1}[ended]; s.wakes != want {
+		say(19, "its step %s is %s, what it waits for has ended: %v, and it has %d wakes", s.Key, s.Status, ended, s.wakes)
+	}
+	if s.Attempts > s.Generation || s.tried > s.Generation {
+		say(20, "its step %s has %d attempts and results of lease %d, but %d leases", s.Key, s.Attempts, s.tried, s.Generation)
+	}
+}
+
+func (f *runFile) hasItems(step string) bool {
+	for i := range f.steps {
+		if f.steps[i].Parent == step {
+			return true
+		}
+	}
+	return false
+}
+
+// runKeys looks for what may be there once: 20. Indexes forbid it.
+func (c *checker) runKeys(ctx context.Context) error {
+	return c.in(ctx, func(tx *sql.Tx) error {
+		for what, query := range map[string]string{
+			"steps hold one key": `SELECT tenant, idempotency_key, count(*) FROM step
+WHERE idempotency_key IS NOT NULL AND status NOT IN ('failed_terminal', 'canceled') GROUP BY tenant, idempotency_key HAVING count(*) > 1`,
+			"runs have one trigger_ref": `SELECT tenant, trigger_ref, count(*) FROM run
+WHERE trigger_ref IS NOT NULL GROUP BY tenant, workflow, trigger_ref HAVING count(*) > 1`,
+			"bundles of one run": `SELECT tenant, run_id, count(*) FROM bundle GROUP BY tenant, run_id HAVING count(*) > 1`,
+		} {
+			err := each(ctx, tx, query, func(rows *sql.Rows) error {
+				var tenant, id string
+				var n int
+				err := rows.Scan(&tenant, &id, &n)
+				c.r.violated(20, tenant, id, "%d %s", n, what)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

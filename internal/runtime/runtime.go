@@ -1,0 +1,231 @@
+package runtime
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+)
+
+// Config sets how steps are carried out. Zero members take the default.
+type Config struct {
+	// Workers bounds the steps that are carried out at a time; 16 by default.
+	Workers int
+	// Weights says who gets how much; nil gives everybody the same.
+	Weights Weights
+	// Poll is the longest sleep between two looks; 1 s by default.
+	Poll time.Duration
+	// Owner names this process in leases.
+	Owner string
+}
+
+// Hints wake the runtime; see internal/wake.
+type Hints interface {
+	Subscribe(topics ...string) (<-chan struct{}, func())
+}
+
+// Runtime carries out the built-in steps of one process.
+type Runtime struct {
+	store  gatehouse.Store
+	runs   *app.Runs
+	hints  Hints
+	config Config
+	log    *slog.Logger
+	fair   *fair
+	slots  chan struct{}
+	// freed hints that a step ended: its lane may have been full.
+	freed chan struct{}
+}
+
+// New makes a runtime. Call Run to start it.
+func New(store gatehouse.Store, runs *app.Runs, hints Hints, c Config, log *slog.Logger) *Runtime {
+	if c.Workers <= 0 {
+		c.Workers = 16
+	}
+	if c.Poll <= 0 {
+		c.Poll = time.Second
+	}
+	if c.Weights == nil {
+		c.Weights = func(string, string) (int, int) { return 1, 1 }
+	}
+	return &Runtime{
+		store: store, runs: runs, hints: hints, config: c, log: log, fair: &fair{weights: c.Weights},
+		slots: make(chan struct{}, c.Workers), freed: make(chan struct{}, 1),
+	}
+}
+
+// Run works until ctx ends. Then it leases no more, lets what is under way end,
+// and returns.
+func (r *Runtime) Run(ctx context.Context) {
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	loops.Go(func() { r.wake(ctx) })
+	loops.Go(func() {
+		r.loop(ctx, "admission", app.TopicRuns, func(ctx context.Context) (int, error) { return r.runs.Admit(ctx) })
+	})
+	loops.Go(func() { r.loop(ctx, "schedules", "", r.runs.FireSchedules) })
+	loops.Go(func() { r.loop(ctx, "evidence", "", r.runs.Bundle) })
+	r.work(ctx)
+}
+
+// work leases ready steps and carries them out.
+func (r *Runtime) work(ctx context.Context) {
+	var carried sync.WaitGroup
+	defer carried.Wait()
+	ready, cancel := r.hints.Subscribe(app.TopicSteps)
+	defer cancel()
+	for ctx.Err() == nil {
+		n := r.acquire(ctx)
+		if n == 0 {
+			return
+		}
+		steps, err := r.lease(ctx, n)
+		if err != nil && ctx.Err() == nil {
+			r.log.ErrorContext(ctx, "leasing steps failed", "error", err)
+		}
+		r.free(n - len(steps))
+		for _, s := range steps {
+			carried.Go(func() {
+				r.carry(ctx, s)
+				r.free(1)
+				select {
+				case r.freed <- struct{}{}:
+				default:
+				}
+			})
+		}
+		if len(steps) == 0 {
+			r.sleep(ctx, r.config.Poll, ready, r.freed)
+		}
+	}
+}
+
+// carry lets a step end, whatever happens to ctx: its lease bounds it.
+func (r *Runtime) carry(ctx context.Context, s *gatehouse.Step) {
+	if err := r.runs.Carry(context.WithoutCancel(ctx), s, r.config.Owner); err != nil {
+		// The lease's end brings the step back.
+		r.log.ErrorContext(ctx, "a step could not be carried on", "run", s.RunID, "step", s.Key, "error", err)
+	}
+}
+
+// walk bounds the lanes that one look sees; the next one goes on from there.
+const walk = 64
+
+func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
+	var due []gatehouse.DueLane
+	err := r.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		due, err = tx.DueLanes("", "", r.fair.from(), walk, n)
+		return err
+	})
+	if err != nil || len(due) == 0 {
+		return nil, err
+	}
+	r.fair.looked(due)
+	shares := r.fair.share(due, n, func(l gatehouse.Lane) (workflow, tenant int) {
+		own, of, err := r.runs.Limits(ctx, l.Tenant, l.Workflow)
+		if err != nil {
+			r.log.ErrorContext(ctx, "the limits of a workflow were not read", "tenant", l.Tenant, "workflow", l.Workflow, "error", err)
+			return 1, 1
+		}
+		return own.MaxConcurrency, of.MaxConcurrency
+	})
+	if len(shares) == 0 {
+		return nil, nil
+	}
+	return r.runs.Claim(ctx, r.config.Owner, shares...)
+}
+
+// acquire takes all free slots, and waits for one; 0 when ctx has ended.
+func (r *Runtime) acquire(ctx context.Context) int {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for n := 1; ; n++ {
+		select {
+		case r.slots <- struct{}{}:
+		default:
+			return n
+		}
+	}
+}
+
+func (r *Runtime) free(n int) {
+	for range n {
+		<-r.slots
+	}
+}
+
+// sleep waits for a hint of either kind, or for the time to be over.
+func (r *Runtime) sleep(ctx context.Context, most time.Duration, hint, other <-chan struct{}) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-hint:
+	case <-other:
+	case <-timer.C:
+	}
+}
+
+// rest is the least time between two looks for steps to wake: hints come with
+// every transition of the whole store.
+const rest = 5 * time.Millisecond
+
+// wake moves on what has settled, is due, or has lost its worker.
+func (r *Runtime) wake(ctx context.Context) {
+	moved, cancel := r.hints.Subscribe(app.TopicAudit)
+	defer cancel()
+	for ctx.Err() == nil {
+		n, err := r.runs.Wake(ctx)
+		if err != nil && ctx.Err() == nil {
+			r.log.ErrorContext(ctx, "waking steps failed", "error", err)
+		}
+		r.sleep(ctx, rest, nil, nil)
+		if n > 0 && err == nil {
+			continue
+		}
+		r.sleep(ctx, r.untilDue(ctx), moved, nil)
+	}
+}
+
+// untilDue is how long nothing will be due by the clock, the poll at most.
+func (r *Runtime) untilDue(ctx context.Context) time.Duration {
+	wait := r.config.Poll
+	err := r.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		next, err := tx.NextRunWorkAt()
+		if err == nil && !next.IsZero() {
+			wait = min(wait, max(next.Sub(tx.Now())+time.Millisecond, rest))
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		r.log.ErrorContext(ctx, "looking for what is due failed", "error", err)
+	}
+	return wait
+}
+
+// loop runs a batch again as long as it finds something, else after the poll
+// or a hint.
+func (r *Runtime) loop(ctx context.Context, what, topic string, fn func(context.Context) (int, error)) {
+	var hint <-chan struct{}
+	if topic != "" {
+		c, cancel := r.hints.Subscribe(topic)
+		defer cancel()
+		hint = c
+	}
+	for ctx.Err() == nil {
+		n, err := fn(ctx)
+		if err != nil && ctx.Err() == nil {
+			r.log.ErrorContext(ctx, what+" failed", "error", err)
+		}
+		if n > 0 && err == nil {
+			continue
+		}
+		r.sleep(ctx, r.config.Poll, hint, nil)
+	}
+}

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestForesight asks for what was foreseen, and gets what it gets without:
+// also of another tenant, after a write, and where there is nothing.
+func TestForesight(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	p := populate(t, s)
+	if _, err := p.gate.CreateTenant(p.root, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	a := p.propose(p.remembered(p.agent))
+	key := sha256.Sum256([]byte(p.ana.Key))
+	outlook := gatehouse.Outlook{
+		Tenant: gatehouse.DefaultTenant, ActionID: a.ID, Voters: true, Voter: p.ana.ID, Policy: true, Key: key,
+		Names: []string{"ana", "ANA", "nobody"}, ActionKey: a.IdempotencyKey, PrincipalID: p.agent.ID,
+		Answer: &gatehouse.IdempotencyRequest{Route: "POST", Key: "key 1"}, ReceiptKey: a.IdempotencyKey,
+	}
+	ask := func(tx gatehouse.Tx) (answers []string) {
+		note := func(what string, v any, err error) {
+			if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+				t.Errorf("%s: %v", what, err)
+			}
+			answers = append(answers, fmt.Sprintf("%s: %+v %v", what, v, err))
+		}
+		locked, err := tx.LockAction(gatehouse.DefaultTenant, a.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, "action "+cmp.Diff(a.Approval, locked.Approval)+cmp.Diff(a.Proposal, locked.Proposal))
+		for _, tenant := range []string{gatehouse.DefaultTenant, "acme"} {
+			version, err := tx.ActivePolicyVersion(tenant)
+			note("policy", version, err)
+			for _, name := range []string{"ana", "ANA", "nobody", a.ProposerID, p.ana.ID} {
+				who, err := tx.FindPrincipal(tenant, name)
+				note("principal "+name, who, err)
+			}
+			for _, ids := range [][]string{{p.ana.ID}, {p.ana.ID, a.ProposerID}, {"nobody"}, {}} {
+				list, err := tx.PrincipalsForShare(tenant, ids)
+				for _, who := range list {
+					note("shared", who, err)
+				}
+				note("shared", len(list), err)
+			}
+			who, token, err := tx.FindCredential(tenant, key)
+			note("credential", who, err)
+			note("token", token, err)
+			same, err := tx.FindActionByKey(tenant, a.IdempotencyKey)
+			note("action by key", same != nil && same.ID == a.ID, err)
+			answer, err := tx.FindIdempotency(tenant, p.agent.ID, "POST", "key 1")
+			note("answer", answer, err)
+			receipt, err := tx.SuccessReceipt(tenant, a.IdempotencyKey)
+			note("receipt", receipt, err)
+		}
+		return answers
+	}
+	in := func(fn func(gatehouse.Tx)) {
+		t.Helper()
+		if err := s.Update(t.Context(), func(tx gatehouse.Tx) error { fn(tx); return nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	var plain, foreseen []string
+	in(func(tx gatehouse.Tx) { plain = ask(tx) })
+	in(func(tx gatehouse.Tx) { tx.Foresee(outlook); foreseen = ask(tx) })
+	if diff := cmp.Diff(plain, foreseen); diff != "" {
+		t.Errorf("what was foreseen is answered otherwise (-without +with):\n%s", diff)
+	}
+	in(func(tx gatehouse.Tx) {
+		tx.Foresee(outlook)
+		ana, err := tx.FindPrincipal(gatehouse.DefaultTenant, "ana")
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := *ana
+		changed.Disabled = true
+		if err := tx.UpdatePrincipal(&changed); err != nil {
+			t.Fatal(err)
+		}
+		now, err := tx.FindPrincipal(gatehouse.DefaultTenant, "ana")
+		if err != nil || !now.Disabled {
+			t.Errorf("after a write the answer of before it: %+v, %v", now, err)
+		}
+		locked, err := tx.PrincipalsForShare(gatehouse.DefaultTenant, []string{p.ana.ID})
+		if err != nil || len(locked) != 1 || !locked[0].Disabled {
+			t.Errorf("after a write what was locked before it: %+v, %v", locked, err)
+		}
+	})
+}

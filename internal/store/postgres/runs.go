@@ -1,0 +1,184 @@
+package postgres
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+const (
+	runColumns = `r.tenant, r.id, r.workflow, r.version, r.workspace, r.status, r.stop, r.trigger_type, coalesce(r.trigger_ref, ''),
+  r.started_by, r.starter_id, r.parent_run, r.parent_step, r.retry_of, r.writes, r.failure_code, r.failure_detail,
+  r.created_at, r.started_at, r.finished_at, r.deadline, r.evidence`
+
+	seqOfRun = `(SELECT seq FROM run WHERE tenant = $1 AND id = $2)`
+	seqOfRef = `(SELECT seq FROM run WHERE tenant = $1 AND workflow = $2 AND trigger_ref = $3 AND trigger_ref IS NOT NULL)`
+	wholeRun = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.seq = `
+	lightRun = `SELECT ` + runColumns + ` FROM run r WHERE r.seq = `
+	lockRun  = `SELECT 1 FROM run WHERE tenant = $1 AND id = $2 FOR NO KEY UPDATE`
+)
+
+func scanRun(r *row) *gatehouse.Run {
+	return &gatehouse.Run{
+		Tenant: r.text(), ID: r.text(), Workflow: r.text(), Version: int(r.int()), Workspace: r.text(),
+		Status: gatehouse.RunStatus(r.text()), Stop: gatehouse.RunStatus(r.text()), Trigger: gatehouse.TriggerType(r.text()), TriggerRef: r.text(),
+		StartedBy: r.text(), StarterID: r.text(), ParentRun: r.text(), ParentStep: r.text(), RetryOf: r.text(), Writes: int(r.int()),
+		Failure: scanFailure(r), CreatedAt: r.time(), StartedAt: r.timePtr(), FinishedAt: r.timePtr(), Deadline: r.timePtr(), Evidence: r.text(),
+	}
+}
+
+// scanFailure reads code and detail, which are NULL together.
+func scanFailure(r *row) *gatehouse.Failure {
+	if r.null() {
+		r.skip(2)
+		return nil
+	}
+	return &gatehouse.Failure{Code: r.text(), Detail: r.text()}
+}
+
+// failureArgs binds what scanFailure reads.
+func failureArgs(f *gatehouse.Failure) (code, detail any) {
+	if f == nil {
+		return nil, nil
+	}
+	return f.Code, f.Detail
+}
+
+// FindRun finds by id.
+func (t *readTx) FindRun(tenant, id string) (*gatehouse.Run, error) {
+	return t.run(nil, true, seqOfRun, tenant, id)
+}
+
+// FindRunByRef finds by the workflow's trigger_ref.
+func (t *readTx) FindRunByRef(tenant, workflow, ref string) (*gatehouse.Run, error) {
+	return t.run(nil, true, seqOfRef, tenant, workflow, ref)
+}
+
+// LockRun leaves the bodies out. Run and steps are read after the lock.
+func (t *tx) LockRun(tenant, id string) (*gatehouse.Run, error) {
+	return t.run([]query{ask(lockRun, nil, tenant, id)}, false, seqOfRun, tenant, id)
+}
+
+// run reads a run and its steps, after the locks.
+func (t *readTx) run(locks []query, whole bool, seq string, args ...any) (run *gatehouse.Run, err error) {
+	runSQL, stepSQL := lightRun, lightStep
+	if whole {
+		runSQL, stepSQL = wholeRun, wholeStep
+	}
+	var steps []*gatehouse.Step
+	err = t.locked(
+		locks,
+		ask(runSQL+seq, func(r *row) error {
+			if run = scanRun(r); whole {
+				run.Input, run.Output = r.json(), r.json()
+			}
+			return nil
+		}, args...),
+		ask(stepSQL+`WHERE s.run_seq = `+seq, func(r *row) error { steps = append(steps, scanStep(r, whole)); return nil }, args...),
+	)
+	if err != nil {
+		return nil, err
+	}
+	if run == nil {
+		return nil, gatehouse.ErrNotFound
+	}
+	run.Steps = steps
+	shared.SortSteps(run.Steps)
+	return run, nil
+}
+
+// runs reads runs without their steps and bodies.
+func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err error) {
+	err = t.each(`SELECT `+runColumns+` FROM run r `+where, func(r *row) error { list = append(list, scanRun(r)); return nil }, args...)
+	return list, err
+}
+
+// ListRuns lists the newest first, each kind of filter by an index of its own.
+func (t *readTx) ListRuns(tenant string, f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
+	bound := []string{tenant, string(f.Status), f.Workflow}
+	c, err := shared.ParseCursor(f.Cursor, shared.KindRuns, bound...)
+	if err != nil {
+		return page, err
+	}
+	var where condition
+	where.add("r.tenant = ?", tenant)
+	if f.Workflow != "" {
+		where.add("r.workflow = ?", f.Workflow)
+	}
+	if f.Status != "" {
+		where.add("r.status = ?", string(f.Status))
+	}
+	where.add(shared.RunIndex(f))
+	if c.Seq != 0 {
+		where.add("(r.created_at, r.seq) < (?, ?)", c.AsOf, c.Seq)
+	}
+	limit := shared.PageLimit(f.Limit)
+	page.Items = []*gatehouse.Run{}
+	var seqs []int64
+	last := where.place(` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`, limit+1)
+	err = t.each(`SELECT r.seq, `+runColumns+` FROM run r WHERE `+where.sql()+last, func(r *row) error {
+		seqs = append(seqs, r.int())
+		page.Items = append(page.Items, scanRun(r))
+		return nil
+	}, where.args...)
+	return shared.Finish(page, limit, func(r *gatehouse.Run) shared.Cursor {
+		return shared.Cursor{Seq: seqs[limit-1], AsOf: r.CreatedAt.UnixMicro()}
+	}, shared.KindRuns, bound...), err
+}
+
+// newRunSeq is the number that this session's last run got.
+const newRunSeq = `currval('run_seq_seq')`
+
+const insertRun = `INSERT INTO run (tenant, id, workflow, version, workspace, status, stop, trigger_type, trigger_ref, started_by, starter_id,
+parent_run, parent_step, retry_of, writes, failure_code, failure_detail, created_at, started_at, finished_at, deadline, evidence)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
+
+// InsertRun stores a run and its steps.
+func (t *tx) InsertRun(r *gatehouse.Run) error {
+	if !gatehouse.RunStatus("").CanMove(r.Status) {
+		return gatehouse.ErrConflict
+	}
+	code, detail := failureArgs(r.Failure)
+	err := t.write(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
+		orNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
+		r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
+	if err != nil {
+		return err
+	}
+	if err := t.write(`INSERT INTO run_body (seq, tenant, input, output) VALUES (`+newRunSeq+`, $1, $2, $3)`, r.Tenant, r.Input, r.Output); err != nil {
+		return err
+	}
+	for _, s := range r.Steps {
+		if s.Tenant != r.Tenant || s.RunID != r.ID {
+			return gatehouse.ErrConflict
+		}
+		if err := t.insertStep(insertStep, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	moveRun = guarded + `UPDATE run SET status = $4, stop = $5, writes = $6, failure_code = $7, failure_detail = $8, started_at = $9,
+  finished_at = $10 WHERE seq = ` + seqOfRun + ` AND status = $3` + orConflict
+	wakeParent = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
+SELECT seq, tenant, run_id, id FROM step WHERE tenant = $1 AND child_run = $2 AND child_run IS NOT NULL AND status = 'waiting'
+ON CONFLICT DO NOTHING`
+)
+
+// MoveRun writes what may change of a run. A child that has ended wakes the
+// step that waits for it.
+func (t *tx) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
+	if r.Status != from && !from.CanMove(r.Status) {
+		return gatehouse.ErrConflict
+	}
+	code, detail := failureArgs(r.Failure)
+	err := t.write(moveRun, r.Tenant, r.ID, string(from), string(r.Status), string(r.Stop), r.Writes, code, detail, r.StartedAt, r.FinishedAt)
+	if err == nil && r.Output != "" {
+		err = t.write(`UPDATE run_body SET output = $3 WHERE seq = `+seqOfRun, r.Tenant, r.ID, r.Output)
+	}
+	if err == nil && r.Status != from && r.Status.Final() {
+		err = t.write(wakeParent, r.Tenant, r.ID)
+	}
+	return err
+}

@@ -1,0 +1,63 @@
+package postgres
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// The ready steps are picked out first, once, and locked: as a subquery of the
+// update's condition they could be looked for again for each row, and more be
+// taken than the limit says.
+const claimSteps = `WITH due AS MATERIALIZED (
+  SELECT seq FROM step WHERE status = 'ready' AND tool = $4 AND tenant = $5 AND workspace = $6 AND workflow = $7 ORDER BY ready_at, seq
+  LIMIT least($8::bigint,
+    CASE WHEN $9::bigint > 0 THEN greatest(0, $9 - (SELECT count(*) FROM step f WHERE f.status = 'running' AND f.tenant = $5 AND f.workflow = $7)) END,
+    CASE WHEN $10::bigint > 0 THEN greatest(0, $10 - (SELECT count(*) FROM step f WHERE f.status = 'running' AND f.tenant = $5)) END)
+  FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE step s SET status = 'running', generation = s.generation + 1, attempts = s.attempts + 1, lease_owner = $1, lease_until = $2,
+  started_at = coalesce(s.started_at, $3)
+FROM due LEFT JOIN step_body b ON b.seq = due.seq WHERE s.seq = due.seq RETURNING ` + stepColumns + stepBodies
+
+// ClaimSteps takes ready steps for one holder, and passes over those that
+// another one is taking. Those who claim of a workflow or a tenant whose
+// running steps are bounded do so one after another, and so do the shares of
+// one claim, so that each counts what the one before has taken.
+func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.StepShare) (list []*gatehouse.Step, err error) {
+	if len(shares) == 0 {
+		return nil, nil
+	}
+	now := t.Now()
+	var bounded [][2]string
+	var claims []query
+	taken := make([][]*gatehouse.Step, len(shares))
+	for i, s := range shares {
+		if s.MostOfTenant > 0 {
+			bounded = append(bounded, [2]string{s.Tenant})
+		}
+		if s.MostOfWorkflow > 0 {
+			bounded = append(bounded, [2]string{s.Tenant, s.Workflow})
+		}
+		claims = append(claims, ask(claimSteps, func(r *row) error { taken[i] = append(taken[i], scanStep(r, true)); return nil },
+			owner, now.Add(lease), now, s.Tool, s.Tenant, s.Workspace, s.Workflow, max(s.Limit, 0), max(s.MostOfWorkflow, 0), max(s.MostOfTenant, 0)))
+	}
+	slices.SortFunc(bounded, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) // one order for all who lock several
+	var locks []query
+	for _, b := range slices.Compact(bounded) {
+		locks = append(locks, lockFor("steps", b[0], b[1]))
+	}
+	err = t.locked(locks, claims...)
+	for _, steps := range taken {
+		shared.SortReady(steps)
+		list = append(list, steps...)
+	}
+	t.wrote = t.wrote || len(list) > 0
+	return list, err
+}
+
+// LockAdmission lets those who admit a tenant's runs do so one after another.
+func (t *tx) LockAdmission(tenant string) error {
+	return t.locked([]query{lockFor("admission", tenant)})
+}

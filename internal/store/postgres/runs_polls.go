@@ -1,0 +1,182 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// The queries of the polls. Each begins where there is something to do, and
+// none walks over what is parked.
+const (
+	// Each lane is found with one look into the index.
+	nextLane = `SELECT s.tenant, s.workspace, s.workflow FROM step s WHERE s.status = 'ready' AND s.tool = $1
+  AND (s.tenant, s.workspace, s.workflow) <= ($5, $6, $7) AND (s.tenant, s.workspace, s.workflow) > `
+	firstOfLane = ` ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.ready_at, s.seq LIMIT 1`
+	dueLanes    = `WITH RECURSIVE l (tenant, workspace, workflow) AS (
+  (` + nextLane + `($2, $3, $4)` + firstOfLane + `)
+  UNION ALL
+  SELECT n.tenant, n.workspace, n.workflow FROM l CROSS JOIN LATERAL (` + nextLane + `(l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n)
+SELECT l.tenant, l.workspace, l.workflow,
+  (SELECT count(*) FROM (SELECT 1 FROM step s WHERE s.status = 'ready' AND s.tool = $1 AND s.tenant = l.tenant AND s.workspace = l.workspace
+    AND s.workflow = l.workflow ORDER BY s.ready_at, s.seq LIMIT $8) d),
+  (SELECT count(*) FROM step s WHERE s.status = 'running' AND s.tenant = l.tenant AND s.workflow = l.workflow),
+  (SELECT count(*) FROM step s WHERE s.status = 'running' AND s.tenant = l.tenant)
+FROM l LIMIT $9`
+
+	nextQueued    = `SELECT r.tenant, r.workflow, r.workspace FROM run r WHERE r.status = 'queued'`
+	firstOfQueued = ` ORDER BY r.tenant, r.workflow, r.created_at, r.seq LIMIT 1`
+	queuedLanes   = `WITH RECURSIVE l (tenant, workflow, workspace) AS (
+  (` + nextQueued + firstOfQueued + `)
+  UNION ALL
+  SELECT n.tenant, n.workflow, n.workspace FROM l
+    CROSS JOIN LATERAL (` + nextQueued + ` AND (r.tenant, r.workflow) > (l.tenant, l.workflow)` + firstOfQueued + `) n)
+SELECT l.tenant, l.workspace, l.workflow,
+  (SELECT count(*) FROM (SELECT 1 FROM run r WHERE r.status = 'queued' AND r.tenant = l.tenant AND r.workflow = l.workflow
+    ORDER BY r.created_at, r.seq LIMIT $1) d),
+  (SELECT count(*) FROM run r WHERE r.started_at IS NOT NULL AND r.tenant = l.tenant AND r.started_at > $2 AND r.workflow = l.workflow),
+  (SELECT count(*) FROM run r WHERE r.started_at IS NOT NULL AND r.tenant = l.tenant AND r.started_at > $2)
+FROM l LIMIT $3`
+	oldestQueued = `WHERE r.status = 'queued' AND r.tenant = $1 AND r.workflow = $2 ORDER BY r.created_at, r.seq LIMIT $3`
+
+	settledSteps = `SELECT tenant, run_id, step_id FROM step_wake ORDER BY step_seq LIMIT $1`
+	openDue      = `due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval')`
+	dueSteps     = `SELECT tenant, run_id, id FROM step WHERE ` + openDue + ` AND due_at <= $1 ORDER BY due_at LIMIT $2`
+	expiredSteps = `SELECT tenant, run_id, id FROM step WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until <= $1 ORDER BY lease_until LIMIT $2`
+
+	openDeadlines = `r.deadline IS NOT NULL AND r.stop = '' AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')`
+	overdueRuns   = `WHERE ` + openDeadlines + ` AND r.deadline <= $1 ORDER BY r.deadline LIMIT $2`
+	unbundledRuns = `WHERE r.evidence = '' AND r.status IN ('succeeded', 'failed_terminal', 'canceled') ORDER BY r.finished_at, r.seq LIMIT $1`
+	dueSchedules  = `SELECT tenant, workflow, version, next_at FROM schedule WHERE next_at <= $1 ORDER BY next_at LIMIT $2`
+
+	nextRunWork = `SELECT least(
+  (SELECT due_at FROM step WHERE ` + openDue + ` ORDER BY due_at LIMIT 1),
+  (SELECT lease_until FROM step WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until LIMIT 1),
+  (SELECT r.deadline FROM run r WHERE ` + openDeadlines + ` ORDER BY r.deadline LIMIT 1),
+  (SELECT next_at FROM schedule ORDER BY next_at LIMIT 1))`
+
+	runCounts = `SELECT s.status, (SELECT count(*) FROM run r WHERE r.tenant = t.id AND r.status = s.status AND r.status <> '')
+FROM tenant t CROSS JOIN unnest('{queued,running,waiting_approval,waiting,failed_retryable}'::text[]) AS s (status)`
+)
+
+// behind is at or after every name.
+const behind = "\U0010FFFF"
+
+// DueLanes lists who has ready steps, around from a lane.
+func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each int) (list []gatehouse.DueLane, err error) {
+	first, last := gatehouse.Lane{Tenant: tenant}, gatehouse.Lane{Tenant: behind}
+	if tenant != "" {
+		last = gatehouse.Lane{Tenant: tenant, Workspace: behind}
+	}
+	walk := func(from, to gatehouse.Lane) query {
+		return ask(dueLanes, func(r *row) error {
+			d := gatehouse.DueLane{
+				Lane:  gatehouse.Lane{Tenant: r.text(), Workspace: r.text(), Workflow: r.text(), Tool: tool},
+				Ready: int(r.int()), WorkflowRunning: int(r.int()), TenantRunning: int(r.int()),
+			}
+			if len(list) < limit {
+				list = append(list, d)
+			}
+			return nil
+		}, tool, from.Tenant, from.Workspace, from.Workflow, to.Tenant, to.Workspace, to.Workflow, each, limit)
+	}
+	if shared.CompareLanes(after, first) <= 0 || tenant != "" && after.Tenant != tenant {
+		return list, t.read(walk(first, last))
+	}
+	err = t.read(walk(after, last), walk(first, after))
+	return list, err
+}
+
+// QueuedLanes walks from workflow to workflow.
+func (t *readTx) QueuedLanes(limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
+	err = t.each(queuedLanes, func(r *row) error {
+		list = append(list, gatehouse.QueuedLane{
+			Tenant: r.text(), Workspace: r.text(), Workflow: r.text(), Queued: int(r.int()), WorkflowStarted: int(r.int()), TenantStarted: int(r.int()),
+		})
+		return nil
+	}, each, since, limit)
+	return list, err
+}
+
+// OldestQueued lists what is to be admitted next.
+func (t *readTx) OldestQueued(tenant, workflow string, limit int) ([]*gatehouse.Run, error) {
+	return t.runs(oldestQueued, tenant, workflow, limit)
+}
+
+func (t *readTx) stepRefs(sql string, args ...any) (refs []gatehouse.StepRef, err error) {
+	err = t.each(sql, func(r *row) error {
+		refs = append(refs, gatehouse.StepRef{Tenant: r.text(), RunID: r.text(), StepID: r.text()})
+		return nil
+	}, args...)
+	return refs, err
+}
+
+// SettledSteps lists the parked steps that can go on.
+func (t *readTx) SettledSteps(limit int) ([]gatehouse.StepRef, error) {
+	return t.stepRefs(settledSteps, limit)
+}
+
+// DueSteps lists retries that are due, and waits that are over.
+func (t *readTx) DueSteps(limit int) ([]gatehouse.StepRef, error) {
+	return t.stepRefs(dueSteps, t.Now(), limit)
+}
+
+// ExpiredSteps lists what nobody holds any more, the longest ago first.
+func (t *readTx) ExpiredSteps(limit int) ([]gatehouse.StepRef, error) {
+	return t.stepRefs(expiredSteps, t.Now(), limit)
+}
+
+// OverdueRuns lists runs past their deadline, the earliest first.
+func (t *readTx) OverdueRuns(limit int) ([]*gatehouse.Run, error) {
+	return t.runs(overdueRuns, t.Now(), limit)
+}
+
+// UnbundledRuns lists runs that have ended without their evidence.
+func (t *readTx) UnbundledRuns(limit int) ([]*gatehouse.Run, error) {
+	return t.runs(unbundledRuns, limit)
+}
+
+// DueSchedules lists schedules whose time has come, the earliest first.
+func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error) {
+	err = t.each(dueSchedules, func(r *row) error {
+		list = append(list, &gatehouse.Schedule{Tenant: r.text(), Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
+		return nil
+	}, t.Now(), limit)
+	return list, err
+}
+
+// NextRunWorkAt looks at the beginning of each queue.
+func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
+	err = t.each(nextRunWork, func(r *row) error {
+		if at := r.timePtr(); at != nil {
+			next = *at
+		}
+		return nil
+	})
+	return next, err
+}
+
+// RunCounts counts what is open, by an index.
+func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
+	counts := make(map[gatehouse.RunStatus]int)
+	err := t.each(runCounts, func(r *row) error {
+		if status, n := gatehouse.RunStatus(r.text()), int(r.int()); n > 0 {
+			counts[status] += n
+		}
+		return nil
+	})
+	return counts, err
+}
+
+const startedRuns = `SELECT count(*) FILTER (WHERE workflow = $2), count(*) FROM run
+WHERE started_at IS NOT NULL AND tenant = $1 AND started_at > $3`
+
+// StartedRuns counts what started lately.
+func (t *readTx) StartedRuns(tenant, workflow string, since time.Time) (ofWorkflow, ofTenant int, err error) {
+	err = t.one(startedRuns, func(r *row) error {
+		ofWorkflow, ofTenant = int(r.int()), int(r.int())
+		return nil
+	}, tenant, workflow, since)
+	return ofWorkflow, ofTenant, err
+}

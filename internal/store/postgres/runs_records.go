@@ -1,0 +1,168 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// ListAttempts lists all of a run, oldest first.
+func (t *readTx) ListAttempts(tenant, runID string) (list []*gatehouse.StepAttempt, err error) {
+	err = t.each(`SELECT tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail
+FROM step_attempt WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, func(r *row) error {
+		list = append(list, &gatehouse.StepAttempt{
+			Tenant: r.text(), RunID: r.text(), StepID: r.text(), Attempt: int(r.int()), Generation: int(r.int()), Worker: r.text(),
+			StartedAt: r.time(), FinishedAt: r.time(), Outcome: r.text(), Code: r.text(), Detail: r.text(),
+		})
+		return nil
+	}, tenant, runID)
+	return list, err
+}
+
+// InsertAttempt stores what came of a lease.
+func (t *tx) InsertAttempt(a *gatehouse.StepAttempt) error {
+	err := t.write(`INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		a.Tenant, a.RunID, a.StepID, a.Attempt, a.Generation, a.Worker, a.StartedAt, a.FinishedAt, a.Outcome, a.Code, a.Detail)
+	return err
+}
+
+// ListUsage lists all of a run, oldest first.
+func (t *readTx) ListUsage(tenant, runID string) (list []*gatehouse.ModelUsage, err error) {
+	err = t.each(`SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost, currency, at
+FROM model_usage WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, func(r *row) error {
+		list = append(list, &gatehouse.ModelUsage{
+			Tenant: r.text(), RunID: r.text(), Workflow: r.text(), StepID: r.text(), Attempt: int(r.int()), Provider: r.text(), Model: r.text(),
+			InputTokens: r.int(), OutputTokens: r.int(), Cost: gatehouse.Decimal(r.text()), Currency: r.text(), At: r.time(),
+		})
+		return nil
+	}, tenant, runID)
+	return list, err
+}
+
+// InsertUsage stores what an answer of a model cost.
+func (t *tx) InsertUsage(u *gatehouse.ModelUsage) error {
+	micros, picos, err := shared.SplitCost(u.Cost)
+	if err != nil {
+		return err
+	}
+	err = t.write(`INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost,
+micros, picos, currency, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.Provider, u.Model, u.InputTokens, u.OutputTokens, string(u.Cost),
+		micros, picos, u.Currency, u.At)
+	return err
+}
+
+const (
+	spentByTenant = `SELECT coalesce(sum(micros), 0)::bigint, coalesce(sum(picos), 0)::bigint FROM model_usage
+WHERE tenant = $1 AND currency = $2 AND at > $3`
+	spentByWorkflow = `SELECT coalesce(sum(micros), 0)::bigint, coalesce(sum(picos), 0)::bigint FROM model_usage
+WHERE tenant = $1 AND currency = $2 AND at > $3 AND workflow = $4 AND workflow <> ''`
+)
+
+// Spent sums costs. A sum that does not fit fails, so nothing passes a budget
+// by it.
+func (t *readTx) Spent(tenant, workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
+	row := func(r *row) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
+	if workflow == "" {
+		err = t.one(spentByTenant, row, tenant, currency, since)
+	} else {
+		err = t.one(spentByWorkflow, row, tenant, currency, since, workflow)
+	}
+	return sum, err
+}
+
+const signalColumns = `tenant, run_id, id, name, data, sent_by, at`
+
+func scanSignal(r *row) *gatehouse.Signal {
+	return &gatehouse.Signal{Tenant: r.text(), RunID: r.text(), ID: r.text(), Name: r.text(), Data: r.json(), By: r.text(), At: r.time()}
+}
+
+// ListSignals lists all of a run, oldest first.
+func (t *readTx) ListSignals(tenant, runID string) (list []*gatehouse.Signal, err error) {
+	err = t.each(`SELECT `+signalColumns+` FROM run_signal WHERE tenant = $1 AND run_id = $2 ORDER BY seq`,
+		func(r *row) error { list = append(list, scanSignal(r)); return nil }, tenant, runID)
+	return list, err
+}
+
+// InsertSignal keeps an event for who waits for it, or will.
+func (t *tx) InsertSignal(s *gatehouse.Signal) error {
+	err := t.write(`INSERT INTO run_signal (tenant, run_id, id, name, sent_by, at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		s.Tenant, s.RunID, s.ID, s.Name, s.By, s.At, s.Data)
+	return err
+}
+
+// TakeSignal takes the oldest that nobody has taken, or is taking.
+func (t *tx) TakeSignal(tenant, runID, name string) (s *gatehouse.Signal, err error) {
+	err = t.one(`UPDATE run_signal SET taken_at = $1 WHERE seq = (SELECT seq FROM run_signal
+WHERE tenant = $2 AND run_id = $3 AND name = $4 AND taken_at IS NULL ORDER BY seq LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) RETURNING `+signalColumns,
+		func(r *row) error { s = scanSignal(r); return nil }, t.Now(), tenant, runID, name)
+	t.wrote = t.wrote || s != nil
+	return s, err
+}
+
+// ListReflexions lists the newest first.
+func (t *readTx) ListReflexions(tenant, workflow, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
+	c, err := shared.ParseCursor(cursor, shared.KindReflexions, tenant, workflow)
+	if err != nil {
+		return page, err
+	}
+	var where condition
+	where.add("tenant = ?", tenant)
+	if workflow != "" {
+		where.add("workflow = ?", workflow)
+	}
+	if c.Seq != 0 {
+		where.add("seq < ?", c.Seq)
+	}
+	limit = shared.PageLimit(limit)
+	page.Items = []*gatehouse.Reflexion{}
+	var seqs []int64
+	last := where.place(` ORDER BY seq DESC LIMIT ?`, limit+1)
+	err = t.each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion WHERE `+
+		where.sql()+last, func(r *row) error {
+		seqs = append(seqs, r.int())
+		page.Items = append(page.Items, &gatehouse.Reflexion{
+			Tenant: r.text(), ID: r.text(), RunID: r.text(), Workflow: r.text(), Version: int(r.int()), Outcome: gatehouse.RunStatus(r.text()),
+			Attempted: r.text(), Happened: r.text(), Otherwise: r.text(), At: r.time(),
+		})
+		return nil
+	}, where.args...)
+	return shared.Finish(page, limit, func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions, tenant, workflow), err
+}
+
+// InsertReflexion stores what a run teaches, once.
+func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
+	err := t.write(`INSERT INTO reflexion (tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		r.Tenant, r.ID, r.RunID, r.Workflow, r.Version, string(r.Outcome), r.Attempted, r.Happened, r.Otherwise, r.At)
+	return err
+}
+
+// FindBundle finds a run's evidence.
+func (t *readTx) FindBundle(tenant, runID string) (b *gatehouse.Bundle, err error) {
+	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle WHERE tenant = $1 AND run_id = $2`, func(r *row) error {
+		b = &gatehouse.Bundle{Tenant: r.text(), RunID: r.text(), SHA256: r.text(), Manifest: r.json(), Archive: r.blob(), CreatedAt: r.time()}
+		return nil
+	}, tenant, runID)
+	return b, err
+}
+
+// InsertBundle stores a run's evidence, and its hash with the run.
+func (t *tx) InsertBundle(b *gatehouse.Bundle) error {
+	err := t.write(`INSERT INTO bundle (tenant, run_id, sha256, created_at, manifest, archive) VALUES ($1, $2, $3, $4, $5, $6)`,
+		b.Tenant, b.RunID, b.SHA256, b.CreatedAt, b.Manifest, b.Archive)
+	if err != nil {
+		return err
+	}
+	return t.write(guarded+`UPDATE run SET evidence = $1 WHERE tenant = $2 AND id = $3`+orMissing, b.SHA256, b.Tenant, b.RunID)
+}
+
+// ListRunEntries reads what the log says of a run.
+func (t *readTx) ListRunEntries(tenant, runID string) ([]*gatehouse.Entry, error) {
+	if !shared.IsRun(runID) {
+		return nil, nil
+	}
+	return t.ListActionEntries(tenant, runID)
+}

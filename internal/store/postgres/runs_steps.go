@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+const (
+	stepColumns = `s.tenant, s.id, s.run_id, s.key, s.position, s.parent, s.workflow, s.workspace, s.uses, s.tool, s.status,
+  s.attempts, s.generation, coalesce(s.idempotency_key, ''), s.skipped, s.failure_code, s.failure_detail, coalesce(s.action_id, ''),
+  coalesce(s.child_run, ''), s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at, s.ready_at, s.started_at, s.finished_at`
+
+	stepBodies = `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')`
+	wholeStep  = `SELECT ` + stepColumns + stepBodies + ` FROM step s LEFT JOIN step_body b ON b.seq = s.seq `
+	lightStep  = `SELECT ` + stepColumns + ` FROM step s `
+
+	findStep      = wholeStep + `WHERE s.tenant = $1 AND s.id = $2`
+	findStepByKey = wholeStep + `WHERE s.tenant = $1 AND s.idempotency_key = $2 AND s.idempotency_key IS NOT NULL
+AND s.status NOT IN ('failed_terminal', 'canceled')`
+	findStepByAction = wholeStep + `WHERE s.tenant = $1 AND s.action_id = $2 AND s.action_id IS NOT NULL
+ORDER BY s.action_at DESC, s.seq DESC LIMIT 1`
+)
+
+func scanStep(r *row, whole bool) *gatehouse.Step {
+	s := &gatehouse.Step{
+		Tenant: r.text(), ID: r.text(), RunID: r.text(), Key: r.text(), Index: int(r.int()), Parent: r.text(),
+		Workflow: r.text(), Workspace: r.text(), Uses: r.text(), Tool: r.text(), Status: gatehouse.StepStatus(r.text()),
+		Attempts: int(r.int()), Generation: int(r.int()), IdempotencyKey: r.text(), Skipped: r.bool(), Failure: scanFailure(r),
+		ActionID: r.text(), ChildRun: r.text(), Event: r.text(), DueAt: r.timePtr(), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
+		CreatedAt: r.time(), ReadyAt: r.timePtr(), StartedAt: r.timePtr(), FinishedAt: r.timePtr(),
+	}
+	if whole {
+		s.Item, s.Input, s.Output = r.json(), r.json(), r.json()
+	}
+	return s
+}
+
+func (t *readTx) step(sql string, args ...any) (s *gatehouse.Step, err error) {
+	err = t.one(sql, func(r *row) error { s = scanStep(r, true); return nil }, args...)
+	return s, err
+}
+
+// FindStep finds by id.
+func (t *readTx) FindStep(tenant, id string) (*gatehouse.Step, error) {
+	return t.step(findStep, tenant, id)
+}
+
+// FindStepByKey finds the one that holds a key.
+func (t *readTx) FindStepByKey(tenant, key string) (*gatehouse.Step, error) {
+	return t.step(findStepByKey, tenant, key)
+}
+
+// FindStepByAction finds who took up an action last.
+func (t *readTx) FindStepByAction(tenant, actionID string) (*gatehouse.Step, error) {
+	return t.step(findStepByAction, tenant, actionID)
+}
+
+const (
+	stepInsert = `INSERT INTO step (run_seq, tenant, id, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
+generation, idempotency_key, skipped, failure_code, failure_detail, action_id, action_at, child_run, event, due_at, lease_owner, lease_until,
+created_at, ready_at, started_at, finished_at)
+SELECT `
+	stepValues = `, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28`
+
+	// A step of the run that was inserted last, and of one that is there.
+	insertStep = stepInsert + newRunSeq + stepValues
+	insertItem = guarded + stepInsert + `r.seq` + stepValues + ` FROM run r WHERE r.tenant = $1 AND r.id = $3` + orMissing
+)
+
+// InsertSteps adds items to runs.
+func (t *tx) InsertSteps(steps ...*gatehouse.Step) error {
+	for _, s := range steps {
+		if err := t.insertStep(insertItem, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) insertStep(sql string, s *gatehouse.Step) error {
+	if !gatehouse.StepStatus("").CanMove(s.Status) {
+		return gatehouse.ErrConflict
+	}
+	var taken any
+	if s.ActionID != "" {
+		taken = t.Now()
+	}
+	code, detail := failureArgs(s.Failure)
+	err := t.write(sql, s.Tenant, s.ID, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses, s.Tool,
+		string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail, orNull(s.ActionID), taken,
+		orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
+	if err != nil || s.Item == "" && s.Input == "" && s.Output == "" {
+		return err
+	}
+	return t.write(`INSERT INTO step_body (seq, tenant, item, input, output) VALUES (currval('step_seq_seq'), $1, $2, $3, $4)`,
+		s.Tenant, s.Item, s.Input, s.Output)
+}
+
+const (
+	setStep = guarded + `UPDATE step SET status = $5, attempts = $6, generation = $7, idempotency_key = $8, skipped = $9,
+  failure_code = $10, failure_detail = $11,
+  action_at = CASE WHEN $12::text IS NULL THEN NULL WHEN action_id IS NOT DISTINCT FROM $12 THEN action_at ELSE $13 END,
+  action_id = $12, child_run = $14, event = $15, due_at = $16, lease_owner = $17, lease_until = $18, ready_at = $19, started_at = $20,
+  finished_at = $21
+WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4`
+	updateStep = setStep + orConflict
+	// With bodies, of which an absent one stays as it is.
+	updateBodies = setStep + ` RETURNING seq), b AS (
+INSERT INTO step_body AS b (seq, tenant, item, input, output) SELECT seq, $1, '', $22, $23 FROM w
+ON CONFLICT (seq) DO UPDATE SET input = CASE WHEN excluded.input = '' THEN b.input ELSE excluded.input END,
+  output = CASE WHEN excluded.output = '' THEN b.output ELSE excluded.output END)
+SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
+
+	// What a step is parked on is locked, in the order of LockAction, before a
+	// wake is made or taken away: who ends it has done so, and is seen, or waits,
+	// and sees what this transaction leaves.
+	actionOfStep = `(SELECT a.seq FROM action a WHERE a.tenant = $1 AND a.id = (SELECT s.action_id FROM step s WHERE s.tenant = $1 AND s.id = $2))`
+	childOfStep  = `(SELECT r.seq FROM run r WHERE r.tenant = $1 AND r.id = (SELECT s.child_run FROM step s WHERE s.tenant = $1 AND s.id = $2))`
+	lockAsked    = `SELECT 1 FROM approval WHERE seq = ` + actionOfStep + ` FOR NO KEY UPDATE`
+	lockAwaited  = `SELECT 1 FROM action WHERE seq = ` + actionOfStep + ` FOR NO KEY UPDATE`
+	lockChild    = `SELECT 1 FROM run WHERE seq = ` + childOfStep + ` FOR NO KEY UPDATE`
+
+	unwakeStep = `DELETE FROM step_wake WHERE step_seq = (SELECT seq FROM step WHERE tenant = $1 AND id = $2)`
+	wakeStep   = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT s.seq, s.tenant, s.run_id, s.id FROM step s
+WHERE s.tenant = $1 AND s.id = $2 AND `
+	wakeIfAction   = wakeStep + `EXISTS (SELECT 1 FROM action WHERE seq = ` + actionOfStep + ` AND ` + shared.Ended + `)`
+	wakeIfChild    = wakeStep + `(SELECT status FROM run WHERE seq = ` + childOfStep + `) IN ('succeeded', 'failed_terminal', 'canceled')`
+	wakeActionStep = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT seq, tenant, run_id, id FROM step
+WHERE tenant = $1 AND action_id = $2 AND action_id IS NOT NULL AND status = 'waiting_approval' ON CONFLICT DO NOTHING`
+)
+
+// UpdateStep writes what may change of a step, guarded by the status and the
+// generation that its holder read. A heartbeat keeps the status.
+func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
+	if s.Status != from && !from.CanMove(s.Status) || s.Generation < generation {
+		return gatehouse.ErrConflict
+	}
+	code, detail := failureArgs(s.Failure)
+	statements := make([]query, 0, 8)
+	add := func(sql ...string) {
+		for _, q := range sql {
+			statements = append(statements, query{sql: q, args: []any{s.Tenant, s.ID}})
+		}
+	}
+	switch from {
+	case gatehouse.StepWaitingApproval:
+		add(lockAsked, lockAwaited)
+	case gatehouse.StepWaiting:
+		add(lockChild)
+	}
+	update := query{sql: updateStep, args: []any{
+		s.Tenant, s.ID, string(from), generation,
+		string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail,
+		orNull(s.ActionID), t.Now(), orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
+	}}
+	if s.Input != "" || s.Output != "" {
+		update = query{sql: updateBodies, args: append(update.args, s.Input, s.Output)}
+	}
+	statements = append(statements, update)
+	if from.Parked() {
+		add(unwakeStep)
+	}
+	switch {
+	case s.Status == gatehouse.StepWaitingApproval && s.ActionID != "":
+		add(lockAsked, lockAwaited, wakeIfAction)
+	case s.Status == gatehouse.StepWaiting && s.ChildRun != "":
+		add(lockChild, wakeIfChild)
+	}
+	for _, q := range statements {
+		if err := t.write(q.sql, q.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

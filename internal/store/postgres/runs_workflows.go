@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+const workflowColumns = `w.tenant, w.id, w.name, w.version, w.workspace, w.description, w.digest, w.created_by, w.created_at`
+
+func scanWorkflow(r *row) *gatehouse.Workflow {
+	return &gatehouse.Workflow{
+		Tenant: r.text(), ID: r.text(), Name: r.text(), Version: int(r.int()), Workspace: r.text(), Description: r.text(),
+		Digest: gatehouse.Digest(r.text()), CreatedBy: r.text(), CreatedAt: r.time(),
+	}
+}
+
+const (
+	newestWorkflow = `SELECT ` + workflowColumns + `, w.source FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC LIMIT 1`
+	findWorkflow   = `SELECT ` + workflowColumns + `, w.source FROM workflow w WHERE w.tenant = $1 AND w.name = $2 AND w.version = $3`
+	listWorkflows  = `SELECT ` + workflowColumns + `, n.versions, c.status, c.runs
+FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow WHERE tenant = $1 AND name > $2 GROUP BY tenant, name
+  ORDER BY tenant, name LIMIT $3) n
+JOIN workflow w ON w.tenant = n.tenant AND w.name = n.name AND w.version = n.version
+LEFT JOIN LATERAL (SELECT r.status, count(*) AS runs FROM run r WHERE r.tenant = n.tenant AND r.workflow = n.name AND r.workflow <> '' AND r.created_at > $4 GROUP BY r.status) c ON true
+ORDER BY n.name`
+)
+
+// FindWorkflow finds a version; 0 is the newest.
+func (t *readTx) FindWorkflow(tenant, name string, version int) (w *gatehouse.Workflow, err error) {
+	row := func(r *row) error {
+		w = scanWorkflow(r)
+		w.Source = r.text()
+		return nil
+	}
+	if version == 0 {
+		err = t.one(newestWorkflow, row, tenant, name)
+	} else {
+		err = t.one(findWorkflow, row, tenant, name, version)
+	}
+	return w, err
+}
+
+// ListWorkflows lists by name.
+func (t *readTx) ListWorkflows(tenant string, since time.Time, cursor string, limit int) (page gatehouse.Page[*gatehouse.WorkflowSummary], err error) {
+	c, err := shared.ParseCursor(cursor, shared.KindWorkflows, tenant)
+	if err != nil {
+		return page, err
+	}
+	limit = shared.PageLimit(limit)
+	page.Items = []*gatehouse.WorkflowSummary{}
+	err = t.each(listWorkflows, func(r *row) error {
+		w := &gatehouse.WorkflowSummary{Workflow: scanWorkflow(r), Versions: int(r.int()), Runs: map[gatehouse.RunStatus]int{}}
+		if n := len(page.Items); n > 0 && page.Items[n-1].Name == w.Name {
+			w = page.Items[n-1]
+		} else {
+			page.Items = append(page.Items, w)
+		}
+		if !r.null() {
+			status := gatehouse.RunStatus(r.text())
+			w.Runs[status] = int(r.int())
+		}
+		return nil
+	}, tenant, c.ID, limit+1, since)
+	return shared.Finish(page, limit, func(w *gatehouse.WorkflowSummary) shared.Cursor { return shared.Cursor{ID: w.Name} }, shared.KindWorkflows, tenant), err
+}
+
+// ListWorkflowVersions lists the newest first.
+func (t *readTx) ListWorkflowVersions(tenant, name string) (list []*gatehouse.Workflow, err error) {
+	err = t.each(`SELECT `+workflowColumns+` FROM workflow w WHERE w.tenant = $1 AND w.name = $2 ORDER BY w.version DESC`,
+		func(r *row) error { list = append(list, scanWorkflow(r)); return nil }, tenant, name)
+	return list, err
+}
+
+// InsertWorkflow stores a version.
+func (t *tx) InsertWorkflow(w *gatehouse.Workflow) error {
+	err := t.write(`INSERT INTO workflow (tenant, id, name, version, workspace, description, digest, created_by, created_at, source)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		w.Tenant, w.ID, w.Name, w.Version, w.Workspace, w.Description, string(w.Digest), w.CreatedBy, w.CreatedAt, w.Source)
+	return err
+}
+
+// PutSchedule stores, replaces or removes; with from, only what it was.
+func (t *tx) PutSchedule(s *gatehouse.Schedule, from time.Time) error {
+	switch {
+	case from.IsZero() && s.NextAt.IsZero():
+		return t.write(`DELETE FROM schedule WHERE tenant = $1 AND workflow = $2`, s.Tenant, s.Workflow)
+	case from.IsZero():
+		return t.write(`INSERT INTO schedule (tenant, workflow, version, next_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant, workflow) DO UPDATE SET version = excluded.version, next_at = excluded.next_at`, s.Tenant, s.Workflow, s.Version, s.NextAt)
+	case s.NextAt.IsZero():
+		return t.write(guarded+`DELETE FROM schedule WHERE tenant = $1 AND workflow = $2 AND next_at = $3`+orConflict, s.Tenant, s.Workflow, from)
+	}
+	return t.write(guarded+`UPDATE schedule SET version = $4, next_at = $5 WHERE tenant = $1 AND workflow = $2 AND next_at = $3`+orConflict,
+		s.Tenant, s.Workflow, from, s.Version, s.NextAt)
+}

@@ -1,0 +1,270 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/engine"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+// still is a connector that does nothing, and cannot be looked at.
+type still struct{}
+
+func (still) Fingerprint() string { return strings.Repeat("0", 64) }
+
+func (still) Operation(name string) (connector.Operation, bool) {
+	return connector.Operation{Name: name, Class: connector.ClassA}, name == "update"
+}
+
+func (still) Execute(context.Context, connector.Call) (connector.Result, error) {
+	return connector.Result{RequestMetadata: "{}", ResponseMetadata: "{}"}, nil
+}
+
+// traveler counts what goes to the server.
+type traveler struct {
+	mu    sync.Mutex
+	trips [][]string
+}
+
+func (t *traveler) note(statements []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !slices.Equal(statements, []string{"rollback"}) { // of what only read; nobody waits for it
+		t.trips = append(t.trips, statements)
+	}
+}
+
+// of returns how many round trips fn takes, and tells them.
+func (t *traveler) of(tb testing.TB, what string, fn func()) int {
+	tb.Helper()
+	t.mu.Lock()
+	t.trips = nil
+	t.mu.Unlock()
+	fn()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, statements := range t.trips {
+		for _, s := range statements {
+			s, _, _ = strings.Cut(strings.Join(strings.Fields(s), " "), " FROM ")
+			tb.Logf("%s, trip %d: %.100s", what, i+1, s)
+		}
+	}
+	return len(t.trips)
+}
+
+// people is a gate over a store with somebody who proposes and somebody who
+// decides.
+type people struct {
+	t          testing.TB
+	gate       *app.Gate
+	worker     *engine.Dispatcher
+	root       context.Context
+	agent, ana *gatehouse.Credentials
+	made       int
+}
+
+func populate(t testing.TB, s *Store) *people {
+	t.Helper()
+	targets, err := engine.NewRegistry(engine.Target{Name: "shop", Connector: still{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	p := &people{t: t, gate: newGate(s, targets)}
+	if p.worker, err = engine.New(engine.Dependencies{Store: s, Targets: targets, Authority: p.gate, Owner: "worker", Log: log}, engine.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	boot, err := p.gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.root = p.known(boot)
+	p.agent = p.principal(gatehouse.NewPrincipal{Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: "admin"})
+	p.ana = p.principal(gatehouse.NewPrincipal{Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}})
+	return p
+}
+
+func newGate(s *Store, targets *engine.Registry) *app.Gate {
+	hold := gatehouse.Duration(0).D()
+	return app.New(s, targets, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, slog.New(slog.DiscardHandler))
+}
+
+func (p *people) principal(n gatehouse.NewPrincipal) *gatehouse.Credentials {
+	p.t.Helper()
+	c, err := p.gate.CreatePrincipal(p.root, n)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// known is a context of somebody who was looked up.
+func (p *people) known(c *gatehouse.Credentials) context.Context {
+	p.t.Helper()
+	who, err := p.gate.Authenticate(p.t.Context(), c.Key)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	stepUp := false
+	if c.EditToken != "" {
+		if stepUp, err = p.gate.CheckEditToken(p.t.Context(), who, c.EditToken); err != nil || !stepUp {
+			p.t.Fatal("the edit token is not known", err)
+		}
+	}
+	return gatehouse.NewContext(p.t.Context(), &gatehouse.Caller{Principal: who, StepUp: stepUp, Via: gatehouse.ViaAPI})
+}
+
+// presumed is a context of somebody who is remembered.
+func (p *people) presumed(c *gatehouse.Credentials) context.Context {
+	p.t.Helper()
+	caller := p.gate.Presume(c.Key, c.EditToken)
+	if caller == nil {
+		p.t.Fatal("nobody is remembered by these secrets")
+	}
+	caller.Via = gatehouse.ViaAPI
+	p.made++
+	caller.Idempotency = &gatehouse.IdempotencyRequest{
+		Key: fmt.Sprint("key ", p.made), Route: "POST", Encode: func(any) ([]byte, error) { return []byte("{}"), nil },
+	}
+	return gatehouse.NewContext(p.t.Context(), caller)
+}
+
+// remembered is a context of somebody who was looked up, and is presumed.
+func (p *people) remembered(c *gatehouse.Credentials) context.Context {
+	p.t.Helper()
+	p.known(c)
+	return p.presumed(c)
+}
+
+func (p *people) propose(ctx context.Context) *gatehouse.Action {
+	p.t.Helper()
+	p.made++
+	a, _, err := p.gate.Propose(ctx, &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "shop", Operation: "update",
+		Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-1", Version: "7"},
+		CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50"}`, IdempotencyKey: fmt.Sprint("proposal ", p.made),
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return a
+}
+
+func (p *people) approve(ctx context.Context, id string, a *gatehouse.Action) error {
+	_, err := p.gate.Decide(ctx, id, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest})
+	return err
+}
+
+// TestRoundTrips bounds what one of each costs: a round trip that is added
+// shows here, and not only where the server is far away.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	var road traveler
+	p := populate(t, openTest(t, Config{trip: road.note}))
+	agent, ana := p.known(p.agent), p.known(p.ana)
+	p.propose(agent) // the policy is read and parsed
+	want := func(what string, most int, fn func()) {
+		t.Helper()
+		if n := road.of(t, what, fn); n != most {
+			t.Errorf("%s: %d round trips, want %d", what, n, most)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	want("key", 1, func() { _, err := p.gate.Authenticate(t.Context(), p.ana.Key); must(err) })
+	var a *gatehouse.Action
+	want("propose", 2, func() { a = p.propose(p.presumed(p.agent)) })
+	want("find", 1, func() { _, err := p.gate.FindAction(ana, a.ID); must(err) })
+	want("decide", 2, func() { must(p.approve(p.presumed(p.ana), a.ID, a)) })
+	b := p.propose(agent)
+	want("decide by the approval's id", 2, func() { must(p.approve(p.presumed(p.ana), b.Approval.ID, b)) })
+	c := p.propose(agent)
+	want("decide in a session", 2, func() { must(p.approve(ana, c.ID, c)) })
+	d := p.propose(agent)
+	want("reject", 2, func() {
+		_, err := p.gate.Decide(p.presumed(p.ana), d.ID, gatehouse.Decision{Decision: gatehouse.Reject})
+		must(err)
+	})
+	drain := func(limit int) (trips int) {
+		return road.of(t, fmt.Sprintf("drain %d", limit), func() {
+			done, err := p.worker.Drain(t.Context(), gatehouse.DefaultTenant, limit)
+			must(err)
+			if len(done) != limit {
+				t.Fatalf("%d pushes were carried, want %d", len(done), limit)
+			}
+			for _, item := range done {
+				if item.Outcome != string(gatehouse.PushApplied) {
+					t.Errorf("the push is %s: %s", item.Outcome, item.Detail)
+				}
+			}
+		})
+	}
+	one, two := drain(1), drain(2)
+	// Two for the intent, two for the outcome, and two to tell what came of it.
+	if two-one != 6 {
+		t.Errorf("a push takes %d round trips, want 6", two-one)
+	}
+}
+
+// TestPresumption changes, through another process, what somebody is
+// remembered by: whatever it was, nothing is done on the strength of it.
+func TestPresumption(t *testing.T) {
+	t.Parallel()
+	yes, none := true, []gatehouse.Role{gatehouse.RoleAuditor}
+	for name, change := range map[string]func(t *testing.T, p *people, there *app.Gate) error{
+		"key revoked": func(t *testing.T, p *people, there *app.Gate) error {
+			return there.RevokeKey(p.root, p.ana.KeyID)
+		},
+		"disabled": func(t *testing.T, p *people, there *app.Gate) error {
+			_, err := there.UpdatePrincipal(p.root, "ana", gatehouse.PrincipalChange{Disabled: &yes})
+			return err
+		},
+		"role lost": func(t *testing.T, p *people, there *app.Gate) error {
+			_, err := there.UpdatePrincipal(p.root, "ana", gatehouse.PrincipalChange{Roles: &none})
+			return err
+		},
+		"another edit token": func(t *testing.T, p *people, there *app.Gate) error {
+			_, err := there.RotateEditToken(p.root, "ana")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := database(t)
+			p := populate(t, openTest(t, Config{URL: url}))
+			p.known(p.ana)
+			a := p.propose(p.known(p.agent))
+			ctx := p.presumed(p.ana)
+			if _, err := p.gate.FindAction(ctx, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
+				t.Errorf("a use case that does not prove it takes a presumed caller: %v", err)
+			}
+			if err := change(t, p, newGate(openTest(t, Config{URL: url}), nil)); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.approve(ctx, a.ID, a); err == nil {
+				t.Error("it was decided")
+			}
+			if c, err := gatehouse.PresumedFrom(ctx); err != nil || c.Presumed.Proven {
+				t.Errorf("the caller counts as proven: %v", err)
+			}
+			now, err := p.gate.FindAction(p.root, a.ID)
+			if err != nil || now.Status != gatehouse.StatusPending || len(now.Approval.Votes) > 0 {
+				t.Errorf("the action is %s with %d votes: %v", now.Status, len(now.Approval.Votes), err)
+			}
+		})
+	}
+}

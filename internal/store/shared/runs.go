@@ -1,0 +1,139 @@
+package shared
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// The lists that a cursor can belong to.
+const (
+	KindRuns       = "w"
+	KindWorkflows  = "f"
+	KindReflexions = "x"
+)
+
+// Ended says that an action has come to an end for whoever waits for it:
+// unknown is none.
+const Ended = `status IN ('applied', 'failed', 'rejected', 'denied', 'expired', 'canceled', 'superseded', 'reversed')`
+
+// HasEnded is Ended of one state.
+func HasEnded(s gatehouse.Status) bool {
+	switch s {
+	case gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired,
+		gatehouse.StatusCanceled, gatehouse.StatusSuperseded, gatehouse.StatusReversed:
+		return true
+	}
+	return false
+}
+
+// SortSteps puts steps in order: by index, then key; items behind the step that
+// they belong to, those of one index by the numbers in their keys.
+func SortSteps(steps []*gatehouse.Step) {
+	of := make(map[string]*gatehouse.Step, len(steps))
+	for _, s := range steps {
+		of[s.ID] = s
+	}
+	top := func(s *gatehouse.Step) *gatehouse.Step {
+		if p := of[s.Parent]; p != nil {
+			return p
+		}
+		return s
+	}
+	slices.SortFunc(steps, func(a, b *gatehouse.Step) int {
+		p, q := top(a), top(b)
+		if p != q {
+			return cmp.Or(cmp.Compare(p.Index, q.Index), cmp.Compare(p.Key, q.Key), cmp.Compare(p.ID, q.ID))
+		}
+		switch {
+		case a == b:
+			return 0
+		case a == p:
+			return -1
+		case b == p:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(len(a.Key), len(b.Key)), cmp.Compare(a.Key, b.Key))
+	})
+}
+
+// LeafKey is the id under which a leaf is found again: the action's, or of a
+// leaf about a run alone the run's.
+func LeafKey(l *gatehouse.Leaf) string {
+	if l.ActionID == "" && IsRun(l.Subject) {
+		return l.Subject
+	}
+	return l.ActionID
+}
+
+// IsRun reports whether an id is a run's.
+func IsRun(id string) bool { return strings.HasPrefix(id, "run_") }
+
+var million = big.NewInt(1_000_000)
+
+// SplitCost returns a cost in millionths, and what is left of it in millionths
+// of those, rounded up: costs are summed by the two, exactly as long as they
+// have twelve decimal places at most. A cost below zero is refused.
+func SplitCost(cost gatehouse.Decimal) (micros, picos int64, err error) {
+	whole, err := cost.Micros()
+	if err != nil {
+		return 0, 0, gatehouse.E(gatehouse.CodeInvalid, "the cost: %s", err)
+	}
+	if whole < 0 {
+		return 0, 0, gatehouse.E(gatehouse.CodeInvalid, "the cost is below zero")
+	}
+	micros = whole
+	if gatehouse.DecimalFromMicros(whole).Cmp(cost) > 0 {
+		micros-- // it was rounded up
+	}
+	rest := cost.Sub(gatehouse.DecimalFromMicros(micros))
+	picos, err = gatehouse.Decimal(string(rest) + "e6").Micros()
+	if err == nil && picos == 1_000_000 {
+		return micros + 1, 0, nil
+	}
+	return micros, picos, err
+}
+
+// JoinCost is the sum of what SplitCost took apart.
+func JoinCost(micros, picos int64) (gatehouse.Decimal, error) {
+	if micros < 0 || picos < 0 {
+		return "", fmt.Errorf("store: a sum of costs below zero")
+	}
+	sum := new(big.Int).Mul(big.NewInt(micros), million)
+	sum.Add(sum, big.NewInt(picos))
+	digits := fmt.Sprintf("%013d", sum)
+	at := len(digits) - 12
+	s := strings.TrimRight(digits[at:], "0")
+	if s == "" {
+		return gatehouse.Decimal(digits[:at]), nil
+	}
+	return gatehouse.Decimal(digits[:at] + "." + s), nil
+}
+
+// SortReady puts claimed steps in the order in which they became ready; those
+// of one moment stay as they are.
+func SortReady(steps []*gatehouse.Step) {
+	slices.SortStableFunc(steps, func(a, b *gatehouse.Step) int { return a.ReadyAt.Compare(*b.ReadyAt) })
+}
+
+// CompareLanes orders lanes by tenant, workspace and workflow.
+func CompareLanes(a, b gatehouse.Lane) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Workflow, b.Workflow))
+}
+
+// RunIndex is the condition of the index that serves a list of runs.
+func RunIndex(f gatehouse.RunFilter) string {
+	switch {
+	case f.Workflow != "" && f.Status != "":
+		return `r.trigger_type <> ''`
+	case f.Workflow != "":
+		return `r.workflow <> ''`
+	case f.Status != "":
+		return `r.status <> ''`
+	}
+	return `r.id <> ''`
+}

@@ -1,0 +1,180 @@
+package sqlite
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+var (
+	_ gatehouse.RunReader = (*readTx)(nil)
+	_ gatehouse.RunWriter = (*tx)(nil)
+)
+
+const runColumns = `r.seq, r.tenant, r.id, r.workflow, r.version, r.workspace, r.status, r.stop, r.trigger_type, coalesce(r.trigger_ref, ''),
+  r.started_by, r.starter_id, r.parent_run, r.parent_step, r.retry_of, r.writes, r.failure_code, r.failure_detail,
+  r.created_at, r.started_at, r.finished_at, r.deadline, r.evidence`
+
+func scanRun(r *stmt) (seq int64, run *gatehouse.Run) {
+	seq = r.int()
+	return seq, &gatehouse.Run{
+		Tenant: r.text(), ID: r.text(), Workflow: r.text(), Version: int(r.int()), Workspace: r.text(),
+		Status: gatehouse.RunStatus(r.text()), Stop: gatehouse.RunStatus(r.text()), Trigger: gatehouse.TriggerType(r.text()), TriggerRef: r.text(),
+		StartedBy: r.text(), StarterID: r.text(), ParentRun: r.text(), ParentStep: r.text(), RetryOf: r.text(), Writes: int(r.int()),
+		Failure: scanFailure(r), CreatedAt: r.time(), StartedAt: r.timePtr(), FinishedAt: r.timePtr(), Deadline: r.timePtr(), Evidence: r.text(),
+	}
+}
+
+// scanFailure reads code and detail, which are NULL together.
+func scanFailure(r *stmt) *gatehouse.Failure {
+	if r.null() {
+		r.column += 2
+		return nil
+	}
+	return &gatehouse.Failure{Code: r.text(), Detail: r.text()}
+}
+
+// failureArgs binds what scanFailure reads.
+func failureArgs(f *gatehouse.Failure) (code, detail any) {
+	if f == nil {
+		return nil, nil
+	}
+	return f.Code, f.Detail
+}
+
+const (
+	findRun = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.tenant = ? AND r.id = ?`
+	runRef  = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq
+WHERE r.tenant = ? AND r.workflow = ? AND r.trigger_ref = ?`
+	lockRun = `SELECT ` + runColumns + ` FROM run r WHERE r.tenant = ? AND r.id = ?`
+)
+
+// FindRun finds by id.
+func (t *readTx) FindRun(tenant, id string) (*gatehouse.Run, error) {
+	return t.wholeRun(findRun, tenant, id)
+}
+
+// FindRunByRef finds by the workflow's trigger_ref.
+func (t *readTx) FindRunByRef(tenant, workflow, ref string) (*gatehouse.Run, error) {
+	return t.wholeRun(runRef, tenant, workflow, ref)
+}
+
+func (t *readTx) wholeRun(sql string, args ...any) (run *gatehouse.Run, err error) {
+	var seq int64
+	err = t.one(sql, func(r *stmt) error {
+		seq, run = scanRun(r)
+		run.Input, run.Output = r.json(), r.json()
+		return nil
+	}, args...)
+	if err != nil {
+		return nil, err
+	}
+	run.Steps, err = t.steps(stepsOfRun, true, seq)
+	shared.SortSteps(run.Steps)
+	return run, err
+}
+
+// LockRun leaves the bodies out. The writer's transaction is the lock.
+func (t *tx) LockRun(tenant, id string) (run *gatehouse.Run, err error) {
+	var seq int64
+	err = t.one(lockRun, func(r *stmt) error { seq, run = scanRun(r); return nil }, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	run.Steps, err = t.steps(lightStepsOfRun, false, seq)
+	shared.SortSteps(run.Steps)
+	return run, err
+}
+
+// runs reads runs without their steps and bodies.
+func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err error) {
+	err = t.each(`SELECT `+runColumns+` FROM run r `+where, func(r *stmt) error {
+		_, run := scanRun(r)
+		list = append(list, run)
+		return nil
+	}, args...)
+	return list, err
+}
+
+// ListRuns lists the newest first, each kind of filter by an index of its own.
+func (t *readTx) ListRuns(tenant string, f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
+	bound := []string{tenant, string(f.Status), f.Workflow}
+	c, err := parseCursor(f.Cursor, shared.KindRuns, bound...)
+	if err != nil {
+		return page, err
+	}
+	var where condition
+	where.add("r.tenant = ?", tenant)
+	if f.Workflow != "" {
+		where.add("r.workflow = ?", f.Workflow)
+	}
+	if f.Status != "" {
+		where.add("r.status = ?", string(f.Status))
+	}
+	where.add(shared.RunIndex(f))
+	if c.Seq != 0 {
+		where.add("(r.created_at, r.seq) < (?, ?)", c.AsOf, c.Seq)
+	}
+	limit := pageLimit(f.Limit)
+	page.Items = []*gatehouse.Run{}
+	var seqs []int64
+	err = t.each(`SELECT `+runColumns+` FROM run r WHERE `+where.sql()+` ORDER BY r.created_at DESC, r.seq DESC LIMIT ?`, func(r *stmt) error {
+		seq, run := scanRun(r)
+		seqs, page.Items = append(seqs, seq), append(page.Items, run)
+		return nil
+	}, append(where.args, limit+1)...)
+	return finish(page, limit, func(r *gatehouse.Run) cursorAt {
+		return cursorAt{Seq: seqs[limit-1], AsOf: r.CreatedAt.UnixMicro()}
+	}, shared.KindRuns, bound...), err
+}
+
+const insertRun = `INSERT INTO run (tenant, id, workflow, version, workspace, status, stop, trigger_type, trigger_ref, started_by, starter_id,
+parent_run, parent_step, retry_of, writes, failure_code, failure_detail, created_at, started_at, finished_at, deadline, evidence)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// InsertRun stores a run and its steps.
+func (t *tx) InsertRun(r *gatehouse.Run) error {
+	if !gatehouse.RunStatus("").CanMove(r.Status) {
+		return gatehouse.ErrConflict
+	}
+	code, detail := failureArgs(r.Failure)
+	_, err := t.exec(insertRun, r.Tenant, r.ID, r.Workflow, r.Version, r.Workspace, string(r.Status), string(r.Stop), string(r.Trigger),
+		orNull(r.TriggerRef), r.StartedBy, r.StarterID, r.ParentRun, r.ParentStep, r.RetryOf, r.Writes, code, detail,
+		r.CreatedAt, r.StartedAt, r.FinishedAt, r.Deadline, r.Evidence)
+	if err != nil {
+		return err
+	}
+	seq := t.c.lastRow()
+	if _, err := t.exec(`INSERT INTO run_body (seq, tenant, input, output) VALUES (?, ?, ?, ?)`, seq, r.Tenant, r.Input, r.Output); err != nil {
+		return err
+	}
+	for _, s := range r.Steps {
+		if s.Tenant != r.Tenant || s.RunID != r.ID {
+			return gatehouse.ErrConflict
+		}
+		if err := t.insertStep(seq, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const moveRun = `UPDATE OR ROLLBACK run SET status = ?, stop = ?, writes = ?, failure_code = ?, failure_detail = ?, started_at = ?, finished_at = ?
+WHERE tenant = ? AND id = ? AND status = ?`
+
+// MoveRun writes what may change of a run. A child that has ended wakes the
+// step that waits for it.
+func (t *tx) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
+	if r.Status != from && !from.CanMove(r.Status) {
+		return gatehouse.ErrConflict
+	}
+	code, detail := failureArgs(r.Failure)
+	err := t.guarded(moveRun, string(r.Status), string(r.Stop), r.Writes, code, detail, r.StartedAt, r.FinishedAt, r.Tenant, r.ID, string(from))
+	if err == nil && r.Output != "" {
+		_, err = t.exec(`UPDATE run_body SET output = ? WHERE seq = (SELECT seq FROM run WHERE tenant = ? AND id = ?)`, r.Output, r.Tenant, r.ID)
+	}
+	if err == nil && r.Status != from && r.Status.Final() {
+		_, err = t.exec(`INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
+SELECT seq, tenant, run_id, id FROM step WHERE tenant = ? AND child_run = ? AND child_run IS NOT NULL AND status = 'waiting'`, r.Tenant, r.ID)
+	}
+	return err
+}

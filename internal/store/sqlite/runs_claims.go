@@ -1,0 +1,70 @@
+package sqlite
+
+import (
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// RETURNING knows no alias of the table.
+var claimSteps = `UPDATE OR ROLLBACK step SET status = 'running', generation = generation + 1, attempts = attempts + 1, lease_owner = ?1,
+  lease_until = ?2, started_at = coalesce(started_at, ?3)
+WHERE seq IN (SELECT seq FROM step INDEXED BY step_ready
+  WHERE status = 'ready' AND tool = ?4 AND tenant = ?5 AND workspace = ?6 AND workflow = ?7 ORDER BY ready_at, seq LIMIT ?8)
+RETURNING ` + strings.ReplaceAll(stepColumns, "s.", "")
+
+// ClaimSteps takes ready steps for one holder: one statement for each lane, so
+// nobody else takes the same.
+func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.StepShare) (list []*gatehouse.Step, err error) {
+	until := t.at.Add(lease)
+	for _, share := range shares {
+		n := share.Limit
+		for _, bound := range []struct {
+			most int
+			sql  string
+			args []any
+		}{
+			{share.MostOfWorkflow, runningOfWorkflow, []any{share.Tenant, share.Workflow}},
+			{share.MostOfTenant, runningOfTenant, []any{share.Tenant}},
+		} {
+			if bound.most <= 0 || n <= 0 {
+				continue
+			}
+			busy, err := t.number(bound.sql, bound.args...)
+			if err != nil {
+				return nil, err
+			}
+			n = min(n, bound.most-int(busy))
+		}
+		if n <= 0 {
+			continue
+		}
+		var taken []*gatehouse.Step
+		var seqs []int64
+		err := t.each(claimSteps, func(r *stmt) error {
+			seq, s := scanStep(r)
+			seqs, taken = append(seqs, seq), append(taken, s)
+			return nil
+		}, owner, until, t.at, share.Tool, share.Tenant, share.Workspace, share.Workflow, n)
+		if err != nil {
+			return nil, err
+		}
+		for i, s := range taken {
+			err := t.each(`SELECT item, input, output FROM step_body WHERE seq = ?`, func(r *stmt) error {
+				s.Item, s.Input, s.Output = r.json(), r.json(), r.json()
+				return nil
+			}, seqs[i])
+			if err != nil {
+				return nil, err
+			}
+		}
+		shared.SortReady(taken)
+		list = append(list, taken...)
+	}
+	return list, nil
+}
+
+// LockAdmission does nothing: there is one writer.
+func (t *tx) LockAdmission(string) error { return nil }

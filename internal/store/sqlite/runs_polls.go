@@ -1,0 +1,209 @@
+package sqlite
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// The queries of the polls. Each begins where there is something to do, and
+// none walks over what is parked.
+const (
+	nextLane = `SELECT tenant, workspace, workflow FROM step INDEXED BY step_ready
+WHERE status = 'ready' AND tool = ? AND (tenant, workspace, workflow) > (?, ?, ?)
+ORDER BY tenant, workspace, workflow LIMIT 1`
+	countReady = `SELECT count(*) FROM (SELECT 1 FROM step INDEXED BY step_ready
+WHERE status = 'ready' AND tool = ? AND tenant = ? AND workspace = ? AND workflow = ? LIMIT ?)`
+	runningOfWorkflow = `SELECT count(*) FROM step INDEXED BY step_running WHERE status = 'running' AND tenant = ? AND workflow = ?`
+	runningOfTenant   = `SELECT count(*) FROM step INDEXED BY step_running WHERE status = 'running' AND tenant = ?`
+
+	nextQueued = `SELECT tenant, workflow, workspace FROM run INDEXED BY run_queued
+WHERE status = 'queued' AND (tenant, workflow) > (?, ?) ORDER BY tenant, workflow, created_at, seq LIMIT 1`
+	countQueued = `SELECT count(*) FROM (SELECT 1 FROM run INDEXED BY run_queued WHERE status = 'queued' AND tenant = ? AND workflow = ? LIMIT ?)`
+	countStarts = `SELECT count(*), coalesce(sum(workflow = ?), 0) FROM run INDEXED BY run_started
+WHERE started_at IS NOT NULL AND tenant = ? AND started_at > ?`
+	oldestQueued = `INDEXED BY run_queued WHERE r.status = 'queued' AND r.tenant = ? AND r.workflow = ? ORDER BY r.created_at, r.seq LIMIT ?`
+
+	settledSteps = `SELECT tenant, run_id, step_id FROM step_wake ORDER BY step_seq LIMIT ?`
+	dueSteps     = `SELECT tenant, run_id, id FROM step INDEXED BY step_due
+WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval') AND due_at <= ? ORDER BY due_at LIMIT ?`
+	expiredSteps = `SELECT tenant, run_id, id FROM step INDEXED BY step_lease WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until <= ?
+ORDER BY lease_until LIMIT ?`
+
+	openDeadlines = `r.deadline IS NOT NULL AND r.stop = '' AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')`
+	overdueRuns   = `INDEXED BY run_deadline WHERE ` + openDeadlines + ` AND r.deadline <= ? ORDER BY r.deadline LIMIT ?`
+	unbundledRuns = `INDEXED BY run_unbundled WHERE r.evidence = '' AND r.status IN ('succeeded', 'failed_terminal', 'canceled')
+ORDER BY r.finished_at, r.seq LIMIT ?`
+	dueSchedules = `SELECT tenant, workflow, version, next_at FROM schedule INDEXED BY schedule_due WHERE next_at <= ? ORDER BY next_at LIMIT ?`
+
+	nextRunWork = `SELECT min(at) FROM (
+  SELECT * FROM (SELECT due_at AS at FROM step INDEXED BY step_due
+    WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval') ORDER BY due_at LIMIT 1)
+  UNION ALL SELECT * FROM (SELECT lease_until FROM step INDEXED BY step_lease WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until LIMIT 1)
+  UNION ALL SELECT * FROM (SELECT r.deadline FROM run r INDEXED BY run_deadline WHERE ` + openDeadlines + ` ORDER BY r.deadline LIMIT 1)
+  UNION ALL SELECT * FROM (SELECT next_at FROM schedule INDEXED BY schedule_due ORDER BY next_at LIMIT 1))`
+
+	runCounts = `WITH s (status) AS (VALUES ('queued'), ('running'), ('waiting_approval'), ('waiting'), ('failed_retryable'))
+SELECT s.status, (SELECT count(*) FROM run r INDEXED BY run_status WHERE r.tenant = t.id AND r.status = s.status AND r.status <> '') FROM tenant t CROSS JOIN s`
+)
+
+// DueLanes walks from lane to lane, one look into the index for each.
+func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each int) (list []gatehouse.DueLane, err error) {
+	walk := func(from gatehouse.Lane, to *gatehouse.Lane) error {
+		for len(list) < limit {
+			lane := gatehouse.Lane{Tool: tool}
+			err := t.each(nextLane, func(r *stmt) error {
+				lane.Tenant, lane.Workspace, lane.Workflow = r.text(), r.text(), r.text()
+				return nil
+			}, tool, from.Tenant, from.Workspace, from.Workflow)
+			if err != nil || lane.Tenant == "" || tenant != "" && lane.Tenant != tenant || to != nil && shared.CompareLanes(lane, *to) > 0 {
+				return err
+			}
+			d, err := t.countLane(lane, each)
+			if err != nil {
+				return err
+			}
+			list, from = append(list, d), lane
+		}
+		return nil
+	}
+	first := gatehouse.Lane{Tenant: tenant}
+	if shared.CompareLanes(after, first) <= 0 || tenant != "" && after.Tenant != tenant {
+		err = walk(first, nil)
+		return list, err
+	}
+	if err := walk(after, nil); err != nil {
+		return nil, err
+	}
+	err = walk(first, &after)
+	return list, err
+}
+
+func (t *readTx) countLane(lane gatehouse.Lane, each int) (d gatehouse.DueLane, err error) {
+	d.Lane = lane
+	for _, count := range []struct {
+		n    *int
+		sql  string
+		args []any
+	}{
+		{&d.Ready, countReady, []any{lane.Tool, lane.Tenant, lane.Workspace, lane.Workflow, each}},
+		{&d.WorkflowRunning, runningOfWorkflow, []any{lane.Tenant, lane.Workflow}},
+		{&d.TenantRunning, runningOfTenant, []any{lane.Tenant}},
+	} {
+		n, err := t.number(count.sql, count.args...)
+		if err != nil {
+			return d, err
+		}
+		*count.n = int(n)
+	}
+	return d, nil
+}
+
+// QueuedLanes walks from workflow to workflow.
+func (t *readTx) QueuedLanes(limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
+	for at := (gatehouse.QueuedLane{}); len(list) < limit; {
+		var lane gatehouse.QueuedLane
+		err := t.each(nextQueued, func(r *stmt) error {
+			lane = gatehouse.QueuedLane{Tenant: r.text(), Workflow: r.text(), Workspace: r.text()}
+			return nil
+		}, at.Tenant, at.Workflow)
+		if err != nil || lane.Tenant == "" {
+			return list, err
+		}
+		n, err := t.number(countQueued, lane.Tenant, lane.Workflow, each)
+		if err != nil {
+			return nil, err
+		}
+		lane.Queued = int(n)
+		err = t.each(countStarts, func(r *stmt) error {
+			lane.TenantStarted, lane.WorkflowStarted = int(r.int()), int(r.int())
+			return nil
+		}, lane.Workflow, lane.Tenant, since)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, lane)
+		at = lane
+	}
+	return list, nil
+}
+
+// OldestQueued lists what is to be admitted next.
+func (t *readTx) OldestQueued(tenant, workflow string, limit int) ([]*gatehouse.Run, error) {
+	return t.runs(oldestQueued, tenant, workflow, limit)
+}
+
+func (t *readTx) stepRefs(sql string, args ...any) (refs []gatehouse.StepRef, err error) {
+	err = t.each(sql, func(r *stmt) error {
+		refs = append(refs, gatehouse.StepRef{Tenant: r.text(), RunID: r.text(), StepID: r.text()})
+		return nil
+	}, args...)
+	return refs, err
+}
+
+// SettledSteps lists the parked steps that can go on.
+func (t *readTx) SettledSteps(limit int) ([]gatehouse.StepRef, error) {
+	return t.stepRefs(settledSteps, limit)
+}
+
+// DueSteps lists retries that are due, and waits that are over.
+func (t *readTx) DueSteps(limit int) ([]gatehouse.StepRef, error) {
+	return t.stepRefs(dueSteps, t.at, limit)
+}
+
+// ExpiredSteps lists what nobody holds any more, the longest ago first.
+func (t *readTx) ExpiredSteps(limit int) ([]gatehouse.StepRef, error) {
+	return t.stepRefs(expiredSteps, t.at, limit)
+}
+
+// OverdueRuns lists runs past their deadline, the earliest first.
+func (t *readTx) OverdueRuns(limit int) ([]*gatehouse.Run, error) {
+	return t.runs(overdueRuns, t.at, limit)
+}
+
+// UnbundledRuns lists runs that have ended without their evidence.
+func (t *readTx) UnbundledRuns(limit int) ([]*gatehouse.Run, error) {
+	return t.runs(unbundledRuns, limit)
+}
+
+// DueSchedules lists schedules whose time has come, the earliest first.
+func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error) {
+	err = t.each(dueSchedules, func(r *stmt) error {
+		list = append(list, &gatehouse.Schedule{Tenant: r.text(), Workflow: r.text(), Version: int(r.int()), NextAt: r.time()})
+		return nil
+	}, t.at, limit)
+	return list, err
+}
+
+// NextRunWorkAt looks at the beginning of each queue.
+func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
+	err = t.each(nextRunWork, func(r *stmt) error {
+		if at := r.timePtr(); at != nil {
+			next = *at
+		}
+		return nil
+	})
+	return next, err
+}
+
+// RunCounts counts what is open, by an index alone.
+func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
+	counts := make(map[gatehouse.RunStatus]int)
+	err := t.each(runCounts, func(r *stmt) error {
+		if status, n := gatehouse.RunStatus(r.text()), int(r.int()); n > 0 {
+			counts[status] += n
+		}
+		return nil
+	})
+	return counts, err
+}
+
+// StartedRuns counts what started lately.
+func (t *readTx) StartedRuns(tenant, workflow string, since time.Time) (ofWorkflow, ofTenant int, err error) {
+	err = t.each(countStarts, func(r *stmt) error {
+		ofTenant, ofWorkflow = int(r.int()), int(r.int())
+		return nil
+	}, workflow, tenant, since)
+	return ofWorkflow, ofTenant, err
+}

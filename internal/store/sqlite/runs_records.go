@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// ListAttempts lists all of a run, oldest first.
+func (t *readTx) ListAttempts(tenant, runID string) (list []*gatehouse.StepAttempt, err error) {
+	err = t.each(`SELECT tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail
+FROM step_attempt WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) error {
+		list = append(list, &gatehouse.StepAttempt{
+			Tenant: r.text(), RunID: r.text(), StepID: r.text(), Attempt: int(r.int()), Generation: int(r.int()), Worker: r.text(),
+			StartedAt: r.time(), FinishedAt: r.time(), Outcome: r.text(), Code: r.text(), Detail: r.text(),
+		})
+		return nil
+	}, tenant, runID)
+	return list, err
+}
+
+// InsertAttempt stores what came of a lease.
+func (t *tx) InsertAttempt(a *gatehouse.StepAttempt) error {
+	_, err := t.exec(`INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.Tenant, a.RunID, a.StepID, a.Attempt, a.Generation, a.Worker, a.StartedAt, a.FinishedAt, a.Outcome, a.Code, a.Detail)
+	return err
+}
+
+// ListUsage lists all of a run, oldest first.
+func (t *readTx) ListUsage(tenant, runID string) (list []*gatehouse.ModelUsage, err error) {
+	err = t.each(`SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost, currency, at
+FROM model_usage WHERE tenant = ? AND run_id = ? ORDER BY seq`, func(r *stmt) error {
+		list = append(list, &gatehouse.ModelUsage{
+			Tenant: r.text(), RunID: r.text(), Workflow: r.text(), StepID: r.text(), Attempt: int(r.int()), Provider: r.text(), Model: r.text(),
+			InputTokens: r.int(), OutputTokens: r.int(), Cost: gatehouse.Decimal(r.text()), Currency: r.text(), At: r.time(),
+		})
+		return nil
+	}, tenant, runID)
+	return list, err
+}
+
+// InsertUsage stores what an answer of a model cost.
+func (t *tx) InsertUsage(u *gatehouse.ModelUsage) error {
+	micros, picos, err := shared.SplitCost(u.Cost)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost,
+micros, picos, currency, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.Provider, u.Model, u.InputTokens, u.OutputTokens, string(u.Cost),
+		micros, picos, u.Currency, u.At)
+	return err
+}
+
+const (
+	spentByTenant = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0) FROM model_usage INDEXED BY model_usage_spent
+WHERE tenant = ? AND currency = ? AND at > ?`
+	spentByWorkflow = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0) FROM model_usage INDEXED BY model_usage_workflow
+WHERE tenant = ? AND currency = ? AND at > ? AND workflow = ? AND workflow <> ''`
+)
+
+// Spent sums costs. A sum that does not fit fails, so nothing passes a budget
+// by it.
+func (t *readTx) Spent(tenant, workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
+	row := func(r *stmt) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
+	if workflow == "" {
+		err = t.one(spentByTenant, row, tenant, currency, since)
+	} else {
+		err = t.one(spentByWorkflow, row, tenant, currency, since, workflow)
+	}
+	return sum, err
+}
+
+const signalColumns = `tenant, run_id, id, name, data, sent_by, at`
+
+func scanSignal(r *stmt) *gatehouse.Signal {
+	return &gatehouse.Signal{Tenant: r.text(), RunID: r.text(), ID: r.text(), Name: r.text(), Data: r.json(), By: r.text(), At: r.time()}
+}
+
+// ListSignals lists all of a run, oldest first.
+func (t *readTx) ListSignals(tenant, runID string) (list []*gatehouse.Signal, err error) {
+	err = t.each(`SELECT `+signalColumns+` FROM run_signal WHERE tenant = ? AND run_id = ? ORDER BY seq`,
+		func(r *stmt) error { list = append(list, scanSignal(r)); return nil }, tenant, runID)
+	return list, err
+}
+
+// InsertSignal keeps an event for who waits for it, or will.
+func (t *tx) InsertSignal(s *gatehouse.Signal) error {
+	_, err := t.exec(`INSERT INTO run_signal (tenant, run_id, id, name, sent_by, at, data) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		s.Tenant, s.RunID, s.ID, s.Name, s.By, s.At, s.Data)
+	return err
+}
+
+// TakeSignal takes the oldest that nobody has taken.
+func (t *tx) TakeSignal(tenant, runID, name string) (s *gatehouse.Signal, err error) {
+	err = t.one(`UPDATE run_signal SET taken_at = ? WHERE seq = (SELECT seq FROM run_signal INDEXED BY run_signal_open
+WHERE tenant = ? AND run_id = ? AND name = ? AND taken_at IS NULL ORDER BY seq LIMIT 1) RETURNING `+signalColumns,
+		func(r *stmt) error { s = scanSignal(r); return nil }, t.at, tenant, runID, name)
+	return s, err
+}
+
+// ListReflexions lists the newest first.
+func (t *readTx) ListReflexions(tenant, workflow, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
+	c, err := parseCursor(cursor, shared.KindReflexions, tenant, workflow)
+	if err != nil {
+		return page, err
+	}
+	var where condition
+	where.add("tenant = ?", tenant)
+	if workflow != "" {
+		where.add("workflow = ?", workflow)
+	}
+	if c.Seq != 0 {
+		where.add("seq < ?", c.Seq)
+	}
+	limit = pageLimit(limit)
+	page.Items = []*gatehouse.Reflexion{}
+	var seqs []int64
+	err = t.each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion WHERE `+
+		where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
+		seqs = append(seqs, r.int())
+		page.Items = append(page.Items, &gatehouse.Reflexion{
+			Tenant: r.text(), ID: r.text(), RunID: r.text(), Workflow: r.text(), Version: int(r.int()), Outcome: gatehouse.RunStatus(r.text()),
+			Attempted: r.text(), Happened: r.text(), Otherwise: r.text(), At: r.time(),
+		})
+		return nil
+	}, append(where.args, limit+1)...)
+	return finish(page, limit, func(*gatehouse.Reflexion) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, shared.KindReflexions, tenant, workflow), err
+}
+
+// InsertReflexion stores what a run teaches, once.
+func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
+	_, err := t.exec(`INSERT INTO reflexion (tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.Tenant, r.ID, r.RunID, r.Workflow, r.Version, string(r.Outcome), r.Attempted, r.Happened, r.Otherwise, r.At)
+	return err
+}
+
+// FindBundle finds a run's evidence.
+func (t *readTx) FindBundle(tenant, runID string) (b *gatehouse.Bundle, err error) {
+	err = t.one(`SELECT tenant, run_id, sha256, manifest, archive, created_at FROM bundle WHERE tenant = ? AND run_id = ?`, func(r *stmt) error {
+		b = &gatehouse.Bundle{Tenant: r.text(), RunID: r.text(), SHA256: r.text(), Manifest: r.json(), Archive: r.blob(), CreatedAt: r.time()}
+		return nil
+	}, tenant, runID)
+	return b, err
+}
+
+// InsertBundle stores a run's evidence, and its hash with the run.
+func (t *tx) InsertBundle(b *gatehouse.Bundle) error {
+	_, err := t.exec(`INSERT INTO bundle (tenant, run_id, sha256, created_at, manifest, archive) VALUES (?, ?, ?, ?, ?, ?)`,
+		b.Tenant, b.RunID, b.SHA256, b.CreatedAt, b.Manifest, b.Archive)
+	if err != nil {
+		return err
+	}
+	return t.found(`UPDATE run SET evidence = ? WHERE tenant = ? AND id = ?`, b.SHA256, b.Tenant, b.RunID)
+}
+
+// ListRunEntries reads what the log says of a run.
+func (t *readTx) ListRunEntries(tenant, runID string) ([]*gatehouse.Entry, error) {
+	if !shared.IsRun(runID) {
+		return nil, nil
+	}
+	return t.ListActionEntries(tenant, runID)
+}

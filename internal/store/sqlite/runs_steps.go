@@ -1,0 +1,193 @@
+package sqlite
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+const (
+	stepColumns = `s.seq, s.tenant, s.id, s.run_id, s.key, s.position, s.parent, s.workflow, s.workspace, s.uses, s.tool, s.status,
+  s.attempts, s.generation, coalesce(s.idempotency_key, ''), s.skipped, s.failure_code, s.failure_detail, coalesce(s.action_id, ''),
+  coalesce(s.child_run, ''), s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at, s.ready_at, s.started_at, s.finished_at`
+
+	stepBodies = `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')`
+	wholeStep  = `SELECT ` + stepColumns + stepBodies + ` FROM step s LEFT JOIN step_body b ON b.seq = s.seq `
+
+	stepsOfRun      = wholeStep + `WHERE s.run_seq = ?`
+	lightStepsOfRun = `SELECT ` + stepColumns + ` FROM step s WHERE s.run_seq = ?`
+
+	findStep      = wholeStep + `WHERE s.tenant = ? AND s.id = ?`
+	findStepByKey = wholeStep + `WHERE s.tenant = ? AND s.idempotency_key = ? AND s.idempotency_key IS NOT NULL
+AND s.status NOT IN ('failed_terminal', 'canceled')`
+	findStepByAction = wholeStep + `WHERE s.tenant = ? AND s.action_id = ? AND s.action_id IS NOT NULL
+ORDER BY s.action_at DESC, s.seq DESC LIMIT 1`
+)
+
+func scanStep(r *stmt) (seq int64, s *gatehouse.Step) {
+	seq = r.int()
+	return seq, &gatehouse.Step{
+		Tenant: r.text(), ID: r.text(), RunID: r.text(), Key: r.text(), Index: int(r.int()), Parent: r.text(),
+		Workflow: r.text(), Workspace: r.text(), Uses: r.text(), Tool: r.text(), Status: gatehouse.StepStatus(r.text()),
+		Attempts: int(r.int()), Generation: int(r.int()), IdempotencyKey: r.text(), Skipped: r.bool(), Failure: scanFailure(r),
+		ActionID: r.text(), ChildRun: r.text(), Event: r.text(), DueAt: r.timePtr(), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
+		CreatedAt: r.time(), ReadyAt: r.timePtr(), StartedAt: r.timePtr(), FinishedAt: r.timePtr(),
+	}
+}
+
+// steps reads steps, with their bodies where the query has them.
+func (t *readTx) steps(sql string, whole bool, args ...any) (list []*gatehouse.Step, err error) {
+	err = t.each(sql, func(r *stmt) error {
+		_, s := scanStep(r)
+		if whole {
+			s.Item, s.Input, s.Output = r.json(), r.json(), r.json()
+		}
+		list = append(list, s)
+		return nil
+	}, args...)
+	return list, err
+}
+
+func (t *readTx) step(sql string, args ...any) (*gatehouse.Step, error) {
+	list, err := t.steps(sql, true, args...)
+	if err == nil && len(list) == 0 {
+		return nil, gatehouse.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// FindStep finds by id.
+func (t *readTx) FindStep(tenant, id string) (*gatehouse.Step, error) {
+	return t.step(findStep, tenant, id)
+}
+
+// FindStepByKey finds the one that holds a key.
+func (t *readTx) FindStepByKey(tenant, key string) (*gatehouse.Step, error) {
+	return t.step(findStepByKey, tenant, key)
+}
+
+// FindStepByAction finds who took up an action last.
+func (t *readTx) FindStepByAction(tenant, actionID string) (*gatehouse.Step, error) {
+	return t.step(findStepByAction, tenant, actionID)
+}
+
+// InsertSteps adds items to runs.
+func (t *tx) InsertSteps(steps ...*gatehouse.Step) error {
+	var seq int64
+	var of *gatehouse.Step
+	for _, s := range steps {
+		if of == nil || of.Tenant != s.Tenant || of.RunID != s.RunID {
+			var err error
+			if seq, err = t.number(`SELECT seq FROM run WHERE tenant = ? AND id = ?`, s.Tenant, s.RunID); err != nil {
+				return err
+			}
+			if seq == 0 {
+				return gatehouse.ErrNotFound
+			}
+			of = s
+		}
+		if err := t.insertStep(seq, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const insertStep = `INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
+generation, idempotency_key, skipped, failure_code, failure_detail, action_id, action_at, child_run, event, due_at, lease_owner, lease_until,
+created_at, ready_at, started_at, finished_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+func (t *tx) insertStep(run int64, s *gatehouse.Step) error {
+	if !gatehouse.StepStatus("").CanMove(s.Status) {
+		return gatehouse.ErrConflict
+	}
+	var taken any
+	if s.ActionID != "" {
+		taken = t.at
+	}
+	code, detail := failureArgs(s.Failure)
+	_, err := t.exec(insertStep, s.Tenant, s.ID, run, s.RunID, s.Key, s.Index, s.Parent, s.Workflow, s.Workspace, s.Uses, s.Tool,
+		string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail, orNull(s.ActionID), taken,
+		orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt)
+	if err != nil || s.Item == "" && s.Input == "" && s.Output == "" {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO step_body (seq, tenant, item, input, output) VALUES (?, ?, ?, ?, ?)`,
+		t.c.lastRow(), s.Tenant, s.Item, s.Input, s.Output)
+	return err
+}
+
+// A key that is taken is an answer, and leaves the transaction as it is: of one
+// row, FAIL does that, and needs no copy of the pages that it changes.
+const updateStep = `UPDATE OR FAIL step SET status = ?1, attempts = ?2, generation = ?3, idempotency_key = ?4, skipped = ?5,
+  failure_code = ?6, failure_detail = ?7, action_at = CASE WHEN ?8 IS NULL THEN NULL WHEN action_id IS ?8 THEN action_at ELSE ?9 END,
+  action_id = ?8, child_run = ?10, event = ?11, due_at = ?12, lease_owner = ?13, lease_until = ?14, ready_at = ?15, started_at = ?16,
+  finished_at = ?17
+WHERE seq = ?18 AND status = ?19 AND generation = ?20`
+
+// UpdateStep writes what may change of a step, guarded by the status and the
+// generation that its holder read. A heartbeat keeps the status.
+func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
+	if s.Status != from && !from.CanMove(s.Status) || s.Generation < generation {
+		return gatehouse.ErrConflict
+	}
+	seq, err := t.number(`SELECT seq FROM step WHERE tenant = ? AND id = ?`, s.Tenant, s.ID)
+	if err != nil {
+		return err
+	}
+	code, detail := failureArgs(s.Failure)
+	err = t.guarded(updateStep, string(s.Status), s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, code, detail,
+		orNull(s.ActionID), t.at, orNull(s.ChildRun), s.Event, s.DueAt, s.LeaseOwner, s.LeaseUntil, s.ReadyAt, s.StartedAt, s.FinishedAt,
+		seq, string(from), generation)
+	if err == nil && (s.Input != "" || s.Output != "") {
+		_, err = t.exec(`INSERT INTO step_body (seq, tenant, item, input, output) VALUES (?, ?, '', ?, ?)
+ON CONFLICT (seq) DO UPDATE SET input = CASE WHEN excluded.input = '' THEN input ELSE excluded.input END,
+  output = CASE WHEN excluded.output = '' THEN output ELSE excluded.output END`, seq, s.Tenant, s.Input, s.Output)
+	}
+	if err == nil && from.Parked() {
+		_, err = t.exec(`DELETE FROM step_wake WHERE step_seq = ?`, seq)
+	}
+	if err != nil {
+		return err
+	}
+	return t.wakeStep(seq, s)
+}
+
+// wakeStep notes that what a step was parked on has ended already.
+func (t *tx) wakeStep(seq int64, s *gatehouse.Step) (err error) {
+	ended := false
+	switch {
+	case s.Status == gatehouse.StepWaitingApproval && s.ActionID != "":
+		err = t.each(`SELECT status FROM action WHERE tenant = ? AND id = ?`,
+			func(r *stmt) error { ended = shared.HasEnded(gatehouse.Status(r.text())); return nil }, s.Tenant, s.ActionID)
+	case s.Status == gatehouse.StepWaiting && s.ChildRun != "":
+		err = t.each(`SELECT status FROM run WHERE tenant = ? AND id = ?`,
+			func(r *stmt) error { ended = gatehouse.RunStatus(r.text()).Final(); return nil }, s.Tenant, s.ChildRun)
+	}
+	if err == nil && ended {
+		_, err = t.exec(`INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT seq, tenant, run_id, id FROM step WHERE seq = ?`, seq)
+	}
+	return err
+}
+
+const stepsOfAction = `SELECT seq FROM step WHERE tenant = ? AND action_id = ? AND action_id IS NOT NULL AND status = 'waiting_approval'`
+
+// wakeAfter notes that an action has ended, if it has, where a step waits for
+// it: those that nobody waits for, which are nearly all, cost one look.
+func (t *tx) wakeAfter(err error, m gatehouse.ActionMove) error {
+	if err != nil {
+		return err
+	}
+	var waiting []int64
+	err = t.each(stepsOfAction, func(r *stmt) error { waiting = append(waiting, r.int()); return nil }, m.Tenant, m.ID)
+	for _, seq := range waiting {
+		if err == nil {
+			_, err = t.exec(`INSERT OR IGNORE INTO step_wake (step_seq, tenant, run_id, step_id)
+SELECT seq, tenant, run_id, id FROM step WHERE seq = ?`, seq)
+		}
+	}
+	return err
+}

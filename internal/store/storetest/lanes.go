@@ -1,0 +1,78 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// inLane puts a push into a lane of a tenant.
+func (s *suite) inLane(name, lane string) (p *gatehouse.Push) {
+	s.Helper()
+	a := s.pending(func(a *gatehouse.Action) { a.Tenant = name })
+	s.update(func(tx gatehouse.Tx) (err error) { p, err = approveInto(tx, a, tx.Now(), lane); return err })
+	return p
+}
+
+func (s *suite) claimLane(tenant string, limit int, lanes ...string) (got []*gatehouse.Push) {
+	s.Helper()
+	s.update(func(tx gatehouse.Tx) (err error) {
+		got, err = tx.ClaimLane("outside", time.Minute, tenant, lanes, limit)
+		return err
+	})
+	return got
+}
+
+// lanes: what waits for workers outside is in nobody else's way, and nobody
+// else's.
+func (s *suite) lanes() {
+	s.newTenants("acme", "beta")
+	erp, crm := s.inLane("acme", "erp"), s.inLane("acme", "crm")
+	s.inLane("beta", "erp")
+	s.view(func(tx gatehouse.ReadTx) error {
+		due, err := tx.DueTenants("", 10, 10)
+		if len(due) != 0 {
+			s.Errorf("the dispatcher sees %v", due)
+		}
+		if err != nil {
+			return err
+		}
+		next, err := tx.NextPushAt()
+		if !next.IsZero() {
+			s.Errorf("the dispatcher wakes at %s", next)
+		}
+		return err
+	})
+	if got := s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 10}); len(got) != 0 {
+		s.Errorf("the dispatcher claimed %d", len(got))
+	}
+	if got := s.claimLane("acme", 10, "shop", ""); len(got) != 0 {
+		s.Errorf("%d pushes of other lanes", len(got))
+	}
+	got := s.claimLane("acme", 1, "erp", "crm")
+	if len(got) != 1 {
+		s.Fatalf("claimed %d, want 1", len(got))
+	}
+	got = append(got, s.claimLane("acme", 10, "erp", "crm")...)
+	if len(got) != 2 || got[0].ID == got[1].ID {
+		s.Fatalf("claimed %d of two", len(got))
+	}
+	for _, p := range got {
+		want := map[string]string{erp.ID: "erp", crm.ID: "crm"}[p.ID]
+		if p.Lane != want || p.Status != gatehouse.PushPicking || p.Generation != 1 || p.LeaseOwner != "outside" || p.LeaseUntil == nil {
+			s.Errorf("claimed %+v", p)
+		}
+	}
+	// They count in no share of the dispatcher's.
+	s.queuedOf("acme", 1, 0)
+	if got := s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 10, Most: 1}); len(got) != 1 {
+		s.Errorf("the dispatcher claimed %d, want 1", len(got))
+	}
+	// What is put back keeps its lane.
+	p := got[0]
+	p.Status, p.LeaseOwner, p.LeaseUntil = gatehouse.PushQueued, "", nil
+	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushPicking, p.Generation) })
+	if again := s.claimLane("acme", 10, p.Lane); len(again) != 1 || again[0].Generation != 2 {
+		s.Errorf("put back and claimed again: %d", len(again))
+	}
+}

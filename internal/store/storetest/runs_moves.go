@@ -1,0 +1,182 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func (s *suite) runMoves() {
+	w := s.workflow(tenant, "triage", 1)
+	for _, from := range gatehouse.RunStatuses() {
+		for _, to := range gatehouse.RunStatuses() {
+			r, _ := s.one(w)
+			for _, next := range runPath(from) {
+				s.moveRun(r, next)
+			}
+			err := s.store.Update(s.Context(), func(tx gatehouse.Tx) error { c := *r; return moveRun(tx, &c, to) })
+			allowed := from == to || from.CanMove(to)
+			if allowed != (err == nil) || err != nil && !errors.Is(err, gatehouse.ErrConflict) {
+				s.Errorf("%s to %s: error %v", from, to, err)
+			}
+			want := from
+			if allowed {
+				want = to
+			}
+			if got := s.findRun(tenant, r.ID).Status; got != want {
+				s.Errorf("%s to %s: it is %s", from, to, got)
+			}
+		}
+	}
+	// The guard is what is stored, whatever the table has.
+	r, _ := s.one(w)
+	s.moveRun(r, gatehouse.RunRunning)
+	stale := *r
+	stale.Status = gatehouse.RunRunning
+	s.refused(gatehouse.ErrConflict, "from another state", func(tx gatehouse.Tx) error { return tx.MoveRun(&stale, gatehouse.RunQueued) })
+	// All that may change does; the output stays while there is none.
+	r.Stop, r.Writes, r.Failure, r.Output = gatehouse.RunCanceled, 7, &gatehouse.Failure{Code: "c", Detail: "d"}, `{"x":1.0}`
+	s.moveRun(r, gatehouse.RunWaiting)
+	s.same("the moved run", s.findRun(tenant, r.ID), r)
+	r.Failure, r.Output = nil, ""
+	s.moveRun(r, gatehouse.RunRunning)
+	r.Output = `{"x":1.0}`
+	s.same("with its output", s.findRun(tenant, r.ID), r)
+	// And nothing else.
+	other := *r
+	other.Workspace, other.StartedBy, other.Input, other.Writes = "x", "x", `{}`, 8
+	s.update(func(tx gatehouse.Tx) error { return tx.MoveRun(&other, gatehouse.RunRunning) })
+	r.Writes = 8
+	s.same("what stays", s.findRun(tenant, r.ID), r)
+}
+
+func (s *suite) stepMoves() {
+	w := s.workflow(tenant, "triage", 1)
+	for _, from := range gatehouse.StepStatuses() {
+		for _, to := range gatehouse.StepStatuses() {
+			st := s.inState(w, from)
+			err := s.store.Update(s.Context(), func(tx gatehouse.Tx) error {
+				return tx.UpdateStep(moved(st, to, tx.Now()), from, st.Generation)
+			})
+			allowed := from == to || from.CanMove(to)
+			if allowed != (err == nil) || err != nil && !errors.Is(err, gatehouse.ErrConflict) {
+				s.Errorf("%s to %s: error %v", from, to, err)
+			}
+			want := from
+			if allowed {
+				want = to
+			}
+			if got := s.findStep(st).Status; got != want {
+				s.Errorf("%s to %s: it is %s", from, to, got)
+			}
+		}
+	}
+}
+
+// stepColumns checks what UpdateStep writes, what it leaves, and its guards.
+func (s *suite) stepColumns() {
+	w := s.workflow(tenant, "triage", 1)
+	_, st := s.one(w)
+	s.moveStep(st, gatehouse.StepRunning)
+	at := s.now().Add(time.Minute)
+	full := *st
+	full.Attempts, full.Generation, full.IdempotencyKey, full.Input, full.Output = 1, 3, "k", `{"i":1.0}`, `[1e400]`
+	full.Failure, full.ActionID, full.ChildRun, full.Event = &gatehouse.Failure{Code: "c", Detail: ""}, "act_1", "run_1", "ev"
+	full.DueAt, full.LeaseOwner, full.LeaseUntil, full.ReadyAt, full.StartedAt, full.FinishedAt = &at, "w2", &at, &at, &at, &at
+	s.update(func(tx gatehouse.Tx) error { return tx.UpdateStep(&full, gatehouse.StepRunning, 1) })
+	s.same("all that may change", s.findStep(st), &full)
+	// Bodies that are absent stay; one may be written without the other.
+	bare := *st
+	bare.Generation, bare.Attempts, bare.Status, bare.Skipped = 3, 2, gatehouse.StepSucceeded, true
+	s.update(func(tx gatehouse.Tx) error { return tx.UpdateStep(&bare, gatehouse.StepRunning, 3) })
+	bare.Input, bare.Output = full.Input, full.Output
+	s.same("what is cleared, and what stays", s.findStep(st), &bare)
+	out := bare
+	out.Input, out.Output = "", `{"o":2}`
+	s.update(func(tx gatehouse.Tx) error { return tx.UpdateStep(&out, gatehouse.StepSucceeded, 3) })
+	out.Input = full.Input
+	s.same("another output", s.findStep(st), &out)
+	frozen := out
+	frozen.Key, frozen.Index, frozen.Tool, frozen.Workflow, frozen.Uses, frozen.Item = "x", 9, "x", "x", "x", `1`
+	s.update(func(tx gatehouse.Tx) error { return tx.UpdateStep(&frozen, gatehouse.StepSucceeded, 3) })
+	s.same("what never changes", s.findStep(st), &out)
+
+	_, st = s.one(w)
+	s.moveStep(st, gatehouse.StepRunning)
+	for what, try := range map[string]func(tx gatehouse.Tx) error{
+		"an older generation": func(tx gatehouse.Tx) error { return tx.UpdateStep(st, gatehouse.StepRunning, 0) },
+		"a later generation": func(tx gatehouse.Tx) error {
+			c := *st
+			c.Generation = 2
+			return tx.UpdateStep(&c, gatehouse.StepRunning, 2)
+		},
+		"a generation that falls": func(tx gatehouse.Tx) error {
+			c := *st
+			c.Generation, c.Attempts = 0, 0
+			return tx.UpdateStep(&c, gatehouse.StepRunning, 1)
+		},
+		"another state": func(tx gatehouse.Tx) error {
+			return tx.UpdateStep(moved(st, gatehouse.StepReady, tx.Now()), gatehouse.StepWaiting, 1)
+		},
+		"another id": func(tx gatehouse.Tx) error {
+			c := *st
+			c.ID = "stp_x"
+			return tx.UpdateStep(&c, gatehouse.StepRunning, 1)
+		},
+	} {
+		s.refused(gatehouse.ErrConflict, what, try)
+	}
+	s.same("after all that was refused", s.findStep(st), st)
+}
+
+// stepOfAction is the one that took it up last, whichever began first.
+func (s *suite) stepOfAction() {
+	w := s.workflow(tenant, "triage", 1)
+	_, first := s.one(w)
+	_, second := s.one(w)
+	find := func() (got *gatehouse.Step) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindStepByAction(tenant, "act_1"); return err })
+		return got
+	}
+	take := func(n *gatehouse.Step) { n.ActionID = "act_1" }
+	for _, st := range []*gatehouse.Step{second, first} {
+		s.moveStep(st, gatehouse.StepRunning)
+		s.moveStep(st, gatehouse.StepWaitingApproval, take)
+		s.same("who took it up", find(), st)
+	}
+	s.moveStep(second, gatehouse.StepSucceeded) // writes it again, and takes nothing up
+	s.same("who took it up last", find(), first)
+}
+
+// runLock: of those who lock a run, each sees what the one before has written.
+func (s *suite) runLock() {
+	w := s.workflow(tenant, "triage", 1)
+	r, _ := s.one(w)
+	const holders, times = 4, 6
+	var group sync.WaitGroup
+	for range holders {
+		group.Go(func() {
+			for range times {
+				err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
+					locked, err := tx.LockRun(tenant, r.ID)
+					if err != nil {
+						return err
+					}
+					locked.Writes++
+					return tx.MoveRun(locked, locked.Status)
+				})
+				if err != nil {
+					s.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if got := s.findRun(tenant, r.ID).Writes; got != holders*times {
+		s.Errorf("%d writes, want %d", got, holders*times)
+	}
+}

@@ -1,0 +1,324 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func refIDs(refs []gatehouse.StepRef) (ids []string) {
+	for _, r := range refs {
+		ids = append(ids, r.StepID)
+	}
+	return ids
+}
+
+func runIDs(runs []*gatehouse.Run) (ids []string) {
+	for _, r := range runs {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+func (s *suite) dueSteps() {
+	w := s.workflow(tenant, "triage", 1)
+	base := s.now()
+	due := func(status gatehouse.StepStatus, at time.Time) *gatehouse.Step {
+		st := s.inState(w, gatehouse.StepRunning)
+		s.moveStep(st, status, func(n *gatehouse.Step) { n.DueAt = &at })
+		return st
+	}
+	third := due(gatehouse.StepWaitingApproval, base.Add(-time.Second))
+	first := due(gatehouse.StepRetrying, base.Add(-time.Hour))
+	second := due(gatehouse.StepWaiting, base.Add(-time.Minute))
+	later := due(gatehouse.StepWaiting, base.Add(time.Hour))
+	s.inState(w, gatehouse.StepReady)
+	for _, status := range []gatehouse.StepStatus{gatehouse.StepSucceeded, gatehouse.StepFailed, gatehouse.StepCanceled} {
+		due(status, base.Add(-time.Hour)) // has ended
+	}
+	s.moveStep(s.inState(w, gatehouse.StepRunning), gatehouse.StepRunning, func(n *gatehouse.Step) { n.DueAt = &base })
+	s.update(func(tx gatehouse.Tx) error {
+		refs, err := tx.DueSteps(10)
+		if err != nil {
+			return err
+		}
+		s.same("due", refIDs(refs), []string{first.ID, second.ID, third.ID})
+		s.same("the first ref", refs[0], gatehouse.StepRef{Tenant: tenant, RunID: first.RunID, StepID: first.ID})
+		refs, err = tx.DueSteps(2)
+		if err != nil {
+			return err
+		}
+		s.same("the first two", refIDs(refs), []string{first.ID, second.ID})
+		// What is due at this moment is due.
+		now := tx.Now()
+		if err := tx.UpdateStep(moved(later, gatehouse.StepWaiting, now, func(n *gatehouse.Step) { n.DueAt = &now }), gatehouse.StepWaiting, later.Generation); err != nil {
+			return err
+		}
+		refs, err = tx.DueSteps(10)
+		s.same("with what is due now", refIDs(refs), []string{first.ID, second.ID, third.ID, later.ID})
+		return err
+	})
+}
+
+func (s *suite) expiredSteps() {
+	w := s.workflow(tenant, "triage", 1)
+	base := s.now()
+	lease := func(until time.Time) *gatehouse.Step {
+		st := s.inState(w, gatehouse.StepReady)
+		s.moveStep(st, gatehouse.StepRunning, func(n *gatehouse.Step) { n.LeaseUntil = &until })
+		return st
+	}
+	second, first, later := lease(base.Add(-time.Second)), lease(base.Add(-time.Minute)), lease(base.Add(time.Hour))
+	gone := lease(base.Add(-time.Minute))
+	s.moveStep(gone, gatehouse.StepSucceeded, func(n *gatehouse.Step) { n.LeaseUntil = &base })
+	s.update(func(tx gatehouse.Tx) error {
+		refs, err := tx.ExpiredSteps(10)
+		if err != nil {
+			return err
+		}
+		got := refIDs(refs)
+		slices.Sort(got)
+		want := []string{first.ID, second.ID}
+		slices.Sort(want)
+		s.same("expired", got, want)
+		refs, err = tx.ExpiredSteps(1)
+		if err != nil || len(refs) != 1 {
+			s.Errorf("one of them: %v, %v", refs, err)
+		}
+		now := tx.Now()
+		if err := tx.UpdateStep(moved(later, gatehouse.StepRunning, now, func(n *gatehouse.Step) { n.LeaseUntil = &now }), gatehouse.StepRunning, later.Generation); err != nil {
+			return err
+		}
+		refs, err = tx.ExpiredSteps(10)
+		if len(refs) != 3 {
+			s.Errorf("with the one that ends now: %v", refs)
+		}
+		return err
+	})
+}
+
+func (s *suite) overdueRuns() {
+	w := s.workflow(tenant, "triage", 1)
+	base := s.now()
+	var want []string
+	for i, status := range gatehouse.RunStatuses() {
+		deadline := base.Add(time.Duration(i-20) * time.Second)
+		for _, stop := range []gatehouse.RunStatus{"", gatehouse.RunCanceled} {
+			r := s.newRun(w, "a")
+			r.Deadline = &deadline
+			s.insert(r)
+			r.Stop = stop
+			for _, to := range runPath(status) {
+				s.moveRun(r, to)
+			}
+			if status == gatehouse.RunQueued {
+				s.update(func(tx gatehouse.Tx) error { return tx.MoveRun(r, r.Status) })
+			}
+			if stop == "" && !status.Final() {
+				want = append(want, r.ID)
+			}
+		}
+	}
+	later, none := s.newRun(w), s.newRun(w)
+	at := base.Add(time.Hour)
+	later.Deadline = &at
+	s.insert(later, none)
+	s.view(func(tx gatehouse.ReadTx) error {
+		got, err := tx.OverdueRuns(20)
+		if err != nil {
+			return err
+		}
+		s.same("overdue", runIDs(got), want)
+		if len(got[0].Steps) > 0 || got[0].Deadline == nil || got[0].Workflow != w.Name {
+			s.Errorf("an overdue run: %+v", got[0])
+		}
+		got, err = tx.OverdueRuns(2)
+		s.same("two of them", runIDs(got), want[:2])
+		return err
+	})
+}
+
+func (s *suite) nextRunWork() {
+	w := s.workflow(tenant, "triage", 1)
+	next := func() (at time.Time) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) (err error) { at, err = tx.NextRunWorkAt(); return err })
+		return at
+	}
+	_, st := s.one(w)
+	if at := next(); !at.IsZero() {
+		s.Errorf("a step that is ready: %s", at)
+	}
+	base := s.now()
+	in := func(minutes int) time.Time { return base.Add(time.Duration(minutes) * time.Minute) }
+	deadline := in(90)
+	d := s.newRun(w)
+	d.Deadline = &deadline
+	s.insert(d)
+	s.same("a deadline", next(), in(90))
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.PutSchedule(&gatehouse.Schedule{Tenant: tenant, Workflow: w.Name, Version: 1, NextAt: in(80)}, time.Time{})
+	})
+	s.same("a schedule", next(), in(80))
+	until, due := in(70), in(60)
+	s.moveStep(st, gatehouse.StepRunning, func(n *gatehouse.Step) { n.LeaseUntil = &until })
+	s.same("a lease", next(), in(70))
+	other := s.inState(w, gatehouse.StepRunning)
+	s.moveStep(other, gatehouse.StepWaiting, func(n *gatehouse.Step) { n.DueAt = &due })
+	s.same("what is due", next(), in(60))
+	s.moveStep(other, gatehouse.StepSucceeded, func(n *gatehouse.Step) { n.DueAt = &due })
+	s.same("what was due", next(), in(70))
+	s.moveStep(st, gatehouse.StepSucceeded)
+	s.same("after the lease", next(), in(80))
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.PutSchedule(&gatehouse.Schedule{Tenant: tenant, Workflow: w.Name}, time.Time{})
+	})
+	s.same("after the schedule", next(), in(90))
+	d.Stop = gatehouse.RunFailed
+	s.update(func(tx gatehouse.Tx) error { return tx.MoveRun(d, d.Status) })
+	if at := next(); !at.IsZero() {
+		s.Errorf("after all: %s", at)
+	}
+
+}
+
+func (s *suite) queuedRuns() {
+	s.newTenants("acme")
+	a, b, c := s.workflow("acme", "a", 1), s.workflow("acme", "b", 1), s.workflow(tenant, "a", 1)
+	since := s.now()
+	var queued []*gatehouse.Run
+	for i := range 4 {
+		r := s.newRun(a, "x")
+		r.CreatedAt = since.Add(-time.Duration(i) * time.Second)
+		s.insert(r)
+		queued = append([]*gatehouse.Run{r}, queued...)
+	}
+	started := func(w *gatehouse.Workflow, at time.Time) {
+		r := s.newRun(w)
+		s.insert(r)
+		r.StartedAt = &at
+		s.moveRun(r, gatehouse.RunRunning)
+	}
+	started(a, since.Add(time.Second))
+	started(a, since) // not after
+	started(a, since.Add(-time.Hour))
+	started(b, since.Add(time.Second))
+	s.insert(s.newRun(c))
+	s.view(func(tx gatehouse.ReadTx) error {
+		lanes, err := tx.QueuedLanes(10, 3, since)
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(lanes, func(x, y gatehouse.QueuedLane) int { return x.Queued - y.Queued })
+		s.same("queued", lanes, []gatehouse.QueuedLane{
+			{Tenant: tenant, Workspace: "support", Workflow: "a", Queued: 1},
+			{Tenant: "acme", Workspace: "support", Workflow: "a", Queued: 3, WorkflowStarted: 1, TenantStarted: 2},
+		})
+		lanes, err = tx.QueuedLanes(1, 3, since)
+		if err != nil || len(lanes) != 1 {
+			s.Errorf("one workflow: %v, %v", lanes, err)
+		}
+		got, err := tx.OldestQueued("acme", "a", 3)
+		if err != nil {
+			return err
+		}
+		s.same("the oldest", runIDs(got), runIDs(queued[:3]))
+		if len(got[0].Steps) > 0 {
+			s.Error("they come with their steps")
+		}
+		ofWorkflow, ofTenant, err := tx.StartedRuns("acme", "a", since)
+		if err != nil || ofWorkflow != 1 || ofTenant != 2 {
+			s.Errorf("started of workflow and tenant: %d, %d, %v", ofWorkflow, ofTenant, err)
+		}
+		none, err := tx.OldestQueued("acme", "b", 3)
+		if len(none) > 0 {
+			s.Errorf("started ones: %v", runIDs(none))
+		}
+		return err
+	})
+}
+
+func (s *suite) schedules() {
+	w := s.workflow(tenant, "triage", 1)
+	v := s.workflow(tenant, "other", 1)
+	base := s.now()
+	at := func(w *gatehouse.Workflow, d time.Duration) *gatehouse.Schedule {
+		return &gatehouse.Schedule{Tenant: tenant, Workflow: w.Name, Version: w.Version, NextAt: base.Add(d)}
+	}
+	put := func(sc *gatehouse.Schedule, from time.Time) error {
+		return s.store.Update(s.Context(), func(tx gatehouse.Tx) error { return tx.PutSchedule(sc, from) })
+	}
+	due := func(want ...*gatehouse.Schedule) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) error {
+			got, err := tx.DueSchedules(10)
+			s.same("due schedules", got, want)
+			return err
+		})
+	}
+	gone := gatehouse.Schedule{Tenant: tenant, Workflow: w.Name}
+	must := func(err error) {
+		s.Helper()
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	must(put(&gone, time.Time{})) // none is there
+	must(put(at(w, -time.Minute), time.Time{}))
+	must(put(at(v, time.Hour), time.Time{}))
+	due(at(w, -time.Minute))
+	must(put(at(v, -time.Second), base.Add(time.Hour)))
+	must(put(at(w, -2*time.Minute), time.Time{})) // in its place
+	due(at(w, -2*time.Minute), at(v, -time.Second))
+	s.view(func(tx gatehouse.ReadTx) error {
+		got, err := tx.DueSchedules(1)
+		if len(got) != 1 {
+			s.Errorf("one schedule: %v", got)
+		}
+		return err
+	})
+	for _, sc := range []*gatehouse.Schedule{at(w, time.Hour), &gone} {
+		s.refused(gatehouse.ErrConflict, "a schedule that has moved", func(tx gatehouse.Tx) error { return tx.PutSchedule(sc, base) })
+	}
+	s.refused(gatehouse.ErrNotFound, "a schedule of no workflow", func(tx gatehouse.Tx) error {
+		return tx.PutSchedule(&gatehouse.Schedule{Tenant: tenant, Workflow: "x", Version: 1, NextAt: base}, time.Time{})
+	})
+	due(at(w, -2*time.Minute), at(v, -time.Second))
+	must(put(&gone, base.Add(-2*time.Minute)))
+	due(at(v, -time.Second))
+	s.update(func(tx gatehouse.Tx) error {
+		now := tx.Now()
+		if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: tenant, Workflow: v.Name, Version: 1, NextAt: now}, time.Time{}); err != nil {
+			return err
+		}
+		got, err := tx.DueSchedules(10)
+		if len(got) != 1 || !got[0].NextAt.Equal(now) {
+			s.Errorf("at its time: %v", got)
+		}
+		return err
+	})
+}
+
+func (s *suite) runCounts() {
+	s.newTenants("acme")
+	mine, theirs := s.workflow(tenant, "triage", 1), s.workflow("acme", "triage", 1)
+	want := map[gatehouse.RunStatus]int{}
+	for i, status := range gatehouse.RunStatuses() {
+		for n := range i%3 + 1 {
+			r := s.newRun([]*gatehouse.Workflow{mine, theirs}[n%2])
+			s.insert(r)
+			for _, to := range runPath(status) {
+				s.moveRun(r, to)
+			}
+			if !status.Final() {
+				want[status]++
+			}
+		}
+	}
+	s.view(func(tx gatehouse.ReadTx) error {
+		got, err := tx.RunCounts()
+		s.same("counts", got, want)
+		return err
+	})
+}
