@@ -51,13 +51,13 @@ export async function signIn(page, link) {
   await Promise.all([page.waitForURL("**/inbox*"), page.getByRole("button", { name: /sign in|continue/i }).first().click()]);
 }
 
-/** Fails on any serious or critical finding of axe; rules narrows down what it looks for. */
-export async function accessible(page, what, rules) {
-  let axe = new AxeBuilder({ page })
+/** Fails on any serious or critical finding of axe, by all rules of WCAG to 2.2 AA and its own of good practice. */
+export async function accessible(page, what) {
+  const { violations, passes } = await new AxeBuilder({ page })
     .setLegacyMode(true) // there are no frames to join
-    .options({ resultTypes: ["violations"] }); // the others shortened
-  axe = rules ? axe.withRules(rules) : axe.withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]);
-  const { violations, passes } = await axe.analyze();
+    .options({ resultTypes: ["violations"] }) // the others shortened
+    .withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"])
+    .analyze();
   assert.ok(violations.length + passes.length > 0, `${what}: nothing was looked at`);
   const serious = violations
     .filter((v) => v.impact === "serious" || v.impact === "critical")

@@ -1,5 +1,6 @@
 // A target that takes whatever it is sent: what the shop's ledger has no
-// columns for.
+// columns for. What it is told to name, it names as it is told; what is sent to
+// be lost, it takes without an answer.
 import { createServer } from "node:http";
 import { after } from "node:test";
 
@@ -11,7 +12,9 @@ export async function elsewhere() {
     req.on("data", (chunk) => (body += chunk));
     req.on("end", () => {
       received.push(body);
-      res.end("{}");
+      if (req.url.startsWith("/lost/")) return req.socket.destroy();
+      res.setHeader("Content-Type", "application/json");
+      res.end(req.url.startsWith("/named/") ? JSON.stringify({ id: JSON.parse(body).said }) : "{}");
     });
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -27,6 +30,8 @@ export async function elsewhere() {
     allow_private: true
     operations:
       put: {method: PUT, path: "/things/{entity_ref}", class: A}
+      name: {method: PUT, path: "/named/{entity_ref}", class: A, external_id: /id}
+      lose: {method: POST, path: "/lost/{entity_ref}", class: C}
 dispatch:`);
   return { received, configure };
 }

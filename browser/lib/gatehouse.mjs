@@ -13,18 +13,20 @@ import { items } from "./ledger.mjs";
 const run = promisify(execFile);
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
+/** Builds a command of the repository into a folder that ends with the process. */
+export async function build(command) {
+  const dir = await mkdtemp(join(tmpdir(), "gatehouse-browser-"));
+  process.on("exit", () => rmSync(dir, { recursive: true, force: true }));
+  const out = join(dir, "program");
+  await run("go", ["build", "-o", out, command], { cwd: root });
+  return out;
+}
+
 let built;
 
 /** The program, built once for all tests of a process, or the one that GATEHOUSE_BINARY names. */
 export function binary() {
-  built ??= (async () => {
-    if (process.env.GATEHOUSE_BINARY) return process.env.GATEHOUSE_BINARY;
-    const dir = await mkdtemp(join(tmpdir(), "gatehouse-browser-"));
-    process.on("exit", () => rmSync(dir, { recursive: true, force: true }));
-    const out = join(dir, "gatehouse");
-    await run("go", ["build", "-o", out, "./cmd/gatehouse"], { cwd: root });
-    return out;
-  })();
+  built ??= process.env.GATEHOUSE_BINARY ? Promise.resolve(process.env.GATEHOUSE_BINARY) : build("./cmd/gatehouse");
   return built;
 }
 
@@ -41,7 +43,7 @@ export class Gatehouse {
   /**
    * Starts `gatehouse dev` and waits until it serves. configure, if given, gets
    * the text of the configuration that development mode made and the server's
-   * URL, and returns the text to serve with.
+   * URL, and returns the text to serve with, or a promise of it.
    */
   static async start({ configure } = {}) {
     const g = new Gatehouse();
@@ -55,7 +57,7 @@ export class Gatehouse {
       if (configure) {
         await g.stop();
         const file = join(g.data, "gatehouse.yaml");
-        await writeFile(file, configure(await readFile(file, "utf8"), g.url));
+        await writeFile(file, await configure(await readFile(file, "utf8"), g.url));
         await g.launch();
       }
       const creds = JSON.parse(await readFile(join(g.data, "dev-credentials.json"), "utf8"));
@@ -107,7 +109,7 @@ export class Gatehouse {
   }
 
   /** Calls the API; an answer of 400 or more is an error unless it is expected. */
-  async api(method, path, { key = this.admin.key, token = this.admin.edit_token, body, expect } = {}) {
+  async api(method, path, { key = this.admin.key, token = this.admin.edit_token, body, text: source, expect } = {}) {
     const res = await fetch(`${this.url}/api/v1${path}`, {
       method,
       headers: {
@@ -115,7 +117,7 @@ export class Gatehouse {
         ...(token ? { "X-Edit-Token": token } : {}),
         ...(body ? { "Content-Type": "application/json" } : {}),
       },
-      body: body ? JSON.stringify(body) : undefined,
+      body: body ? JSON.stringify(body) : source,
     });
     const text = await res.text();
     const answer = text ? JSON.parse(text) : null;

@@ -1,18 +1,20 @@
-// No serious violation on any page, in the light theme and in the dark one.
+// No serious violation on any page, in the light theme and in the dark one, on
+// a desktop and on a phone.
 import { test } from "node:test";
-import { accessible, newPage, signIn } from "../lib/browser.mjs";
+import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
 import { fill } from "../lib/scene.mjs";
 import { limit, stage } from "../lib/stage.mjs";
 
-const { g, browser } = await stage({ configure: (text, url) => `${text}\nsign_in: {public_url: "${url}", passkeys: {}}\n` });
+const { g, browser } = await stage();
 const scene = await fill(g);
 
-/** Both themes of a page that is open. */
-async function both(page, what) {
-  await page.emulateMedia({ colorScheme: "light" });
-  await accessible(page, `${what}, light`);
-  await page.emulateMedia({ colorScheme: "dark" });
-  await accessible(page, `${what}, dark`, ["color-contrast"]);
+/** Both themes of a page that is open, and a phone, whose colours are the same: every rule each time. */
+async function looked(page, what) {
+  for (const [size, viewport, colorScheme] of [["phone", phone, "dark"], ["desktop", desktop, "dark"], ["desktop", desktop, "light"]]) {
+    await page.setViewportSize(viewport);
+    await page.emulateMedia({ colorScheme });
+    await accessible(page, `${what}, ${size}, ${colorScheme}`);
+  }
 }
 
 const pick = (...actions) => `/inbox/bulk?${actions.map((a) => `pick=${a.id}`).join("&")}`;
@@ -36,8 +38,10 @@ const pages = {
   "bulk": pick(scene.price, scene.text, scene.bulk),
   "edit": `/actions/${scene.price.id}/edit`,
   "dispatch": "/dispatch",
-  "dispatch, dead": "/dispatch?tab=dead",
+  "dispatch, queue": "/dispatch?tab=queue",
+  "dispatch, done": "/dispatch?tab=done",
   "policies": "/policies",
+  "policy": "/policies/1",
   "policy editor": "/policies/edit",
   "explain": `/policies/explain?action=${scene.price.id}`,
   "audit": "/audit",
@@ -45,6 +49,7 @@ const pages = {
   "settings": "/settings",
   "principals": "/settings/principals",
   "new principal": "/settings/principals/new",
+  "principal": "/settings/principals/bo",
   "tenants": "/settings/tenants",
   "providers": "/settings/providers",
   "help": "/help",
@@ -54,11 +59,11 @@ const pages = {
 test("before signing in", limit, async (t) => {
   const page = await newPage(browser, t);
   await page.goto(`${g.url}/signin`);
-  await both(page, "sign in");
+  await looked(page, "sign in");
   await page.goto(await g.setupLink("bo"));
-  await both(page, "set-up");
+  await looked(page, "set-up");
   await page.goto(`${g.url}/setup?token=gtu_wrong`);
-  await both(page, "a link that does not work");
+  await looked(page, "a link that does not work");
 });
 
 test("states that a click makes", limit, async (t) => {
@@ -68,16 +73,16 @@ test("states that a click makes", limit, async (t) => {
   await page.getByTestId("approve-more").locator("summary").click();
   await page.getByTestId("reject").locator("summary").click();
   await page.getByTestId("person-menu").locator("summary").click();
-  await both(page, "everything unfolded");
+  await looked(page, "everything unfolded");
   await page.getByTestId("person-menu").locator("summary").click();
   await page.locator(".row [name=pick]").first().check();
   await page.keyboard.press("?");
   await page.getByTestId("help").waitFor();
-  await both(page, "help over the inbox");
+  await looked(page, "help over the inbox");
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+k");
   await page.getByTestId("palette").waitFor();
-  await both(page, "palette");
+  await looked(page, "palette");
   await page.keyboard.press("Escape");
   await page.locator(`.row[data-id="${scene.text.id}"]`).getByRole("link").click();
   await page.locator(`.row.open[data-id="${scene.text.id}"]`).waitFor();
@@ -85,14 +90,14 @@ test("states that a click makes", limit, async (t) => {
   await page.getByTestId("reject-notes").fill("no");
   await page.getByTestId("reject-go").click();
   await page.locator(`#detail[data-done="${scene.text.id}"]`).waitFor();
-  await both(page, "after a decision");
+  await looked(page, "after a decision");
   await page.goto(`${g.url}/inbox?open=${scene.create.id}`);
   await page.getByTestId("approve-more").locator("summary").click();
   await page.getByTestId("confirm").fill("wrong");
   await page.getByTestId("edit-token").fill("gte_wrong");
   await page.getByTestId("approve").click();
   await page.getByTestId("outcome").waitFor();
-  await both(page, "not accepted");
+  await looked(page, "not accepted");
 });
 
 // Two pages side by side: axe works in the page, on a core of its own.
@@ -101,7 +106,7 @@ test("every page", limit, async (t) => {
   const work = async (page) => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       await page.goto(g.url + next[1]);
-      await both(page, next[0]);
+      await looked(page, next[0]);
     }
   };
   const tabs = [await newPage(browser, t), await newPage(browser, t)];

@@ -12,6 +12,7 @@ import { limit, stage } from "../lib/stage.mjs";
 const corpus = JSON.parse(await readFile(new URL("../../internal/card/testdata/hostile.json", import.meta.url), "utf8"));
 const { g, browser } = await stage(await elsewhere());
 await g.person("ana", "approver", "proposer", "auditor", "operator");
+await g.person("root", "admin");
 
 /** An action of which every text is the one given. */
 const proposal = (ref, text) => put(ref, {
@@ -33,7 +34,7 @@ const proposal = (ref, text) => put(ref, {
 function skeleton() {
   const acts = /^(href|src|srcdoc|action|formaction|hx-.*|class|id|name|type|for|form|style|target|rel|method|role|data-(key|go|decide|passkey|events|testid)|accesskey|autofocus)$/;
   const plain = (value) => value.replace(/(act|apr|psh|dlq|prn|key)_[0-9a-f]+/g, "ID").replace(/sha256(:|%3A)[0-9a-f]+/g, "DIGEST")
-    .replace(/snap=\d+/g, "snap=N").replace(/(after|cursor)=[^&]*/g, "$1=N").replace(/thing-\d+/g, "REF").replace(/\bthing(%3A|\/)[^&]*/g, "REF");
+    .replace(/snap=\d+/g, "snap=N").replace(/([?&](?:after|cursor|failed|unknown|applied|from|to|type|by|q|open)=)[^&]*/g, "$1N").replace(/thing-\d+/g, "REF").replace(/\bthing(%3A|\/)[^&]*/g, "REF");
   const out = new Set();
   const walk = (el, path) => {
     // What makes characters visible is the page's own.
@@ -49,6 +50,21 @@ function skeleton() {
 
 /** What no page may have in its text, since nobody would see it. */
 const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0001}-\u{e007f}](?<!\u{1f3f4}[\u{e0001}-\u{e007f}]*)/u;
+
+/** Sorts texts into those the server takes for a purpose, and those it refuses as unfit. */
+async function taken(texts, attempt) {
+  const fit = [];
+  for (let n = 0; n < texts.length; n += 8) {
+    await Promise.all(texts.slice(n, n + 8).map(async (x, i) => {
+      try {
+        fit.push({ ...x, made: await attempt(x.text, n + i) });
+      } catch (e) {
+        assert.match(e.message, /: 4(00|09|22) /, x.name);
+      }
+    }));
+  }
+  return fit;
+}
 
 /** Opens a page, and lets its script do what it does at first. */
 async function visit(page, path) {
@@ -140,4 +156,148 @@ test("the corpus", limit, async (t) => {
     assert.equal((await look(page)).owned, undefined);
   }
   assert.deepEqual(outside, []);
+});
+
+/** Follows the pager of a list, and calls fn on each page. */
+async function pages(page, path, fn) {
+  for (await visit(page, path); ; await page.locator("html.js").waitFor({ state: "attached" })) {
+    await fn();
+    const next = page.getByTestId("next-page").first();
+    if (!(await next.count())) return;
+    await Promise.all([page.waitForNavigation(), next.click()]);
+  }
+}
+
+/** What stands on a page, which must be text: of a hostile one nothing that the oracle does not have. */
+async function inspected(page, what, oracle) {
+  const here = await page.evaluate(skeleton);
+  const { text, owned } = await look(page);
+  assert.equal(owned, undefined, what);
+  assert.doesNotMatch(text, unseen, what);
+  if (!oracle) return here;
+  assert.deepEqual(here.filter((x) => !oracle.has(x)), [], what);
+  return here;
+}
+
+const benign = harmless.filter((text) => text).map((text) => ({ name: "harmless", text }));
+
+test("what a dispatch came to", limit, async (t) => {
+  const page = await newPage(browser, t);
+  await signIn(page, await g.setupLink("root"));
+  let ref = 0;
+  const approved = async (change, key) => {
+    // Not every text can be a key: it has to stand in a header.
+    const a = await g.propose({ ...change, idempotency_key: key }).catch(() => g.propose(change));
+    await g.decide(a.id, { decision: "approved", digest: a.digest });
+    return g.finished(a.id);
+  };
+  // One is lost on its way, and somebody says in these words what they found;
+  // one is called so by the target; both under such a key.
+  const make = (texts) => taken(texts, async (text) => {
+    const n = ref++;
+    const lost = await approved(put(`lost-${n}`, { operation: "lose", action_type: "price_change", proposed_change: { said: text } }), `${n} ${text}`);
+    assert.equal(lost.status, "unknown");
+    await g.api("POST", `/pushes/${lost.push.id}/resolve`, { body: { outcome: "failed", reason: text } });
+    const named = await approved(put(`named-${n}`, { operation: "name", action_type: "price_change", proposed_change: { said: text } }), `${n} ${text} named`);
+    assert.equal(named.status, "applied");
+    return [lost.id, named.id];
+  });
+  const see = async (all, oracle) => {
+    const found = new Set();
+    const add = (list) => list.forEach((x) => found.add(x));
+    for (const tab of ["attention", "done"]) {
+      await pages(page, `/dispatch?tab=${tab}`, async () => add(await inspected(page, `dispatch, ${tab}`, oracle)));
+    }
+    for (const { name, made } of all) {
+      for (const id of made) {
+        await visit(page, `/actions/${id}`);
+        add(await inspected(page, name, oracle));
+      }
+    }
+    return found;
+  };
+  const plain = await make([...benign, ...Array.from({ length: 60 }, (_, i) => ({ name: "harmless", text: `harmless ${i}` }))]);
+  // One of which nobody has said yet what came of it.
+  const open = await approved(put("lost", { operation: "lose", action_type: "price_change", proposed_change: { said: "harmless" } }));
+  const oracle = await see([...plain.filter((x) => !/ \d/.test(x.text)), { name: "harmless", made: [open.id] }]);
+  const odd = await make(corpus);
+  assert.ok(odd.length > corpus.length / 2, `${odd.length} of ${corpus.length} texts are taken`);
+  // The lists have all of them; a page of their own some.
+  await see(odd.filter((_, i) => i % 5 === 0), oracle);
+});
+
+test("names that people and agents go by", limit, async (t) => {
+  const page = await newPage(browser, t);
+  await signIn(page, await g.setupLink("root"));
+  const oracle = new Set();
+  const paths = ["/settings/principals", "/insights", "/inbox?tab=team"];
+  const look = async () => {
+    for (const path of paths) await pages(page, path, async () => (oracle.frozen ? inspected(page, path, oracle) : (await inspected(page, path)).forEach((x) => oracle.add(x))));
+  };
+  // A name is a few letters, and what proposes under it shows it everywhere.
+  const make = (texts) => taken(texts, async (text, n) => {
+    const bot = await g.api("POST", "/principals", { body: { name: text, kind: "agent", roles: ["proposer"] } });
+    return g.api("POST", "/proposed-actions", {
+      key: bot.key, token: null,
+      body: { connector: "elsewhere", operation: "put", action_type: text.toLowerCase(), target: { entity_type: "thing", entity_ref: `of-${n}` }, proposed_change: { note: text } },
+    });
+  });
+  const plain = await make(Array.from({ length: 60 }, (_, i) => ({ name: "harmless", text: `harmless-${i}` })));
+  assert.equal(plain.length, 60);
+  await look();
+  oracle.frozen = true;
+  const odd = await make(corpus);
+  assert.ok(odd.length < corpus.length / 4, `${odd.length} of ${corpus.length} texts are names`);
+  await look();
+
+  // What an address says is shown as well: of something that is there, and of
+  // something that is not.
+  const said = ["/insights?type=X&by=X", "/inbox?tab=team&q=X", "/inbox?tab=team&type=X&by=X", "/inbox?tab=X&open=X", "/actions/X", "/policies/X", "/settings/principals/X", "/dispatch?tab=X&failed=X"];
+  const open = (path, text) => visit(page, path.replaceAll("X", encodeURIComponent(text.toWellFormed())));
+  const echo = new Set(oracle);
+  for (const path of said) {
+    for (const text of ["harmless", "harmless-0"]) {
+      await open(path, text);
+      for (const x of await inspected(page, path)) echo.add(x);
+    }
+  }
+  for (const { name, text } of corpus.filter((_, i) => i % 12 === 0)) {
+    for (const path of said) {
+      await open(path, text);
+      await inspected(page, `${path}: ${name}`, echo);
+    }
+  }
+});
+
+test("names that people give", limit, async (t) => {
+  const page = await newPage(browser, t);
+  await signIn(page, await g.setupLink("ana"));
+  const path = "/inbox?tab=team&type=price_change";
+  const save = (name) => page.request.post(`${g.url}/inbox/views`, { form: { name, query: "tab=team&type=price_change" }, maxRedirects: 0 });
+  const remove = async () => {
+    for (;;) {
+      await visit(page, path);
+      const form = page.getByTestId("delete-views").locator("form");
+      if (!(await form.count())) return;
+      for (const name of await form.locator("[name=name]").evaluateAll((all) => all.map((x) => x.value))) {
+        assert.equal((await page.request.post(`${g.url}/inbox/views/delete`, { form: { name, query: "" }, maxRedirects: 0 })).status(), 303);
+      }
+    }
+  };
+  for (const { text } of benign) assert.equal((await save(text.slice(0, 60))).status(), 303);
+  await visit(page, path);
+  const oracle = new Set(await inspected(page, "saved views"));
+  await remove();
+  let kept = 0;
+  for (let n = 0; n < corpus.length; n += 40) {
+    for (const { name, text } of corpus.slice(n, n + 40)) {
+      const status = (await save(text.slice(0, 60))).status();
+      assert.ok(status === 303 || status === 422, `${name}: ${status}`);
+      kept += status === 303;
+    }
+    await visit(page, path);
+    await inspected(page, "saved views", oracle);
+    await remove(); // by the names that the page sends back
+  }
+  assert.ok(kept > corpus.length / 2, `${kept} of ${corpus.length} texts are kept`);
 });

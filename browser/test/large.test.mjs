@@ -78,6 +78,52 @@ test("approved only once all is shown", limit, async (t) => {
   assert.equal(Object.keys(sent.proposed_change ?? sent).length, fields);
 });
 
+/** Holds back the answer to the next request that fits, until it is let go. */
+async function hold(page, fits) {
+  let letGo, came, given;
+  const held = new Promise((resolve) => (letGo = resolve));
+  const asked = new Promise((resolve) => (came = resolve));
+  const over = new Promise((resolve) => (given = resolve));
+  await page.route(fits, async (route) => {
+    came();
+    const response = await route.fetch();
+    await held;
+    await route.fulfill({ response }).catch(() => {}); // nobody waits for it any more
+    given();
+  }, { times: 1 });
+  return { asked, arrive: () => (letGo(), over) };
+}
+
+test("what was asked for last is what stays", limit, async (t) => {
+  const a = await g.propose(large("big-3")), b = await g.propose(put("small", { action_type: "price_change", current_state: { note: "x" }, proposed_change: { note: "y" } }));
+  const page = await opened(t, `/inbox?open=${a.id}`);
+  const row = (x) => page.locator(`.row[data-id="${x.id}"] .row-link`);
+  const all = (url) => url.searchParams.has("full");
+  const alone = (x) => (url) => url.searchParams.get("open") === x.id && !all(url);
+
+  // Two are on their way, and come in the order in which they were asked for.
+  const race = async ([first, press], [second, pressed]) => {
+    const one = await hold(page, first);
+    await press.click();
+    await one.asked;
+    const other = await hold(page, second);
+    await pressed.click();
+    await other.asked;
+    await one.arrive();
+    await other.arrive();
+  };
+  await race([all, page.getByTestId("show-all")], [alone(b), row(b)]);
+  await page.locator(`[data-testid=action][data-id="${b.id}"]`).waitFor();
+  assert.ok(page.url().includes(b.id), page.url());
+
+  await row(a).click();
+  await page.getByTestId("hidden-lock").waitFor();
+  await race([alone(a), row(a)], [all, page.getByTestId("show-all")]);
+  await page.getByTestId("approve").waitFor();
+  assert.equal(await page.getByTestId("hidden-lock").count(), 0);
+  assert.ok(!(await page.locator("#offline").isVisible()), "nothing failed");
+});
+
 test("without JavaScript too, and never in bulk", limit, async (t) => {
   const a = await g.propose(large("big-2"));
   const page = await opened(t, `/actions/${a.id}`, { javaScriptEnabled: false });

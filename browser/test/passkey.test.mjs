@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { newPage, signIn } from "../lib/browser.mjs";
 import { limit, stage } from "../lib/stage.mjs";
 
-const { g, browser } = await stage({ configure: (text, url) => `${text}\nsign_in: {public_url: "${url}", passkeys: {}}\n` });
+const { g, browser } = await stage();
 await g.person("ana", "approver");
 
 /** An item that nobody has heard of: L4. */

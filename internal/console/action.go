@@ -44,6 +44,8 @@ type actionPage struct {
 	// undo is until when an approval can be taken back, zero when it cannot.
 	undo                time.Time
 	canReverse, canEdit bool
+	// ofRun is the step of a run that proposed it, nil for none.
+	ofRun *gatehouse.Step
 
 	// outcome is what an answer came to that was not accepted, notes what was
 	// typed with it.
@@ -74,14 +76,31 @@ func (c *Console) openAction(v *view, id string) (*actionPage, error) {
 		c.presence.looks(a.Tenant, a.ID, v.person.Name, v.now)
 	}
 	if p.cannot == nil && p.step.StepUp {
-		p.options = c.cfg.SignIn.Options()
+		if p.options, err = c.stepUpOptions(v); err != nil {
+			return nil, err
+		}
 		p.stepUp, err = c.cfg.Browser.FindStepUp(v.ctx, a.ID, a.Digest)
 		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 			return nil, err
 		}
 	}
 	p.sealed = p.cannot == nil && p.step.Reason
+	if p.ofRun, err = c.stepOf(v, a.ID); err != nil {
+		return nil, err
+	}
 	return p, nil
+}
+
+// stepUpOptions are the ways in which this person can prove who they are: a
+// passkey only where they have one.
+func (c *Console) stepUpOptions(v *view) (gatehouse.SignInOptions, error) {
+	o, _ := v.signInOptions()
+	if !o.Passkeys {
+		return o, nil
+	}
+	own, err := c.cfg.Browser.ListPasskeys(v.ctx, v.person.ID)
+	o.Passkeys = len(own) > 0
+	return o, err
 }
 
 // action shows one action on a page of its own.

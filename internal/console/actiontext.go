@@ -230,6 +230,10 @@ func fieldName(c card.Change) string {
 	return c.Path
 }
 
+// inTurn lets what was asked for last stand in the pane: a whole page that is
+// slow to come does not take the place of the action that was opened after it.
+const inTurn = "closest main:replace"
+
 // inPane makes a form's answer take the place of the open action, where there
 // is script. The server names the address, since not every answer has one.
 func inPane(path string) templ.Attributes {

@@ -19,6 +19,7 @@ type Config struct {
 	Admin    gatehouse.AdminService
 	Policies gatehouse.PolicyService
 	Audit    gatehouse.AuditService
+	Runs     RunKeeper
 	// LogChecker verifies the log from the inside.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored.
@@ -63,8 +64,9 @@ type Console struct {
 	handler  http.Handler
 	streams  streams
 	presence presence
-	// bodyTime is how long a request's body may take.
-	bodyTime time.Duration
+	// bodyTime is how long a request's body may take, heartbeat how often a
+	// stream that says nothing shows that it is there.
+	bodyTime, heartbeat time.Duration
 }
 
 // navItem is an entry of the navigation. Key is the letter after g.
@@ -78,6 +80,8 @@ type navItem struct {
 func navigation() []navItem {
 	return []navItem{
 		{"/inbox", "Inbox", "i", nil},
+		{"/runs", "Runs", "r", nil},
+		{"/workflows", "Workflows", "w", nil},
 		{"/dispatch", "Dispatch", "d", nil},
 		{"/policies", "Policies", "p", nil},
 		{"/audit", "Audit", "a", []gatehouse.Role{gatehouse.RoleAuditor}},
@@ -106,6 +110,8 @@ func (c *Console) routes() []route {
 		c.signinRoutes(),
 		c.inboxRoutes(),
 		c.actionRoutes(),
+		c.runRoutes(),
+		c.workflowRoutes(),
 		c.dispatchRoutes(),
 		c.policyRoutes(),
 		c.auditRoutes(),
@@ -118,7 +124,7 @@ func (c *Console) routes() []route {
 // New makes a console. It fails on a configuration that lacks something.
 func New(cfg Config) (*Console, error) {
 	switch {
-	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil:
+	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil, cfg.Runs == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil:
 		return nil, errors.New("console: a service is missing")
 	case cfg.Browser == nil, cfg.SignIn == nil, cfg.Sessions == nil, cfg.Self == nil, cfg.Views == nil:
 		return nil, errors.New("console: a service of sessions is missing")
@@ -132,7 +138,7 @@ func New(cfg Config) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{cfg: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://"), log: cfg.Log, assets: a, bodyTime: bodyTime}
+	c := &Console{cfg: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://"), log: cfg.Log, assets: a, bodyTime: bodyTime, heartbeat: heartbeat}
 	mux := http.NewServeMux()
 	served := make(map[string]bool)
 	for _, rt := range c.routes() {

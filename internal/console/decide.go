@@ -33,11 +33,8 @@ func (c *Console) answer(v *view, a *gatehouse.Action) error {
 		Confirm: v.form("confirm"), AcknowledgeStale: v.form("acknowledge_stale") != "",
 	}
 	step := card.Ladder(a)
-	switch {
-	case d.Decision == gatehouse.Reject && d.Notes == "" && a.Status == gatehouse.StatusPending:
+	if d.Decision == gatehouse.Reject && d.Notes == "" && a.Status == gatehouse.StatusPending {
 		return gatehouse.E(gatehouse.CodeInvalid, "say why you reject it: the proposer and the next reviewer read it")
-	case d.Decision == gatehouse.Approve && d.Notes == "" && step.Reason && a.Status == gatehouse.StatusPending:
-		return gatehouse.E(gatehouse.CodeInvalid, "the second approval of %s needs a reason of its own", a.RiskLevel)
 	}
 	if d.Decision == gatehouse.Approve && a.Status == gatehouse.StatusPending && !v.shown(a) {
 		return gatehouse.E(gatehouse.CodeInvalid, "not all of it was shown: look at the whole of it first")

@@ -26,9 +26,11 @@ const (
 	retryAfter = 3 * time.Second
 )
 
-// changes streams that something changed, and nothing else: what it was, the
-// page asks for by itself, with the rights of who looks. A stream that comes
-// back with Last-Event-ID is told at once, since it may have missed something.
+// changes streams that something changed in the tenant, and nothing else: what
+// it was, the page asks for by itself, with the rights of who looks; that other
+// tenants are busy nobody hears. A stream that comes back with Last-Event-ID is
+// told at once, since it may have missed something; a hint that was lost costs
+// a heartbeat, at which the log's size tells.
 func (c *Console) changes(v *view) error {
 	if v.r.Method == http.MethodHead {
 		return nil // a stream without a body would never end
@@ -39,7 +41,7 @@ func (c *Console) changes(v *view) error {
 	defer c.streams.close(v.session.ID)
 	var hint <-chan struct{}
 	if c.cfg.Hints != nil {
-		h, end := c.cfg.Hints.Subscribe(app.TopicAudit)
+		h, end := c.cfg.Hints.Subscribe(app.TopicLog(v.person.Tenant))
 		defer end()
 		hint = h
 	}
@@ -57,28 +59,45 @@ func (c *Console) changes(v *view) error {
 			return nil
 		}
 	}
-	beat := time.NewTicker(heartbeat)
+	beat := time.NewTicker(c.heartbeat)
 	defer beat.Stop()
 	var rest <-chan time.Time
-	waiting := hint
+	waiting, size := hint, c.logSize(v)
 	for {
+		var changed bool
 		select {
 		case <-v.ctx.Done():
 			return nil
-		case <-waiting:
-			number++
-			if v.identify(true) != nil || !v.send(changedEvent(number)) {
-				return nil
-			}
-			waiting, rest = nil, time.After(quiet)
 		case <-rest:
 			waiting, rest = hint, nil
+			continue
+		case <-waiting:
+			waiting, rest, changed = nil, time.After(quiet), true
 		case <-beat.C:
-			if v.identify(true) != nil || !v.send(": still here\n\n") {
-				return nil
-			}
+			now := c.logSize(v)
+			changed, size = now != size, now
+		}
+		if v.identify(true) != nil {
+			return nil
+		}
+		text := ": still here\n\n"
+		if changed {
+			number++
+			text = changedEvent(number)
+		}
+		if !v.send(text) {
+			return nil
 		}
 	}
+}
+
+// logSize is the size of the tenant's log, 0 while it cannot be read.
+func (c *Console) logSize(v *view) int64 {
+	head, err := c.cfg.Audit.Head(v.ctx)
+	if err != nil {
+		return 0
+	}
+	return head.Size
 }
 
 // streams counts the open streams.

@@ -9,7 +9,33 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
+
+// tellNumbered numbers what waits in the log, and says so, as a server does by itself.
+func (w *world) tellNumbered() {
+	w.t.Helper()
+	s := &audit.Sequencer{Store: w.store, Numbered: func(tenant string) { w.hub.Notify(app.TopicLog(tenant)) }}
+	for n := 1; n > 0; {
+		var err error
+		if n, err = s.Once(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// topics notes what streams listen to.
+type topics struct {
+	*wake.Hub
+	heard chan string
+}
+
+func (h *topics) Subscribe(names ...string) (<-chan struct{}, func()) {
+	h.heard <- strings.Join(names, " ")
+	return h.Hub.Subscribe(names...)
+}
 
 // stream opens the stream of changes and returns its lines.
 func (b *browser) stream(ctx context.Context, lastID string) (stream <-chan string, contentType string) {
@@ -56,6 +82,7 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	bot := w.agent("bot")
+	w.tellNumbered()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	lines, contentType := ana.stream(ctx, "")
@@ -66,6 +93,7 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 		t.Fatalf("it begins with %q", line)
 	}
 	w.propose(bot, nil)
+	w.tellNumbered()
 	for _, want := range []string{"id: 1", "event: changed", "data:"} {
 		if line := next(t, lines); line != want {
 			t.Errorf("the stream says %q, want %q", line, want)
@@ -88,10 +116,95 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.propose(bot, nil)
+	w.tellNumbered()
 	for line := next(t, lines); line != ""; line = next(t, lines) {
 		if strings.HasPrefix(line, "id: ") && line > "id: 5" {
 			t.Fatal("the stream goes on after its session ended")
 		}
+	}
+}
+
+// TestChangesOfOtherTenantsAreNotHeard works in one tenant while a stream of
+// another is open: not even when it happens may be told.
+func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.gate.CreateTenant(w.admin, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+		Name: "root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin}, Tenant: "acme",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := w.gate.CreateSetupLink(w.as(c), "root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, ana, bot := w.stranger(), w.signIn("ana", gatehouse.RoleApprover), w.agent("bot")
+	root.post("/setup", "token", link.Token).want(http.StatusOK)
+	w.tellNumbered()
+	hints := &topics{w.hub, make(chan string, 2)}
+	w.config.Hints = hints
+	w.public("")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	theirs, _ := root.stream(ctx, "")
+	next(t, theirs)
+	ours, _ := ana.stream(ctx, "")
+	next(t, ours)
+	for _, want := range []string{"log:acme", "log:default"} {
+		if got := <-hints.heard; got != want {
+			t.Errorf("a stream listens to %q, want %q", got, want)
+		}
+	}
+	w.propose(bot, nil)
+	w.tellNumbered()
+	if line := next(t, ours); line != "id: 1" {
+		t.Fatalf("the tenant's own stream says %q", line)
+	}
+	select {
+	case line := <-theirs:
+		if line == "" {
+			break // the end of how it began
+		}
+		t.Errorf("the other tenant's stream says %q", line)
+	default:
+	}
+	if _, err := w.gate.CreateKey(w.as(c), "root"); err != nil {
+		t.Fatal(err)
+	}
+	w.tellNumbered()
+	for _, want := range []string{"id: 1", "event: changed", "data:"} {
+		if line := next(t, theirs); line != want {
+			t.Fatalf("of its own change it says %q, want %q", line, want)
+		}
+	}
+}
+
+// TestLostHintCostsAHeartbeat changes something of which nobody hears.
+func TestLostHintCostsAHeartbeat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.console.SetHeartbeat(20 * time.Millisecond)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	bot := w.agent("bot")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	lines, _ := ana.stream(ctx, "")
+	next(t, lines)
+	if line := next(t, lines); line != ": still here" {
+		t.Fatalf("a quiet stream says %q", line)
+	}
+	w.propose(bot, nil)
+	w.number() // and says nothing
+	line := next(t, lines)
+	for line == ": still here" {
+		line = next(t, lines)
+	}
+	if line != "id: 1" {
+		t.Errorf("then %q", line)
 	}
 }
 

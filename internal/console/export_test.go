@@ -28,5 +28,8 @@ var LocalPath = localPath
 // SessionStreams is how many streams one session has.
 const SessionStreams = sessionStreams
 
+// SetHeartbeat sets how often a quiet stream looks by itself.
+func (c *Console) SetHeartbeat(d time.Duration) { c.heartbeat = d }
+
 // SetBodyTimeout sets how long a body may take.
 func (c *Console) SetBodyTimeout(d time.Duration) { c.bodyTime = d }

@@ -28,7 +28,7 @@ func keyMap() []keyHelp {
 		{[]string{"w"}, "why you were asked"},
 		{[]string{"/"}, "search"},
 		{[]string{"Ctrl-K"}, "go to a page or an id"},
-		{[]string{"g", "i"}, "inbox; g and d, p, a, n, s: dispatch, policies, audit, insights, settings"},
+		{[]string{"g", "i"}, "inbox; g and r, w, d, p, a, n, s: runs, workflows, dispatch, policies, audit, insights, settings"},
 		{[]string{"?"}, "this help"},
 	}
 }
@@ -46,6 +46,15 @@ func (c *Console) search(v *view) error {
 		switch {
 		case err == nil:
 			return v.redirect("/actions/" + url.PathEscape(a.ID))
+		case gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
+			return err
+		}
+	}
+	if strings.HasPrefix(q, "run_") {
+		r, err := c.cfg.Runs.FindRun(v.ctx, q)
+		switch {
+		case err == nil:
+			return v.redirect(runPath(r.ID))
 		case gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
 			return err
 		}

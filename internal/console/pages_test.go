@@ -241,7 +241,7 @@ func TestPolicyIsExplained(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	a := w.propose(bot, nil)
 	ana.get("/policies/explain").want(http.StatusOK).has(testid("explain-text"))
-	ana.get("/policies/explain?action=" + a.ID).want(http.StatusOK).has("supplier raised cost")
+	ana.get("/policies/explain?action="+a.ID).want(http.StatusOK).has("supplier raised cost", testid("trace"))
 	ana.get("/policies/explain?action=act_none").want(http.StatusNotFound)
 	ana.post("/policies/explain", "proposal", `{"action_type":"price_change"`).want(http.StatusBadRequest)
 	ana.post("/policies/explain", "proposal", `{"action_type":"price_change","nonsense":1}`).want(http.StatusBadRequest)

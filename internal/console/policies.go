@@ -169,13 +169,14 @@ type explainView struct {
 	outcome  *gatehouse.Error
 }
 
-// explainForm offers a proposal to start from: that of an action, or the least
-// that works.
+// explainForm offers a proposal to start from: that of an action, with how it
+// would be judged, or the least that works.
 func (c *Console) explainForm(v *view) error {
 	p := gatehouse.Proposal{
 		ActionType: "price_change", Connector: "shop", Operation: "update",
 		Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042"}, ProposedChange: gatehouse.JSON(`{"price":"12.50"}`),
 	}
+	e := &explainView{}
 	if id := v.query("action"); id != "" {
 		a, err := c.cfg.Actions.FindAction(v.ctx, id)
 		if err != nil {
@@ -183,12 +184,18 @@ func (c *Console) explainForm(v *view) error {
 		}
 		p = a.Proposal
 		p.RiskLevel, p.IdempotencyKey = a.ClaimedRisk, ""
+		if e.answer, err = c.cfg.Policies.ExplainPolicy(v.ctx, &p); err != nil {
+			if e.outcome = asError(err); e.outcome.Code == gatehouse.CodeInternal {
+				return err
+			}
+		}
 	}
 	text, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return err
 	}
-	return v.render(http.StatusOK, "Explain", "/policies", explainBody(v, &explainView{proposal: string(text)}))
+	e.proposal = string(text)
+	return v.render(http.StatusOK, "Explain", "/policies", explainBody(v, e))
 }
 
 func (c *Console) explainPolicy(v *view) error {

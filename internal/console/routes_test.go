@@ -252,6 +252,49 @@ func TestEveryPostStaysInItsTenant(t *testing.T) {
 	}
 }
 
+// Whoever asks for another tenant's thing, in an address or behind it, sees no
+// more than of one that is nowhere.
+func TestEveryGetStaysInItsTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	foreign := w.foreignAction()
+	stranger := w.foreignPerson()
+	before := w.foreignState(foreign, stranger)
+	seen := 0
+	for _, role := range gatehouse.Roles() {
+		if role == gatehouse.RoleWorker {
+			continue // no person's
+		}
+		b := w.signIn("p-"+string(role), role)
+		for _, id := range []string{foreign, stranger, before.action.Approval.ID} {
+			for _, rt := range console.Routes(w.console) {
+				method, path, _ := strings.Cut(rt.Pattern, " ")
+				if method != http.MethodGet || !strings.Contains(path, "{id}") {
+					continue
+				}
+				seen++
+				p := b.get(fill(path, id)).lacks("OTHER-TENANT", "other-person")
+				if p.status < 400 {
+					t.Errorf("%s to %s with %s: %d", rt.Pattern, role, id, p.status)
+				}
+			}
+			for _, path := range []string{"/inbox?tab=team&open=", "/inbox?tab=team&q=", "/inbox/bulk?pick=", "/search?q=", "/policies/explain?action=", "/insights?by=", "/audit?after="} {
+				b.get(path+id).lacks("OTHER-TENANT", "other-person")
+			}
+		}
+		for _, path := range []string{"/inbox?tab=team", "/inbox?tab=team&q=OTHER", "/insights", "/audit", "/dispatch?tab=queue", "/settings/principals", "/policies"} {
+			p := b.get(path)
+			if strings.Contains(p.body, foreign) || strings.Contains(p.body, stranger) {
+				t.Errorf("%s to %s shows another tenant's id", path, role)
+			}
+			p.lacks("OTHER-TENANT", "other-person")
+		}
+	}
+	if seen < 60 {
+		t.Errorf("only %d pages", seen)
+	}
+}
+
 // otherTenant is what there is to change in another tenant.
 type otherTenant struct {
 	action *gatehouse.Action

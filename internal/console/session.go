@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -101,6 +102,24 @@ func (v *view) safeTransport() bool {
 	host, _, err := net.SplitHostPort(local.String())
 	ip := net.ParseIP(host)
 	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+// signInOptions are what can be signed in with here. elsewhere is where passkeys
+// can be used, when this page was asked for at an address where they cannot, ""
+// otherwise: a passkey belongs to a name, and browsers keep none for a number.
+func (v *view) signInOptions() (o gatehouse.SignInOptions, elsewhere string) {
+	o = v.c.cfg.SignIn.Options()
+	// Behind a proxy nobody knows what the browser asked for.
+	if v.c.cfg.PublicURL != "" || len(o.PasskeyOrigins) == 0 {
+		return o, ""
+	}
+	for _, origin := range o.PasskeyOrigins {
+		if _, host, _ := strings.Cut(origin, "://"); strings.EqualFold(host, v.r.Host) {
+			return o, ""
+		}
+	}
+	o.Passkeys = false
+	return o, o.PasskeyOrigins[0]
 }
 
 // signinPath is the sign-in page that comes back to a path.

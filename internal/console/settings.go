@@ -59,6 +59,8 @@ type access struct {
 type settingsView struct {
 	access
 	options gatehouse.SignInOptions
+	// elsewhere is where passkeys can be added, when not here.
+	elsewhere string
 	// fresh says that nothing else need be proven to add a way in.
 	fresh  bool
 	said   string
@@ -76,7 +78,8 @@ func (c *Console) settings(v *view) error {
 }
 
 func (c *Console) settingsView(v *view) (*settingsView, error) {
-	p := &settingsView{options: c.cfg.SignIn.Options(), fresh: v.now.Sub(v.session.CreatedAt) < gatehouse.FreshSignIn}
+	options, elsewhere := v.signInOptions()
+	p := &settingsView{options: options, elsewhere: elsewhere, fresh: v.now.Sub(v.session.CreatedAt) < gatehouse.FreshSignIn}
 	var err error
 	p.access, err = c.access(v, v.person, settingsPath)
 	return p, err

@@ -238,7 +238,7 @@ func (w *world) notStored(secret string) {
 func TestAnOldSessionGainsNoOtherWayIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.passkeys(t)
+	w.passkeys(t, w.server.URL)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/settings").want(http.StatusOK).lacks(testid("edit-token-key"))
 	w.advance(gatehouse.FreshSignIn + time.Minute)
@@ -255,14 +255,10 @@ func TestAnOldSessionGainsNoOtherWayIn(t *testing.T) {
 	ana.post("/settings/keys", "edit_token", ana.creds.EditToken).want(http.StatusForbidden)
 }
 
-// passkeys lets the console take passkeys.
-func (w *world) passkeys(t *testing.T) {
+// passkeys lets the console take passkeys at an address.
+func (w *world) passkeys(t *testing.T, origin string) {
 	t.Helper()
-	u, err := url.Parse(w.server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ceremonies, err := signin.New(signin.Config{Passkeys: &signin.Passkeys{RPID: "localhost", Origins: []string{"http://localhost:" + u.Port()}}}, w.gate, w.config.Log)
+	ceremonies, err := signin.New(signin.Config{Passkeys: &signin.Passkeys{RPID: "localhost", Origins: []string{origin}}}, w.gate, w.config.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,13 +271,38 @@ func (w *world) passkeys(t *testing.T) {
 	w.server.Config.Handler = pages
 }
 
+// TestPasskeysAtAnotherAddress asks for the pages at a number, for which
+// browsers keep no passkeys, as development mode prints it.
+func TestPasskeysAtAnotherAddress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	at := strings.Replace(w.server.URL, "127.0.0.1", "localhost", 1)
+	w.passkeys(t, at)
+	link, err := w.gate.CreateSetupLink(w.admin, "ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ana.get("/settings").want(http.StatusOK).has(testid("passkeys-at"), at+"/settings").lacks("data-passkey-add")
+	w.stranger().get("/signin?next=%2Faudit").want(http.StatusOK).has(at + "/signin?next=%2Faudit").lacks("data-passkey-signin")
+	w.stranger().get(link.Path).want(http.StatusOK).has(at+link.Path, testid("setup-go"))
+	named := func(path string) *page {
+		r := w.stranger().request(http.MethodGet, path, nil)
+		r.Host = strings.TrimPrefix(at, "http://")
+		r.AddCookie(&http.Cookie{Name: "gatehouse_session", Value: ana.sessionCookie()})
+		return w.stranger().do(r).want(http.StatusOK).lacks(testid("passkeys-at"))
+	}
+	named("/settings").has("data-passkey-add")
+	named(link.Path)
+}
+
 func TestPasskeysAreListedAndRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/settings").want(http.StatusOK).has("This server takes no passkeys").lacks("data-passkey-add")
-	w.passkeys(t)
-	ana.get("/settings").want(http.StatusOK).has("data-passkey-add")
+	w.passkeys(t, w.server.URL)
+	ana.get("/settings").want(http.StatusOK).has("data-passkey-add").lacks(testid("passkeys-at"))
 	ana.post("/settings/passkeys/begin", "name", "Laptop").want(http.StatusOK).has(`"challenge"`, `"residentKey"`)
 	r := ana.request(http.MethodPost, "/settings/passkeys/finish", nil)
 	r.Header.Set("Accept", "application/json")

@@ -35,7 +35,8 @@ func (c *Console) signinPage(v *view) error {
 	if v.person != nil {
 		return v.redirect(v.query("next"))
 	}
-	return v.render(http.StatusOK, "Sign in", "", signinForm(v, c.cfg.SignIn.Options(), v.query("next")))
+	options, elsewhere := v.signInOptions()
+	return v.render(http.StatusOK, "Sign in", "", signinForm(v, options, elsewhere, v.query("next")))
 }
 
 // setupPage shows a set-up link and does not use it up: mail scanners follow
@@ -46,7 +47,8 @@ func (c *Console) setupPage(v *view) error {
 	if err != nil {
 		return err
 	}
-	return v.render(http.StatusOK, "Welcome", "", setupForm(person, token))
+	_, elsewhere := v.signInOptions()
+	return v.render(http.StatusOK, "Welcome", "", setupForm(person, token, elsewhere))
 }
 
 func (c *Console) redeemSetup(v *view) error {
@@ -167,6 +169,11 @@ func (v *view) jsonWith(status int, value any) error {
 	v.w.WriteHeader(status)
 	_, _ = v.w.Write(b)
 	return nil
+}
+
+// setupPath is a set-up link's page.
+func setupPath(token string) string {
+	return gatehouse.SetupPath + "?" + url.Values{"token": {token}}.Encode()
 }
 
 // beginPath is where a sign-in at a provider begins.

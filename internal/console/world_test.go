@@ -28,6 +28,7 @@ import (
 type world struct {
 	t       *testing.T
 	gate    *app.Gate
+	runs    *app.Runs
 	store   *sqlite.Store
 	hub     *wake.Hub
 	dir     string
@@ -71,6 +72,7 @@ func newWorld(t *testing.T) *world {
 	w.store = store
 	hold := time.Minute
 	w.gate = app.New(store, targets{w}, w.hub, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, log)
+	w.runs = app.NewRuns(w.gate, app.RunsConfig{})
 	creds, err := w.gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +83,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.config = console.Config{
-		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate,
+		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Runs: w.runs, LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate,
 		Browser: w.gate, Sessions: w.gate, Self: w.gate, Views: w.gate, SignIn: ceremonies, Hints: w.hub, Log: log, Now: w.now,
 	}
 	pages, err := console.New(w.config)

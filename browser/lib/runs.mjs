@@ -1,0 +1,158 @@
+// Workflows and runs to look at, made through the API: a model that answers at
+// once, and a worker that says what it is told to.
+import { createServer } from "node:http";
+import { items } from "./ledger.mjs";
+
+/**
+ * A provider of models that the configuration names "local". close ends it.
+ * configure is for [Gatehouse.start].
+ */
+export async function model() {
+  const server = createServer((req, res) => {
+    req.resume();
+    req.on("end", () => {
+      res.setHeader("Content-Type", "application/json");
+      res.end(JSON.stringify({
+        id: "chatcmpl-1", object: "chat.completion", created: 1, model: "small",
+        choices: [{ index: 0, message: { role: "assistant", content: "the supplier's price has risen" }, finish_reason: "stop" }],
+        usage: { prompt_tokens: 812, completion_tokens: 41, total_tokens: 853 },
+      }));
+    });
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const close = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  const configure = (text) => `${text}
+models:
+  local:
+    type: openai
+    base_url: "http://127.0.0.1:${server.address().port}/v1"
+    allow_private: true
+    prices:
+      small: {input_per_million: "150.00", output_per_million: "600.00", currency: USD}
+`;
+  return { configure, close };
+}
+
+export const reprice = `name: reprice
+description: Reads why a price should change, asks people, and changes it
+workspace: pricing
+on:
+  webhook: {kind: generic, secret: supplier_hook}
+  schedule: {cron: "0 6 * * 1-5", timezone: Europe/Berlin}
+limits: {max_concurrency: 20, max_writes_per_run: 5, deadline: 72h}
+input: {type: object, required: [sku], properties: {sku: {type: string}}}
+steps:
+  - id: read
+    uses: model.local
+    with: {model: small, max_tokens: 100, prompt: "Why would the price of \${{ input.sku }} change?"}
+  - id: look
+    needs: []
+    uses: wait
+    with: {for: 1s}
+  - id: change
+    needs: [read, look]
+    uses: connector.shop.update
+    action_type: price_change
+    risk: med
+    with:
+      target: {entity_type: item, entity_ref: "\${{ input.sku }}", version: "\${{ input.version }}"}
+      current_state: {price: "\${{ input.price }}", currency: USD}
+      change: {price: "\${{ input.to }}"}
+      rationale: "\${{ steps.read.output.text }}"
+  - id: tell
+    for_each: input.watchers
+    max_items: 10
+    uses: transform
+    with: {who: "\${{ item }}", said: "the price is \${{ input.to }}"}
+  - id: heard
+    uses: wait
+    with: {event: acknowledged, timeout: 48h}
+output: {price: "\${{ input.to }}", heard: "\${{ steps.heard.output.data }}"}
+`;
+
+/** Applies a source as the administrator. */
+export function apply(g, name, source) {
+  return g.api("PUT", `/workflows/${name}`, { text: source });
+}
+
+/** Starts a run as the agent. */
+export function start(g, name, input, more = {}) {
+  return g.api("POST", `/workflows/${name}/runs`, { key: g.agent.key, token: null, body: { input, ...more } });
+}
+
+/** The run once it is as wanted; it fails after 20 s. */
+export async function until(g, id, ok) {
+  const end = Date.now() + 20_000;
+  for (;;) {
+    const run = await g.api("GET", `/runs/${id}`);
+    if (ok(run)) return run;
+    if (Date.now() > end) throw new Error(`the run is ${JSON.stringify(run)}`);
+    await g.api("GET", `/runs/${id}?wait=1s`);
+  }
+}
+
+export const status = (g, id, wanted) => until(g, id, (r) => r.status === wanted);
+export const step = (run, key) => run.steps.find((s) => s.key === key);
+
+/** Reprices the item at an index, up to where people are asked. */
+export async function asked(g, i, to, more = {}) {
+  const run = await start(g, "reprice", { sku: items[i].sku, version: items[i].version, price: items[i].price, to, watchers: ["bo", "cy"] }, more);
+  return status(g, run.id, "waiting_approval");
+}
+
+/** A person with a name and roles approves, or rejects, what a step proposed. */
+export async function answer(g, person, run, key, decision = "approved") {
+  const a = await g.action(step(run, key).action_id);
+  const body = decision === "approved" ? { decision, digest: a.digest, confirm: a.approval.confirm?.value } : { decision, notes: "not this one" };
+  return g.api("POST", `/proposed-actions/${a.id}/decide`, { key: person.key, token: person.edit_token, body });
+}
+
+/** Leases the one ready step of a tool, as a worker of a name. */
+export async function lease(g, worker, tool, name = "night-shift") {
+  const [leased] = await g.api("POST", "/steps/lease", { key: worker.key, token: null, body: { tools: [tool], max: 1, wait: "10s", worker: name } });
+  return leased;
+}
+
+/** Fills the gate with a run in each of the states that matter. */
+export async function runScene(g, bo) {
+  const worker = await g.api("POST", "/principals", { body: { name: "night", kind: "agent", roles: ["worker", "proposer"] } });
+  await apply(g, "reprice", reprice.replace("asks people, ", ""));
+  await apply(g, "reprice", reprice);
+  await apply(g, "sync-stock", `name: sync-stock
+description: Takes over the warehouse's count
+steps:
+  - {id: count, uses: worker.warehouse, retry: {max: 1, backoff: [1s]}}
+  - {id: keep, uses: transform, with: {stock: "\${{ steps.count.output.stock }}"}}
+`);
+  const scene = { worker };
+  scene.done = await asked(g, 30, "60.00");
+  await answer(g, bo, scene.done, "change");
+  await status(g, scene.done.id, "waiting");
+  await g.api("POST", `/runs/${scene.done.id}/signals`, { body: { name: "acknowledged", data: { by: "the shop" } } });
+  scene.done = await status(g, scene.done.id, "succeeded");
+  scene.event = await asked(g, 31, "61.00", { trigger_ref: "mail-2041" });
+  await answer(g, bo, scene.event, "change");
+  scene.event = await status(g, scene.event.id, "waiting");
+  scene.rejected = await asked(g, 32, "1.00");
+  await answer(g, bo, scene.rejected, "change", "rejected");
+  scene.rejected = await status(g, scene.rejected.id, "failed_terminal");
+  const broken = await start(g, "sync-stock", {});
+  for (let attempt = 0; attempt < 2; attempt++) {
+    const leased = await lease(g, worker, "warehouse");
+    await g.api("POST", `/steps/${leased.step.id}/fail`, {
+      key: worker.key, token: null,
+      body: { generation: leased.lease.generation, code: "unreachable", detail: "the warehouse does not answer", retryable: true },
+    });
+  }
+  scene.failed = await status(g, broken.id, "failed_terminal");
+  scene.canceled = await asked(g, 33, "62.00");
+  await g.api("POST", `/runs/${scene.canceled.id}/cancel`, { body: { reason: "the supplier took it back" } });
+  scene.canceled = await status(g, scene.canceled.id, "canceled");
+  scene.asked = await asked(g, 34, "63.00");
+  // The evidence is made a moment after the end.
+  scene.done = await until(g, scene.done.id, (r) => r.evidence_sha256);
+  return scene;
+}

@@ -1,0 +1,229 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// RunKeeper is what the pages of runs and workflows are made of.
+type RunKeeper interface {
+	gatehouse.RunService
+	// StepOfAction returns the step that proposed an action; not_found for none.
+	StepOfAction(ctx context.Context, actionID string) (*gatehouse.Step, error)
+}
+
+func (c *Console) runRoutes() []route {
+	operators := []gatehouse.Role{gatehouse.RoleOperator}
+	return []route{
+		{pattern: "GET /runs", handle: c.runList},
+		{pattern: "GET /runs/new", background: true, handle: c.newRuns},
+		{pattern: "GET /runs/{id}", handle: c.run},
+		{pattern: "GET /runs/{id}/live", background: true, handle: c.runLive},
+		{pattern: "GET /runs/{id}/evidence", handle: c.runEvidence},
+		{pattern: "POST /runs/{id}/cancel", roles: operators, handle: c.cancelRun},
+		{pattern: "POST /runs/{id}/retry", roles: operators, handle: c.retryRun},
+	}
+}
+
+func runPath(id string) string { return "/runs/" + url.PathEscape(id) }
+
+// runPage is all that is shown of one run.
+type runPage struct {
+	d     *gatehouse.RunDetail
+	state string
+	time  *timeline
+	graph []drawnNode
+	costs []modelCost
+	// reflexion is what the run teaches, nil while there is none.
+	reflexion *gatehouse.Reflexion
+	raw       *rawBudget
+	// failed is a refusal to say at the head of the page, reason what was typed
+	// with it.
+	failed *gatehouse.Error
+	reason string
+}
+
+func (c *Console) openRun(v *view, id string) (*runPage, error) {
+	d, err := c.cfg.Runs.RunDetail(v.ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.runPageOf(v, d)
+}
+
+func (c *Console) runPageOf(v *view, d *gatehouse.RunDetail) (*runPage, error) {
+	p := &runPage{d: d, state: stateOfRun(d), time: newTimeline(d, v.now), costs: costsOf(d.Usage), raw: &rawBudget{left: maxRaw}}
+	def, err := c.definition(v, d.Workflow, d.Version)
+	if err != nil {
+		return nil, err
+	}
+	if p.graph, err = readDrawing(def.SVG(d.Run)); err != nil {
+		return nil, err
+	}
+	if p.reflexion, err = c.reflexionOf(v, d.Run); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// definition reads a version as the server understands it.
+func (c *Console) definition(v *view, name string, version int) (*workflow.Definition, error) {
+	w, err := c.cfg.Runs.FindWorkflow(v.ctx, name, version)
+	if err != nil {
+		return nil, err
+	}
+	return workflow.Parse([]byte(w.Source))
+}
+
+// reflexionPages bounds how far back an old run's reflexion is searched.
+const reflexionPages = 10
+
+// reflexionOf finds what a run teaches: the newest come first, and a run's is
+// not older than its end.
+func (c *Console) reflexionOf(v *view, r *gatehouse.Run) (*gatehouse.Reflexion, error) {
+	if r.FinishedAt == nil {
+		return nil, nil
+	}
+	cursor := ""
+	for range reflexionPages {
+		page, err := c.cfg.Runs.ListReflexions(v.ctx, r.Workflow, cursor, gatehouse.MaxLimit)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range page.Items {
+			if x.RunID == r.ID {
+				return x, nil
+			}
+			if x.At.Before(r.FinishedAt.Add(-time.Minute)) {
+				return nil, nil
+			}
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// stateOfRun is what an open page notices a change by.
+func stateOfRun(d *gatehouse.RunDetail) string {
+	sum := sha256.New()
+	enc := json.NewEncoder(sum)
+	if err := enc.Encode(d); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16]
+}
+
+func (c *Console) run(v *view) error {
+	p, err := c.openRun(v, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return v.showRun(http.StatusOK, p)
+}
+
+func (v *view) showRun(status int, p *runPage) error {
+	return v.render(status, p.d.Workflow+" · "+runWord(p.d.Run), "/runs", runView(v, p))
+}
+
+// runLive is the run as it is now, or nothing where the page shows it so.
+func (c *Console) runLive(v *view) error {
+	d, err := c.cfg.Runs.RunDetail(v.ctx, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if v.query("seen") == stateOfRun(d) {
+		v.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	p, err := c.runPageOf(v, d)
+	if err != nil {
+		return err
+	}
+	return v.write(http.StatusOK, runBody(v, p))
+}
+
+func runLivePath(p *runPage) string {
+	return runPath(p.d.ID) + "/live?" + url.Values{"seen": {p.state}}.Encode()
+}
+
+// runEvidence sends the archive of a run that has ended.
+func (c *Console) runEvidence(v *view) error {
+	b, err := c.cfg.Runs.RunBundle(v.ctx, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "application/zip")
+	h.Set("X-Evidence-SHA256", b.SHA256)
+	// The id is the store's, and so made of letters, digits and underscores.
+	h.Set("Content-Disposition", `attachment; filename="evidence-`+b.RunID+`.zip"`)
+	_, _ = v.w.Write(b.Archive) //nolint:gosec // an archive that is saved, never shown
+	return nil
+}
+
+func (c *Console) cancelRun(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	id := v.r.PathValue("id")
+	if _, err := c.cfg.Runs.CancelRun(v.ctx, id, strings.TrimSpace(v.form("reason"))); err != nil {
+		return c.runRefused(v, id, err)
+	}
+	return v.redirect(runPath(id))
+}
+
+func (c *Console) retryRun(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	id := v.r.PathValue("id")
+	again, err := c.cfg.Runs.RetryRun(v.ctx, id)
+	if err != nil {
+		return c.runRefused(v, id, err)
+	}
+	return v.redirect(runPath(again.ID))
+}
+
+// runRefused shows the run as it is now, with what was refused.
+func (c *Console) runRefused(v *view, id string, err error) error {
+	e := asError(err)
+	switch e.Code {
+	case gatehouse.CodeInternal, gatehouse.CodeUnauthenticated, gatehouse.CodeNotFound:
+		return err
+	}
+	p, found := c.openRun(v, id)
+	if found != nil {
+		return found
+	}
+	p.failed, p.reason = e, v.form("reason")
+	return v.showRun(gatehouse.StatusOf(e.Code), p)
+}
+
+// canCancel reports whether the person can have the run stopped.
+func canCancel(v *view, r *gatehouse.Run) bool {
+	return !r.Status.Final() && r.Stop == "" && v.has(gatehouse.RoleOperator)
+}
+
+func canRetry(v *view, r *gatehouse.Run) bool {
+	return (r.Status == gatehouse.RunFailed || r.Status == gatehouse.RunCanceled) && v.has(gatehouse.RoleOperator)
+}
+
+// stepOf finds the step that proposed an action, nil for none.
+func (c *Console) stepOf(v *view, action string) (*gatehouse.Step, error) {
+	s, err := c.cfg.Runs.StepOfAction(v.ctx, action)
+	if gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
+		return nil, nil
+	}
+	return s, err
+}

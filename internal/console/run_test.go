@@ -1,0 +1,311 @@
+package console_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/console"
+	"github.com/gatehouse-dev/gatehouse/internal/runtime"
+)
+
+// asking is a workflow that asks people after a step, and ends with another.
+const asking = `name: asking
+description: Asks <b>people</b>
+on:
+  webhook: {kind: github, secret: hook}
+  schedule: {cron: "0 6 * * *"}
+limits: {deadline: 24h}
+input: {type: object, required: [n], properties: {n: {type: number}}}
+steps:
+  - {id: sum, uses: transform, with: {n: "${{ input.n }}", text: "<img src=x onerror=alert(1)>"}}
+  - {id: ask, uses: approval, with: {rationale: "shall we?"}}
+  - {id: each, for_each: "input.list", max_items: 3, uses: transform, with: {item: "${{ item }}"}}
+`
+
+// moving lets the runs of a world go on by themselves until the test ends.
+func (w *world) moving() {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	log := slog.New(slog.DiscardHandler)
+	leaves, _ := w.hub.Subscribe(app.TopicAudit)
+	work.Go(func() { (&audit.Sequencer{Store: w.store, Logger: log}).Run(ctx, leaves) })
+	work.Go(func() {
+		runtime.New(w.store, w.runs, w.hub, runtime.Config{Owner: "test", Poll: 50 * time.Millisecond}, log).Run(ctx)
+	})
+	w.t.Cleanup(func() { stop(); work.Wait() })
+}
+
+func (w *world) apply(name, source string) {
+	w.t.Helper()
+	if _, _, err := w.runs.ApplyWorkflow(w.admin, name, source); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) start(ctx context.Context, name string, input gatehouse.JSON) *gatehouse.Run {
+	w.t.Helper()
+	r, _, err := w.runs.StartRun(ctx, name, gatehouse.NewRun{Input: input})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// run waits until a run is as wanted.
+func (w *world) run(id, what string, ok func(*gatehouse.Run) bool) *gatehouse.Run {
+	w.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; {
+		r, err := w.runs.WaitRun(w.admin, id, 50*time.Millisecond)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if ok(r) {
+			return r
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("the run is %s, not %s", r.Status, what)
+		}
+	}
+}
+
+func (w *world) reached(id string, s gatehouse.RunStatus) *gatehouse.Run {
+	w.t.Helper()
+	return w.run(id, string(s), func(r *gatehouse.Run) bool { return r.Status == s })
+}
+
+func TestRunPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.moving()
+	w.apply("asking", asking)
+	run := w.reached(w.start(w.agent("bot"), "asking", `{"list":["a","b"],"n":1.50e0}`).ID, gatehouse.RunWaitingApproval)
+	vic := w.signIn("vic", gatehouse.RoleViewer)
+	path := "/runs/" + run.ID
+	p := vic.get(path).want(http.StatusOK)
+	p.headers()
+	p.has(
+		`data-status="waiting_approval"`, "waiting for people", "The run is waiting for people; 1 of 3 steps have ended.", "asking version 1", "by bot over the API",
+		"ask : anybody with the role approver", testid("tl-row"), `class="tl-people"`, "Input and output of sum", "&lt;img src=x onerror=alert(1)&gt;", "1.50e0",
+		`href="/actions/`+run.StepOf("ask").ActionID+`"`, testid("run-action"),
+	)
+	p.lacks("<img", testid("cancel"), testid("retry"), testid("evidence"))
+	// Only operators have buttons, and only they are heard.
+	vic.post(path+"/cancel", "reason", "x").want(http.StatusForbidden)
+	op := w.signIn("op", gatehouse.RoleOperator)
+	op.get(path).has(testid("cancel"), "Cancel the run of asking").lacks(testid("retry"))
+	op.post(path + "/retry").want(http.StatusConflict).has("only a run that failed or was canceled is retried")
+
+	// The open page hears nothing while nothing has changed, and all once it has.
+	live := path + "/live?seen=" + between(p.body, "/live?seen=", `"`)
+	if got := vic.get(live).want(http.StatusNoContent); got.body != "" {
+		t.Errorf("an unchanged run answers %q", got.body)
+	}
+	op.post(path+"/cancel", "reason", "the <i>supplier</i> took it back").want(http.StatusOK)
+	vic.get(live).want(http.StatusOK).has(`id="run"`, `data-status="canceled"`, "canceled by op: the &lt;i&gt;supplier&lt;/i&gt; took it back").lacks("<html", "<i>")
+	ended := w.reached(run.ID, gatehouse.RunCanceled)
+	if ended.Failure == nil || ended.Failure.Code != "canceled" {
+		t.Errorf("the run ended with %+v", ended.Failure)
+	}
+	op.post(path+"/cancel", "reason", "again").want(http.StatusOK) // changes nothing
+
+	// What it did not come to is begun again, once.
+	p = op.post(path + "/retry").want(http.StatusOK).has(testid("retry-of"), "succeeded in the run before")
+	if again := op.post(path + "/retry"); again.url.Path != p.url.Path || p.url.Path == path {
+		t.Errorf("retried as %s, then as %s", p.url, again.url)
+	}
+	w.run(run.ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
+	z := vic.get(path + "/evidence").want(http.StatusOK)
+	if _, err := zip.NewReader(bytes.NewReader([]byte(z.body)), int64(len(z.body))); err != nil || z.header.Get("Content-Type") != "application/zip" {
+		t.Errorf("the evidence is %s: %v", z.header.Get("Content-Type"), err)
+	}
+	if d := z.header.Get("Content-Disposition"); d != `attachment; filename="evidence-`+run.ID+`.zip"` {
+		t.Errorf("the evidence is sent as %q", d)
+	}
+	vic.get(path).has(testid("evidence"), z.header.Get("X-Evidence-SHA256"), "What it teaches")
+	vic.get(p.url.Path + "/evidence").want(http.StatusConflict) // not ended
+	vic.get("/search?q=" + run.ID).want(http.StatusOK).has(`data-id="` + run.ID + `"`)
+}
+
+func between(text, before, after string) string {
+	_, rest, _ := strings.Cut(text, before)
+	got, _, _ := strings.Cut(rest, after)
+	return got
+}
+
+// TestActionLeadsToItsRun: the store knows which run proposed an action; what
+// an agent writes into its action's context leads nowhere.
+func TestActionLeadsToItsRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.moving()
+	w.apply("asking", asking)
+	bot := w.agent("bot")
+	run := w.reached(w.start(bot, "asking", `{"list":[],"n":1}`).ID, gatehouse.RunWaitingApproval)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	ana.get("/actions/"+run.StepOf("ask").ActionID).want(http.StatusOK).has(testid("of-run"), "Proposed by the step ask of a run of asking", `href="/runs/`+run.ID+`"`)
+	forged := w.propose(bot, func(p *gatehouse.Proposal) {
+		p.Context = gatehouse.MustJSON(map[string]any{"run": run.ID, "run_id": run.ID, "workflow": "asking", "step": "ask"})
+	})
+	ana.get("/actions/"+forged.ID).want(http.StatusOK).lacks(testid("of-run"), `href="/runs/`)
+}
+
+func TestRunList(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	vic := w.signIn("vic", gatehouse.RoleViewer)
+	vic.get("/runs").want(http.StatusOK).has(testid("empty"), "gatehouse workflow apply hello.yaml")
+	w.apply("asking", asking)
+	w.apply("other", "name: other\nsteps:\n  - {id: nap, uses: wait, with: {event: go}}\n")
+	vic.get("/runs").has("No runs yet", "gatehouse run start NAME")
+	bot := w.agent("bot")
+	var last *gatehouse.Run
+	for range 31 {
+		last = w.start(bot, "other", "")
+	}
+	first := vic.get("/runs").want(http.StatusOK).has("by bot", "over the API")
+	if n := strings.Count(first.body, testid("run-row")); n != 30 || !strings.Contains(first.body, last.ID) {
+		t.Errorf("%d runs on the first page", n)
+	}
+	next := vic.get(strings.ReplaceAll(between(between(first.body, `class="pager"`, testid("next-page")), `href="`, `"`), "&amp;", "&")).want(http.StatusOK)
+	if n := strings.Count(next.body, testid("run-row")); n != 1 || strings.Contains(next.body, testid("fresh")) {
+		t.Errorf("%d runs on the second page", n)
+	}
+
+	// The pill counts what came and what changed, and moves nothing.
+	pill := strings.ReplaceAll("/runs/new?"+between(first.body, `hx-get="/runs/new?`, `"`), "&amp;", "&")
+	vic.get(pill).want(http.StatusOK).lacks(testid("fresh-pill"))
+	fresh := w.start(bot, "asking", `{"n":1}`)
+	if _, err := w.runs.CancelRun(w.admin, last.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	vic.get(pill).want(http.StatusOK).has("1 new, 1 changed").lacks("<html")
+
+	// Filters stand in the URL, and in the form again.
+	p := vic.get("/runs?workflow=asking").want(http.StatusOK).has(fresh.ID, `value="asking"`).lacks(last.ID)
+	vic.get("/runs?status=canceled").want(http.StatusOK).has(last.ID, `<option value="canceled" selected`).lacks(fresh.ID)
+	vic.get("/runs?workflow=asking&status=canceled").has("Nothing matches the filter.")
+	vic.get("/runs?workflow=" + url.QueryEscape(`"><script>`) + "&status=x").want(http.StatusOK).lacks("<script>")
+	// One that passes the filter no more has changed.
+	pill = strings.ReplaceAll("/runs/new?"+between(p.body, `hx-get="/runs/new?`, `"`), "&amp;", "&")
+	pill = strings.Replace(pill, "workflow=asking", "workflow=asking&status=canceled", 1)
+	vic.get(pill).has("1 changed")
+}
+
+func TestWorkflowPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	vic, pia := w.signIn("vic", gatehouse.RoleViewer), w.signIn("pia", gatehouse.RoleProposer)
+	vic.get("/workflows").want(http.StatusOK).has(testid("empty"))
+	w.apply("asking", strings.Replace(asking, "deadline: 24h", "deadline: 48h", 1))
+	w.apply("asking", asking)
+	vic.get("/workflows").want(http.StatusOK).has("asking", "version 2", "0 runs", "none has ended", "Asks &lt;b&gt;people&lt;/b&gt;")
+	p := vic.get("/workflows/asking").want(http.StatusOK)
+	p.headers()
+	p.has("version 2", "POST /api/v1/hooks/asking", "signed as github with the secret hook", "0 6 * * *", "next at", "a run ends within 1 d",
+		`class="wf-graph"`, testid("versions"), "Asks &lt;b&gt;people&lt;/b&gt;").lacks(testid("start"), "<b>people")
+	vic.get("/workflows/asking?version=1").want(http.StatusOK).has("This is an earlier version", "deadline: 48h")
+	for _, bad := range []string{"/workflows/none", "/workflows/asking?version=3", "/workflows/asking?version=x", "/workflows/asking?version=0"} {
+		vic.get(bad).want(http.StatusNotFound)
+	}
+
+	// A run is started by who may propose; what is wrong with the input stands
+	// at its field, and what was typed stays.
+	vic.post("/workflows/asking/start", "input", `{"n":1}`).want(http.StatusForbidden)
+	page := pia.get("/workflows/asking").has(testid("start"), "What the input has to be")
+	once := between(page.body, `name="once" value="`, `"`)
+	for _, x := range [][2]string{
+		{"{\"n\":\n1,}", "line 2 is not JSON as it must be"}, {`{"n":"</textarea><b>"}`, "/input/n"}, {`{}`, "/input"}, {`{"n":1,"n":2}`, "/input"},
+	} {
+		p := pia.post("/workflows/asking/start", "once", "other", "input", x[0]).want(http.StatusUnprocessableEntity)
+		p.has(testid("start-error"), x[1], `aria-invalid="true"`, `aria-describedby="start-error"`).lacks("</textarea><b>")
+	}
+	p = pia.post("/workflows/asking/start", "once", once, "input", `{"n":1.0}`).want(http.StatusOK).has("by pia over the API")
+	if again := pia.post("/workflows/asking/start", "once", once, "input", `{"n":1.0}`); again.url.Path != p.url.Path {
+		t.Errorf("sent twice, the form made %s and %s", p.url, again.url)
+	}
+	if _, err := w.runs.CancelRun(w.admin, strings.TrimPrefix(p.url.Path, "/runs/"), ""); err != nil {
+		t.Fatal(err)
+	}
+	vic.get("/workflows/asking").has(`href="/runs?status=canceled&amp;workflow=asking"`, "0.0 %")
+}
+
+// TestRunsStayInTheirTenant asks, in every role, for another tenant's run and
+// workflow by every route that names one.
+func TestRunsStayInTheirTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.foreignAction()
+	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+		Tenant: "other", Name: "owner", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := w.as(c)
+	if _, _, err := w.runs.ApplyWorkflow(owner, "theirs", "name: theirs\nsteps:\n  - {id: nap, uses: wait, with: {event: OTHER-TENANT}}\n"); err != nil {
+		t.Fatal(err)
+	}
+	run := w.start(owner, "theirs", `{"secret":"OTHER-TENANT"}`)
+	w.apply("ours", "name: ours\nsteps:\n  - {id: nap, uses: wait, with: {event: go}}\n")
+	own := w.start(w.agent("bot"), "ours", "")
+	seen := 0
+	for _, role := range gatehouse.Roles() {
+		if role == gatehouse.RoleWorker {
+			continue // no person's
+		}
+		b := w.signIn("p-"+string(role), role)
+		person := gatehouse.Principal{Roles: []gatehouse.Role{role}}
+		for _, rt := range console.Routes(w.console) {
+			method, path, _ := strings.Cut(rt.Pattern, " ")
+			at := func(run, flow string) string {
+				return strings.NewReplacer("{id}", run, "{name}", flow).Replace(path)
+			}
+			if !strings.HasPrefix(path, "/runs/{") && !strings.HasPrefix(path, "/workflows/{") {
+				continue
+			}
+			seen++
+			form := url.Values{"reason": {"x"}, "input": {"{}"}}
+			p := b.do(b.request(method, at(run.ID, "theirs"), form))
+			p.headers()
+			entitled := len(rt.Roles) == 0
+			for _, r := range rt.Roles {
+				entitled = entitled || person.Has(r)
+			}
+			want := http.StatusNotFound
+			if !entitled {
+				want = http.StatusForbidden
+			}
+			if p.status != want {
+				t.Errorf("%s to %s: another tenant's answers %d, want %d", rt.Pattern, role, p.status, want)
+			}
+			p.lacks("OTHER-TENANT")
+			if method == http.MethodGet {
+				if p := b.do(b.request(method, at(own.ID, "ours"), nil)); p.status >= 400 && !strings.HasSuffix(path, "/evidence") {
+					t.Errorf("%s to %s: the own answers %d", rt.Pattern, role, p.status)
+				}
+			}
+		}
+		for _, list := range []string{"/runs", "/runs?workflow=theirs", "/workflows", "/runs/new?workflow=theirs"} {
+			b.get(list).want(http.StatusOK).lacks("OTHER-TENANT", run.ID, `data-name="theirs"`)
+		}
+	}
+	if seen < 40 {
+		t.Errorf("only %d routes were walked", seen)
+	}
+	after, err := w.runs.FindRun(owner, run.ID)
+	if err != nil || after.Status != run.Status || after.Stop != "" {
+		t.Errorf("the other tenant's run was changed: %+v, %v", after, err)
+	}
+}

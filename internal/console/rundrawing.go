@@ -1,0 +1,99 @@
+package console
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// drawnNode is an element of a drawing, or a text when it has no name.
+type drawnNode struct {
+	name     string
+	attr     [][2]string
+	text     string
+	children []drawnNode
+}
+
+// The elements and attributes that a drawing may have; nothing of them runs,
+// loads or leads anywhere.
+const (
+	drawnElements   = " svg title desc g rect path text "
+	drawnAttributes = " class role aria-labelledby viewBox width height font-family fill stroke id d x y rx " +
+		"stroke-width stroke-dasharray text-anchor font-size font-weight "
+)
+
+// maxDrawnDepth is how deep a drawing goes.
+const maxDrawnDepth = 8
+
+// readDrawing takes a drawing of internal/workflow apart. A page is not made of
+// text that was made elsewhere: it is put together again from what may be in it.
+func readDrawing(svg string) ([]drawnNode, error) {
+	d := xml.NewDecoder(strings.NewReader(svg))
+	open := []drawnNode{{}}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		top := &open[len(open)-1]
+		switch x := token.(type) {
+		case xml.StartElement:
+			if !strings.Contains(drawnElements, " "+x.Name.Local+" ") || len(open) > maxDrawnDepth {
+				return nil, gatehouse.E(gatehouse.CodeInternal, "a drawing has the element %s", gatehouse.Quote(x.Name.Local))
+			}
+			n := drawnNode{name: x.Name.Local}
+			for _, a := range x.Attr {
+				switch {
+				case a.Name.Local == "xmlns":
+				case a.Name.Space != "", !strings.Contains(drawnAttributes, " "+a.Name.Local+" "):
+					return nil, gatehouse.E(gatehouse.CodeInternal, "a drawing has the attribute %s", gatehouse.Quote(a.Name.Local))
+				default:
+					n.attr = append(n.attr, [2]string{a.Name.Local, a.Value})
+				}
+			}
+			open = append(open, n)
+		case xml.EndElement:
+			below := &open[len(open)-2]
+			below.children = append(below.children, *top)
+			open = open[:len(open)-1]
+		case xml.CharData:
+			top.children = append(top.children, drawnNode{text: string(x)})
+		}
+	}
+	return open[0].children, nil
+}
+
+// drawing writes a drawing into a page, every text and attribute escaped.
+func drawing(nodes []drawnNode) templ.Component {
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		var b strings.Builder
+		writeDrawn(&b, nodes)
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
+}
+
+func writeDrawn(b *strings.Builder, nodes []drawnNode) {
+	for _, n := range nodes {
+		if n.name == "" {
+			b.WriteString(templ.EscapeString(n.text))
+			continue
+		}
+		b.WriteString("<" + n.name)
+		for _, a := range n.attr {
+			b.WriteString(" " + a[0] + `="` + templ.EscapeString(a[1]) + `"`)
+		}
+		b.WriteString(">")
+		writeDrawn(b, n.children)
+		b.WriteString("</" + n.name + ">")
+	}
+}

@@ -1,0 +1,231 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// runQuery is what the list of runs shows: all of it stands in the URL.
+type runQuery struct {
+	Status   gatehouse.RunStatus
+	Workflow string
+	Cursor   string
+}
+
+func readRunQuery(values url.Values) runQuery {
+	q := runQuery{Cursor: values.Get("cursor")}
+	if name := strings.TrimSpace(values.Get("workflow")); workflow.ValidName(name) {
+		q.Workflow = name
+	}
+	for _, s := range runStatuses() {
+		if values.Get("status") == string(s) {
+			q.Status = s
+		}
+	}
+	return q
+}
+
+func (q runQuery) values() url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{"status": string(q.Status), "workflow": q.Workflow, "cursor": q.Cursor} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return v
+}
+
+func (q runQuery) at(path string) string {
+	if s := q.values().Encode(); s != "" {
+		return path + "?" + s
+	}
+	return path
+}
+
+func (q runQuery) url() string { return q.at("/runs") }
+
+func (q runQuery) page(cursor string) runQuery {
+	q.Cursor = cursor
+	return q
+}
+
+func (q runQuery) filtered() bool { return q.Status != "" || q.Workflow != "" }
+
+func (q runQuery) filter() gatehouse.RunFilter {
+	return gatehouse.RunFilter{Status: q.Status, Workflow: q.Workflow, Cursor: q.Cursor, Limit: listedRuns}
+}
+
+// listedRuns is how many runs a page has.
+const listedRuns = 30
+
+// runRow is a run with what it waits for, "" for nothing.
+type runRow struct {
+	r     *gatehouse.Run
+	waits string
+}
+
+type runListPage struct {
+	q    runQuery
+	rows []runRow
+	next string
+	// seen is what the page shows, for the pill to compare with.
+	seen  string
+	fresh runFresh
+	// any is false where the tenant has no workflow yet.
+	any bool
+}
+
+func (c *Console) runList(v *view) error {
+	p := &runListPage{q: readRunQuery(v.r.URL.Query()), any: true}
+	page, err := c.cfg.Runs.ListRuns(v.ctx, p.q.filter())
+	if err != nil {
+		return err
+	}
+	for _, r := range page.Items {
+		row := runRow{r: r}
+		if row.waits, err = c.runWaits(v, r); err != nil {
+			return err
+		}
+		p.rows = append(p.rows, row)
+	}
+	if page.NextCursor != "" {
+		p.next = p.q.page(page.NextCursor).url()
+	}
+	p.seen = seenRuns(page.Items)
+	if len(p.rows) == 0 && !p.q.filtered() {
+		known, err := c.cfg.Runs.ListWorkflows(v.ctx, "", 1)
+		if err != nil {
+			return err
+		}
+		p.any = len(known.Items) > 0
+	}
+	return v.render(http.StatusOK, "Runs", "/runs", runListView(v, p))
+}
+
+// runWaits says what a run waits for: lists come without steps.
+func (c *Console) runWaits(v *view, r *gatehouse.Run) (string, error) {
+	switch r.Status {
+	case gatehouse.RunWaitingApproval, gatehouse.RunWaiting, gatehouse.RunRetrying:
+	default:
+		return "", nil
+	}
+	full, err := c.cfg.Runs.FindRun(v.ctx, r.ID)
+	if err != nil {
+		return "", err
+	}
+	var list []string
+	for _, s := range full.Steps {
+		var actions []*gatehouse.Action
+		if s.Status == gatehouse.StepWaitingApproval && s.ActionID != "" {
+			a, err := c.cfg.Actions.FindAction(v.ctx, s.ActionID)
+			if err != nil {
+				return "", err
+			}
+			actions = append(actions, a)
+		}
+		if text := waitsFor(s, actions); text != "" && text != "its items" {
+			list = append(list, s.Key+": "+text)
+		}
+	}
+	if n := len(list); n > 2 {
+		return strings.Join(list[:2], "; ") + fmt.Sprintf("; and %d more", n-2), nil
+	}
+	return strings.Join(list, "; "), nil
+}
+
+// runFresh is what became of a list that is open.
+type runFresh struct{ fresh, changed int }
+
+func (f runFresh) words() string {
+	switch {
+	case f.fresh > 0 && f.changed > 0:
+		return fmt.Sprintf("%d new, %d changed", f.fresh, f.changed)
+	case f.fresh > 0:
+		return fmt.Sprintf("%d new", f.fresh)
+	case f.changed > 0:
+		return fmt.Sprintf("%d changed", f.changed)
+	}
+	return ""
+}
+
+// seenRuns says what a list shows in little room: the end of each id, and a
+// letter for its state.
+func seenRuns(runs []*gatehouse.Run) string {
+	var b strings.Builder
+	for _, r := range runs {
+		b.WriteString(seenRun(r))
+	}
+	return b.String()
+}
+
+// seenLength is that of one run.
+const seenLength = 7
+
+func seenRun(r *gatehouse.Run) string {
+	id := "000000" + r.ID
+	letter := "z"
+	for i, s := range runStatuses() {
+		if s == r.Status {
+			letter = string(rune('a' + i))
+		}
+	}
+	if r.Stop != "" {
+		letter = strings.ToUpper(letter)
+	}
+	return id[len(id)-seenLength+1:] + letter
+}
+
+// newRuns tells an open list how much it is behind. It never moves what is read.
+func (c *Console) newRuns(v *view) error {
+	q := readRunQuery(v.r.URL.Query())
+	page, err := c.cfg.Runs.ListRuns(v.ctx, q.filter())
+	if err != nil {
+		return err
+	}
+	seen := v.query("seen")
+	before := make(map[string]string)
+	for i := 0; i+seenLength <= len(seen) && i < listedRuns*seenLength; i += seenLength {
+		before[seen[i:i+seenLength-1]] = seen[i : i+seenLength]
+	}
+	var f runFresh
+	still, waiting := 0, 0
+	for _, r := range page.Items {
+		now := seenRun(r)
+		was, ok := before[now[:seenLength-1]]
+		if !ok {
+			waiting++
+			continue
+		}
+		// What stands behind all that was seen has only moved up.
+		f.fresh, waiting = f.fresh+waiting, 0
+		still++
+		if was != now {
+			f.changed++
+		}
+	}
+	if still == 0 {
+		f.fresh = waiting
+	}
+	// What is gone was pushed to the next page, or passes the filter no more.
+	gone := len(before) - still
+	if len(page.Items) == listedRuns {
+		gone -= min(gone, f.fresh)
+	}
+	f.changed += gone
+	return v.write(http.StatusOK, runPill(q, seen, f))
+}
+
+// seenAs are the parameters of the pill.
+func (q runQuery) seenAs(seen string) url.Values {
+	v := q.values()
+	v.Set("seen", seen)
+	return v
+}
+
+// firstWorkflow makes a workflow where there is none. It asks a person once.
+const firstWorkflow = `printf 'name: hello\nsteps:\n  - {id: ask, uses: approval, with: {rationale: "shall we?"}}\n' > hello.yaml && gatehouse workflow apply hello.yaml && gatehouse run start hello`

@@ -1,0 +1,269 @@
+package console
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// runStatuses are the states that the list can be narrowed to, in the order in
+// which a run meets them.
+func runStatuses() []gatehouse.RunStatus {
+	return []gatehouse.RunStatus{
+		gatehouse.RunQueued, gatehouse.RunRunning, gatehouse.RunWaitingApproval, gatehouse.RunWaiting, gatehouse.RunRetrying,
+		gatehouse.RunSucceeded, gatehouse.RunFailed, gatehouse.RunCanceled,
+	}
+}
+
+// stateWord says a state of a run or a step in the words of people.
+func stateWord(status string) string {
+	switch status {
+	case string(gatehouse.RunWaitingApproval):
+		return "waiting for people"
+	case string(gatehouse.RunRetrying):
+		return "to be retried"
+	case string(gatehouse.RunFailed):
+		return "failed"
+	case "lease_expired":
+		return "lost by its worker"
+	}
+	return status
+}
+
+// stateMark is a shape beside the word, another for each state, so that colour
+// is never alone.
+func stateMark(status string) string {
+	switch status {
+	case string(gatehouse.RunQueued), string(gatehouse.StepReady):
+		return "○"
+	case string(gatehouse.StepBlocked):
+		return "·"
+	case string(gatehouse.RunRunning):
+		return "▶"
+	case string(gatehouse.RunWaitingApproval):
+		return "◆"
+	case string(gatehouse.RunWaiting):
+		return "…"
+	case string(gatehouse.RunRetrying):
+		return "↻"
+	case string(gatehouse.RunSucceeded):
+		return "✓"
+	case string(gatehouse.RunFailed), "lease_expired":
+		return "✕"
+	}
+	return "–"
+}
+
+func stateTone(status string) string {
+	switch status {
+	case string(gatehouse.RunQueued), string(gatehouse.StepReady), string(gatehouse.RunRunning), string(gatehouse.RunWaiting):
+		return "open"
+	case string(gatehouse.RunWaitingApproval), string(gatehouse.RunRetrying):
+		return "warn"
+	case string(gatehouse.RunSucceeded):
+		return "good"
+	case string(gatehouse.RunFailed), "lease_expired":
+		return "bad"
+	}
+	return "quiet"
+}
+
+// runWord is the state of a run, and where it is going when it stops.
+func runWord(r *gatehouse.Run) string {
+	if r.Stop != "" && !r.Status.Final() {
+		return stateWord(string(r.Status)) + ", stopping"
+	}
+	return stateWord(string(r.Status))
+}
+
+// stepWord is the state of a step, where one that was left out is told apart.
+func stepWord(s *gatehouse.Step) string {
+	if s.Status == gatehouse.StepSucceeded && s.Skipped {
+		return "skipped"
+	}
+	return string(s.Status)
+}
+
+// runSentence says what a run is at, for who hears the page.
+func runSentence(d *gatehouse.RunDetail) string {
+	done := 0
+	for _, s := range d.Steps {
+		if s.Status.Final() {
+			done++
+		}
+	}
+	return "The run is " + runWord(d.Run) + "; " + strconv.Itoa(done) + " of " + plural(len(d.Steps), "step", "steps") + " have ended."
+}
+
+// failureSentence says why a run failed, and where.
+func failureSentence(d *gatehouse.RunDetail) string {
+	for _, s := range d.Steps {
+		if s.Status == gatehouse.StepFailed && s.Parent == "" {
+			return "It failed at the step " + s.Key
+		}
+	}
+	if d.Status == gatehouse.RunCanceled || d.Stop == gatehouse.RunCanceled {
+		return "It was canceled"
+	}
+	return "It failed"
+}
+
+// whom says who is to answer for an action.
+func whom(a *gatehouse.Action) string {
+	p := a.Approval
+	if p == nil || a.Status != gatehouse.StatusPending {
+		return "the outcome of " + a.ActionType + ", which is " + string(a.Status)
+	}
+	who := strings.Join(p.People, ", ")
+	if who == "" && len(p.Roles) > 0 {
+		who = "anybody with the role " + joinRoles(p.Roles)
+	}
+	if who == "" {
+		who = "anybody with the role approver"
+	}
+	if p.Required > 1 {
+		who += ", " + strconv.Itoa(p.Approvals()) + " of " + strconv.Itoa(p.Required) + " have approved"
+	}
+	return who
+}
+
+// waitsFor says what a step waits for; "" when it does not wait.
+func waitsFor(s *gatehouse.Step, actions []*gatehouse.Action) string {
+	switch {
+	case s.Status == gatehouse.StepWaitingApproval:
+		for _, a := range actions {
+			if a.ID == s.ActionID {
+				return whom(a)
+			}
+		}
+		return "an action"
+	case s.Status != gatehouse.StepWaiting && s.Status != gatehouse.StepRetrying:
+		return ""
+	case s.Status == gatehouse.StepRetrying:
+		return "its next attempt" + dueText(s)
+	case s.Event != "":
+		return "the event " + s.Event + dueText(s)
+	case s.ChildRun != "":
+		return "the run " + short(s.ChildRun)
+	case s.DueAt != nil:
+		return "its time" + dueText(s)
+	}
+	return "its items"
+}
+
+func dueText(s *gatehouse.Step) string {
+	if s.DueAt == nil {
+		return ""
+	}
+	return ", until " + clock(*s.DueAt)
+}
+
+// took is how long a run or step has gone on.
+func (v *view) took(r *gatehouse.Run) string {
+	end := v.now
+	if r.FinishedAt != nil {
+		end = *r.FinishedAt
+	}
+	from := r.CreatedAt
+	if r.StartedAt != nil {
+		from = *r.StartedAt
+	}
+	return span(max(end.Sub(from), 0))
+}
+
+func workflowPath(name string) string { return "/workflows/" + url.PathEscape(name) }
+
+func versionPath(name string, version int) string {
+	return workflowPath(name) + "?version=" + strconv.Itoa(version)
+}
+
+// The bounds of what is shown of inputs and outputs: of one, and of all on a
+// page, in bytes.
+const (
+	maxRawValue = 16 << 10
+	maxRaw      = 512 << 10
+)
+
+// rawBudget counts what a page has still room for.
+type rawBudget struct{ left int }
+
+// cut returns as much of a value as is shown, and how many bytes are left out.
+func (b *rawBudget) cut(j gatehouse.JSON) (text string, more int) {
+	text = string(j)
+	if len(j) <= maxRawValue {
+		text = pretty(j)
+	}
+	if room := min(maxRawValue, b.left); len(text) > room {
+		more = len(text) - room
+		text = strings.ToValidUTF8(text[:room], "")
+	}
+	b.left -= len(text)
+	return text, more
+}
+
+// shownSteps bounds how many rows a page has.
+const shownSteps = 500
+
+func firstSteps(steps []*gatehouse.Step) []*gatehouse.Step { return steps[:min(len(steps), shownSteps)] }
+
+// modelCost is what the calls of one model cost.
+type modelCost struct {
+	provider, model string
+	calls           int
+	in, out         int64
+	cost            gatehouse.Decimal
+	currency        string
+}
+
+// costsOf adds up what models cost, in the order of their first call.
+func costsOf(usage []*gatehouse.ModelUsage) []modelCost {
+	var list []modelCost
+	for _, u := range usage {
+		at := -1
+		for i, c := range list {
+			if c.provider == u.Provider && c.model == u.Model && c.currency == u.Currency {
+				at = i
+			}
+		}
+		if at < 0 {
+			list = append(list, modelCost{provider: u.Provider, model: u.Model, currency: u.Currency, cost: "0"})
+			at = len(list) - 1
+		}
+		c := &list[at]
+		c.calls++
+		c.in += u.InputTokens
+		c.out += u.OutputTokens
+		if u.Cost != "" {
+			c.cost = c.cost.Add(u.Cost)
+		}
+	}
+	return list
+}
+
+// totals adds up the costs of each currency.
+func totals(costs []modelCost) []modelCost {
+	var list []modelCost
+	for _, c := range costs {
+		at := -1
+		for i := range list {
+			if list[i].currency == c.currency {
+				at = i
+			}
+		}
+		if at < 0 {
+			list = append(list, modelCost{currency: c.currency, cost: "0"})
+			at = len(list) - 1
+		}
+		t := &list[at]
+		t.calls += c.calls
+		t.in += c.in
+		t.out += c.out
+		t.cost = t.cost.Add(c.cost)
+	}
+	return list
+}
+
+// hasRaw reports whether a step has anything to unfold.
+func hasRaw(s *gatehouse.Step) bool { return s.Item != "" || s.Input != "" || s.Output != "" }

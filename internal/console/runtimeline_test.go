@@ -1,0 +1,119 @@
+package console
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// at is a time so long after the beginning.
+func at(d time.Duration) time.Time {
+	return time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).Add(d)
+}
+
+func atPtr(d time.Duration) *time.Time { t := at(d); return &t }
+
+func TestTimelineDrawsWaitsShort(t *testing.T) {
+	t.Parallel()
+	const days = 50 * time.Hour
+	d := &gatehouse.RunDetail{
+		Run: &gatehouse.Run{CreatedAt: at(0), FinishedAt: atPtr(days + 8*time.Second), Status: gatehouse.RunSucceeded, Steps: []*gatehouse.Step{
+			{ID: "s1", Key: "read", Uses: "transform", Status: gatehouse.StepSucceeded, Attempts: 2, ReadyAt: atPtr(0), StartedAt: atPtr(0), FinishedAt: atPtr(4 * time.Second)},
+			{ID: "s2", Key: "ask", Uses: "approval", Status: gatehouse.StepSucceeded, Attempts: 1, ActionID: "a1", ReadyAt: atPtr(4 * time.Second),
+				StartedAt: atPtr(4 * time.Second), FinishedAt: atPtr(days + 8*time.Second)},
+			{ID: "s3", Key: "never", Status: gatehouse.StepCanceled, FinishedAt: atPtr(days)},
+		}},
+		Attempts: []*gatehouse.StepAttempt{
+			{StepID: "s1", Attempt: 1, StartedAt: at(0), FinishedAt: at(time.Second), Outcome: string(gatehouse.StepRetrying)},
+			{StepID: "s1", Attempt: 2, StartedAt: at(2 * time.Second), FinishedAt: at(4 * time.Second), Outcome: string(gatehouse.StepSucceeded)},
+			{StepID: "s2", Attempt: 1, StartedAt: at(4 * time.Second), FinishedAt: at(5 * time.Second), Outcome: string(gatehouse.StepWaitingApproval)},
+		},
+		Actions: []*gatehouse.Action{{ID: "a1", DecidedAt: atPtr(days + 5*time.Second), DecidedVia: gatehouse.ViaConsole}},
+	}
+	x := newTimeline(d, at(1000*time.Hour))
+	var phases []phase
+	for _, b := range x.rows[0].bars {
+		phases = append(phases, b.phase)
+	}
+	if !slices.Equal(phases, []phase{phaseFails, phaseQueued, phaseWorks}) {
+		t.Errorf("the first step is drawn as %v", phases)
+	}
+	// Seven seconds of work, one of queueing, and two days at a quarter of the work.
+	if len(x.cuts) != 1 || x.cuts[0].length != days || x.cutWords() != "2 d 2 h" {
+		t.Errorf("drawn short: %+v", x.cuts)
+	}
+	people := x.rows[1].bars[1]
+	if people.phase != phasePeople || people.width < 15 || people.width > 20 {
+		t.Errorf("two days take %+v", people)
+	}
+	if last := x.rows[1].bars[2]; last.phase != phaseWorks || last.x+last.width < 99.9 || last.x+last.width > 100.1 {
+		t.Errorf("the last bar is %+v", last)
+	}
+	if want := "succeeded: worked 4 s, waited for people 2 d 2 h"; x.rows[1].words != want {
+		t.Errorf("read out as %q, want %q", x.rows[1].words, want)
+	}
+	if len(x.rows[2].bars) != 0 || x.rows[2].words != "canceled" {
+		t.Errorf("what never began: %+v", x.rows[2])
+	}
+	if x.total != days+8*time.Second {
+		t.Errorf("%s in all", x.total)
+	}
+}
+
+func TestTimelineOfHundreds(t *testing.T) {
+	t.Parallel()
+	d := &gatehouse.RunDetail{Run: &gatehouse.Run{CreatedAt: at(0)}}
+	for range shownSteps + 7 {
+		d.Steps = append(d.Steps, &gatehouse.Step{Status: gatehouse.StepRunning, ReadyAt: atPtr(0), StartedAt: atPtr(time.Second)})
+	}
+	if x := newTimeline(d, at(time.Minute)); len(x.rows) != shownSteps || x.left != 7 {
+		t.Errorf("%d rows, %d left out", len(x.rows), x.left)
+	}
+	if x := newTimeline(&gatehouse.RunDetail{Run: &gatehouse.Run{}}, at(0)); len(x.rows) != 0 || x.total != 0 {
+		t.Errorf("a run without steps is %+v", x)
+	}
+}
+
+// A drawing is put together again from what may be in one.
+func TestDrawingsHaveNothingElse(t *testing.T) {
+	t.Parallel()
+	nodes, err := readDrawing(`<svg viewBox="0 0 1 1"><text x="1">&lt;script&gt;&amp;"</text></svg>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	writeDrawn(&b, nodes)
+	if want := `<svg viewBox="0 0 1 1"><text x="1">&lt;script&gt;&amp;&#34;</text></svg>`; b.String() != want {
+		t.Errorf("drawn as %s", b.String())
+	}
+	for _, bad := range []string{
+		`<svg><script>x</script></svg>`, `<svg onload="x"></svg>`, `<svg><a href="/">x</a></svg>`, `<svg><rect style="x"/></svg>`,
+		`<svg><foreignObject/></svg>`, `<svg xmlns:xlink="http://www.w3.org/1999/xlink"><rect xlink:href="x"/></svg>`, `<svg>`, strings.Repeat("<g>", 20) + strings.Repeat("</g>", 20),
+	} {
+		if _, err := readDrawing(bad); err == nil {
+			t.Errorf("%s is drawn", bad)
+		}
+	}
+}
+
+func TestRawValuesAreBounded(t *testing.T) {
+	t.Parallel()
+	room := &rawBudget{left: maxRaw}
+	if text, more := room.cut(`{"n":1.0}`); text != "{\n  \"n\": 1.0\n}" || more != 0 {
+		t.Errorf("%q and %d more", text, more)
+	}
+	long := gatehouse.StringJSON(strings.Repeat("ü", maxRawValue))
+	if text, more := room.cut(long); len(text) > maxRawValue || len(text)+more > len(long)+1 || more == 0 {
+		t.Errorf("%d bytes shown, %d more", len(text), more)
+	}
+	for range 2 * maxRaw / maxRawValue {
+		room.cut(`"a value of some length"`)
+		room.cut(long)
+	}
+	if text, more := room.cut(`"x"`); text != "" || more != 3 {
+		t.Errorf("with no room left: %q and %d more", text, more)
+	}
+}

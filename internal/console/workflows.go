@@ -1,0 +1,255 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+func (c *Console) workflowRoutes() []route {
+	return []route{
+		{pattern: "GET /workflows", handle: c.workflowList},
+		{pattern: "GET /workflows/{name}", handle: c.workflow},
+		{pattern: "POST /workflows/{name}/start", roles: []gatehouse.Role{gatehouse.RoleProposer}, handle: c.startRun},
+	}
+}
+
+type workflowListPage struct {
+	rows        []*gatehouse.WorkflowSummary
+	first, next string
+}
+
+func (c *Console) workflowList(v *view) error {
+	p := &workflowListPage{}
+	page, err := c.cfg.Runs.ListWorkflows(v.ctx, v.query("cursor"), gatehouse.DefaultLimit)
+	if err != nil {
+		return err
+	}
+	p.rows = page.Items
+	if page.NextCursor != "" {
+		p.next = "/workflows?" + url.Values{"cursor": {page.NextCursor}}.Encode()
+	}
+	if v.query("cursor") != "" {
+		p.first = "/workflows"
+	}
+	return v.render(http.StatusOK, "Workflows", "/workflows", workflowListView(v, p))
+}
+
+// workflowPage is one version, with what all of them came to.
+type workflowPage struct {
+	w        *gatehouse.Workflow
+	newest   int
+	versions []*gatehouse.Workflow
+	summary  *gatehouse.WorkflowSummary
+	def      *workflow.Definition
+	graph    []drawnNode
+	// next is when the clock begins the next run, zero for never.
+	next    time.Time
+	lessons []*gatehouse.Reflexion
+
+	// once makes a second press of the button the same request; input is what
+	// was typed, failed what was wrong with it.
+	once, input string
+	failed      *gatehouse.Error
+}
+
+func (c *Console) workflow(v *view) error {
+	p, err := c.openWorkflow(v, v.r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return v.showWorkflow(http.StatusOK, p)
+}
+
+func (v *view) showWorkflow(status int, p *workflowPage) error {
+	return v.render(status, p.w.Name, "/workflows", workflowView(v, p))
+}
+
+func (c *Console) openWorkflow(v *view, name string) (*workflowPage, error) {
+	version := 0
+	if s := v.query("version"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return nil, gatehouse.E(gatehouse.CodeNotFound, "there is no such version")
+		}
+		version = n
+	}
+	p := &workflowPage{once: v.requestID}
+	var err error
+	if p.w, err = c.cfg.Runs.FindWorkflow(v.ctx, name, version); err != nil {
+		return nil, err
+	}
+	if p.versions, err = c.cfg.Runs.ListWorkflowVersions(v.ctx, name); err != nil {
+		return nil, err
+	}
+	p.newest = p.versions[0].Version
+	if p.summary, err = c.summaryOf(v, name); err != nil {
+		return nil, err
+	}
+	if p.def, err = workflow.Parse([]byte(p.w.Source)); err != nil {
+		return nil, err
+	}
+	if p.graph, err = readDrawing(p.def.SVG(nil)); err != nil {
+		return nil, err
+	}
+	if cron := p.def.On.Schedule; cron != nil && p.w.Version == p.newest {
+		p.next = cron.Next(v.now)
+	}
+	lessons, err := c.cfg.Runs.ListReflexions(v.ctx, name, "", shownLessons)
+	if err != nil {
+		return nil, err
+	}
+	p.lessons = lessons.Items
+	return p, nil
+}
+
+// shownLessons is how many of the newest reflexions a workflow's page has.
+const shownLessons = 5
+
+// summaryOf finds what the runs of one workflow came to, among those of all.
+func (c *Console) summaryOf(v *view, name string) (*gatehouse.WorkflowSummary, error) {
+	cursor := ""
+	for {
+		page, err := c.cfg.Runs.ListWorkflows(v.ctx, cursor, gatehouse.MaxLimit)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range page.Items {
+			if s.Name == name {
+				return s, nil
+			}
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return nil, gatehouse.E(gatehouse.CodeNotFound, "no such workflow")
+		}
+	}
+}
+
+// startRun begins a run of the newest version with the input that was typed.
+func (c *Console) startRun(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	name := v.r.PathValue("name")
+	input, err := readInput(v.form("input"))
+	if err != nil {
+		return c.startRefused(v, name, err)
+	}
+	run, _, err := c.cfg.Runs.StartRun(v.once("run of "+name, v.form("once"), v.form("input")), name, gatehouse.NewRun{Input: input})
+	if id, ok := replayedID(err); ok {
+		return v.redirect(runPath(id))
+	}
+	if err != nil {
+		return c.startRefused(v, name, err)
+	}
+	return v.redirect(runPath(run.ID))
+}
+
+// readInput reads JSON that a person typed; nothing typed is no input. What is
+// wrong with it is an error of the form's field.
+func readInput(text string) (gatehouse.JSON, error) {
+	if strings.TrimSpace(text) == "" {
+		return "", nil
+	}
+	j, err := gatehouse.Canonicalize([]byte(text))
+	var syntax *gatehouse.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		var list gatehouse.Violations
+		list.Add("/input"+syntax.Pointer, "%s", syntaxText(text, syntax))
+		return "", list.Err()
+	case err != nil:
+		return "", err
+	}
+	return j, nil
+}
+
+// syntaxText says what is wrong with a JSON text, and on which line.
+func syntaxText(text string, e *gatehouse.SyntaxError) string {
+	line := 1 + strings.Count(text[:max(0, min(int(e.Offset), len(text)))], "\n")
+	return fmt.Sprintf("line %d is not JSON as it must be: %s", line, e.Detail)
+}
+
+// startRefused shows the form again, with what was typed.
+func (c *Console) startRefused(v *view, name string, err error) error {
+	e := asError(err)
+	switch e.Code {
+	case gatehouse.CodeInternal, gatehouse.CodeUnauthenticated, gatehouse.CodeNotFound:
+		return err
+	}
+	p, found := c.openWorkflow(v, name)
+	if found != nil {
+		return found
+	}
+	p.failed, p.input = e, v.form("input")
+	return v.showWorkflow(gatehouse.StatusOf(e.Code), p)
+}
+
+// share is a failure rate in percent; "" when no run has ended.
+func share(w *gatehouse.WorkflowSummary) string {
+	rate, ok := w.FailureRate()
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(100*rate, 'f', 1, 64) + " %"
+}
+
+// runsOf counts all runs of a summary.
+func runsOf(w *gatehouse.WorkflowSummary) (n int) {
+	for _, k := range w.Runs {
+		n += k
+	}
+	return n
+}
+
+// hookPath is where a webhook is to be sent.
+func (v *view) hookPath(name string) string {
+	path := "/api/v1/hooks/" + url.PathEscape(name)
+	if v.person.Tenant != gatehouse.DefaultTenant {
+		path += "?" + url.Values{"tenant": {v.person.Tenant}}.Encode()
+	}
+	return path
+}
+
+// limitWords says what a workflow bounds itself to.
+func limitWords(l workflow.Limits) string {
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	add(l.MaxConcurrency, "steps at a time")
+	add(l.MaxRunsPerMin, "runs a minute")
+	add(l.MaxWritesPerRun, "writes a run")
+	if l.Deadline > 0 {
+		parts = append(parts, "a run ends within "+span(l.Deadline.D()))
+	}
+	if b := l.Budget; b != nil {
+		parts = append(parts, fmt.Sprintf("models cost at most %s %s in %s", b.Amount, b.Currency, span(b.Window.D())))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// runsPath lists the runs of a workflow, in one state or in all.
+func runsPath(name string, status gatehouse.RunStatus) string {
+	return runQuery{Workflow: name, Status: status}.url()
+}
+
+// startText is what stands in the form: what was typed, at first an empty object.
+func startText(p *workflowPage) string {
+	if p.failed != nil {
+		return p.input
+	}
+	return "{}"
+}
+
+// shortDigest is a digest as far as people tell digests apart.
+func shortDigest(d gatehouse.Digest) string { return string(d[:min(len(d), len("sha256:")+12)]) }
