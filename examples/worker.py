@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""A worker for the steps of a workflow that say `uses: worker.page`.
+
+    GATEHOUSE_URL=http://127.0.0.1:8080 GATEHOUSE_KEY=gth_... python3 worker.py
+
+It needs Python 3.9 or later and nothing else; the key's principal has the role
+worker. Replace page() with what your step does, and keep the rest.
+"""
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+import uuid
+
+URL = os.environ["GATEHOUSE_URL"] + "/api/v1"
+KEY = os.environ["GATEHOUSE_KEY"]
+LEASE = float(os.environ.get("WORKER_LEASE", "60"))  # seconds without a heartbeat
+
+
+class Retry(Exception):
+    """Raise it when another attempt may succeed. Other exceptions are final."""
+
+
+def page(step, stop):
+    """Pages somebody. A step is executed at least once: step["idempotency_key"]
+    is the same in every attempt, so hand it to whatever you call. stop is set
+    when the step is canceled, or is not ours any more."""
+    order = step["input"]
+    if order.get("pager") == "busy" and step["attempts"] == 1:
+        raise Retry("the pager is busy")
+    if stop.wait(order.get("seconds", 0)):  # in place of talking to the pager
+        raise RuntimeError("told to stop")
+    return {"paged": order["who"], "key": step["idempotency_key"]}
+
+
+class Refused(Exception):
+    """An answer that is an error, by its code."""
+
+    def __init__(self, problem):
+        super().__init__(f"{problem.get('code')}: {problem.get('detail')}")
+        self.code, self.retryable = problem.get("code"), problem.get("retryable", True)
+
+
+def call(path, body, tries=1):
+    """Posts JSON. The Idempotency-Key makes several tries one request: the
+    effect happens once, and each try gets the first answer."""
+    headers = {"Authorization": "Bearer " + KEY, "Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
+    while True:
+        tries -= 1
+        try:
+            request = urllib.request.Request(URL + path, json.dumps(body).encode(), headers)
+            with urllib.request.urlopen(request, timeout=90) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            ours = error.headers.get_content_type() == "application/problem+json"
+            refused = Refused(json.load(error) if ours else {"detail": str(error)})
+            if tries <= 0 or not refused.retryable:
+                raise refused from None
+        except OSError:  # the connection broke: nobody knows how far the request came
+            if tries <= 0:
+                raise
+        time.sleep(1)
+
+
+def keep(path, generation, done, stop):
+    """Keeps the lease until done, and sets stop when the step is no longer ours to do."""
+    while not done.wait(LEASE / 3):
+        try:
+            if call(path + "/heartbeat", {"generation": generation, "lease": f"{LEASE:g}s"})["cancel"]:
+                stop.set()
+        except Refused as refused:
+            if not refused.retryable:  # lease_lost
+                return stop.set()
+        except OSError:
+            pass  # the next one may get through
+
+
+def execute(step, lease):
+    path, done, stop = "/steps/" + step["id"], threading.Event(), threading.Event()
+    threading.Thread(target=keep, args=(path, lease["generation"], done, stop), daemon=True).start()
+    try:
+        verb, result = "/complete", {"output": page(step, stop)}
+    except Exception as error:  # whatever it is, the run has to hear of it
+        verb, result = "/fail", {"detail": str(error) or repr(error), "code": type(error).__name__, "retryable": isinstance(error, Retry)}
+    try:
+        call(path + verb, {"generation": lease["generation"], **result}, tries=5)
+        print(step["key"] + ": " + verb[1:], file=sys.stderr)
+    except Refused as refused:  # after lease_lost the step is another's, and what we did counts for nothing
+        print(step["key"] + ": " + str(refused), file=sys.stderr)
+    except OSError as error:  # the lease will run out, and another attempt follow
+        print(step["key"] + ": not reported: " + str(error), file=sys.stderr)
+    finally:
+        done.set()
+
+
+class Stop(Exception):
+    """Told to stop: lease nothing more. Python waits for the threads under way."""
+
+
+def told_to_stop(*_):
+    raise Stop
+
+
+def main():
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, told_to_stop)
+    while True:
+        try:  # every step of a batch has a thread of its own
+            batch = call("/steps/lease", {"tools": ["page"], "max": 10, "wait": "30s", "lease": f"{LEASE:g}s", "worker": "worker.py"})
+            threads = [threading.Thread(target=execute, args=(leased["step"], leased["lease"])) for leased in batch]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        except Refused as refused:
+            if not refused.retryable:
+                sys.exit(str(refused))  # the key, the role, or what we ask for
+            time.sleep(5)
+        except OSError:
+            time.sleep(5)  # the server is away; it comes back
+
+
+try:
+    main()
+except Stop:
+    pass
