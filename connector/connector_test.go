@@ -17,6 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 )
 
 func TestFlags(t *testing.T) {
@@ -117,6 +118,11 @@ func TestDocumentedConfigurations(t *testing.T) {
 				if err = node.Load(&cfg, yaml.WithKnownFields()); err == nil {
 					_, err = httpconn.New(t.Context(), cfg, secrets)
 				}
+			case "worker":
+				var cfg workerconn.Config
+				if err = node.Load(&cfg, yaml.WithKnownFields()); err == nil {
+					_, err = workerconn.New(cfg)
+				}
 			default:
 				t.Errorf("%s has type %q", name, head.Type)
 			}
@@ -126,7 +132,7 @@ func TestDocumentedConfigurations(t *testing.T) {
 			count[head.Type]++
 		}
 	}
-	if count["sql"] < 2 || count["http"] < 4 {
+	if count["sql"] < 2 || count["http"] < 4 || count["worker"] < 1 {
 		t.Errorf("the documentation shows only %v", count)
 	}
 }

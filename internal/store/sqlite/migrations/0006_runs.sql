@@ -1,6 +1,7 @@
 -- Workflows and their runs. What moves is narrow; bodies, which may be large,
 -- are in tables of their own, so that neither a transition nor a heartbeat
--- touches them. No index of a poll holds what is parked without an end.
+-- touches them. No index of a poll holds what is parked without an end. Lists of
+-- constants are written as conditions: see 0007_checks.
 
 CREATE TABLE workflow (
   seq          INTEGER PRIMARY KEY,
@@ -39,10 +40,11 @@ CREATE TABLE run (
   workflow        TEXT NOT NULL CHECK (workflow <> ''),
   version         INTEGER NOT NULL,
   workspace       TEXT NOT NULL,
-  status          TEXT NOT NULL CHECK (status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable',
-                    'succeeded', 'failed_terminal', 'canceled')),
-  stop            TEXT NOT NULL CHECK (stop IN ('', 'succeeded', 'failed_terminal', 'canceled')),
-  trigger_type    TEXT NOT NULL CHECK (trigger_type IN ('api', 'webhook', 'schedule', 'run', 'retry')),
+  status          TEXT NOT NULL CHECK (status = 'queued' OR status = 'running' OR status = 'waiting_approval' OR status = 'waiting' OR
+                    status = 'failed_retryable' OR status = 'succeeded' OR status = 'failed_terminal' OR status = 'canceled'),
+  stop            TEXT NOT NULL CHECK (stop = '' OR stop = 'succeeded' OR stop = 'failed_terminal' OR stop = 'canceled'),
+  trigger_type    TEXT NOT NULL CHECK (trigger_type = 'api' OR trigger_type = 'webhook' OR trigger_type = 'schedule' OR
+                    trigger_type = 'run' OR trigger_type = 'retry'),
   trigger_ref     TEXT,
   started_by      TEXT NOT NULL,
   starter_id      TEXT NOT NULL,
@@ -59,7 +61,7 @@ CREATE TABLE run (
   evidence        TEXT NOT NULL,
   UNIQUE (tenant, id),
   FOREIGN KEY (tenant, workflow, version) REFERENCES workflow (tenant, name, version),
-  CHECK (status NOT IN ('succeeded', 'failed_terminal', 'canceled') OR finished_at IS NOT NULL),
+  CHECK ((status <> 'succeeded' AND status <> 'failed_terminal' AND status <> 'canceled') OR finished_at IS NOT NULL),
   CHECK ((failure_code IS NULL) = (failure_detail IS NULL))
 ) STRICT;
 CREATE UNIQUE INDEX run_ref ON run (tenant, workflow, trigger_ref) WHERE trigger_ref IS NOT NULL;
@@ -77,7 +79,7 @@ CREATE INDEX run_deadline ON run (deadline)
 WHERE deadline IS NOT NULL AND stop = '' AND status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable');
 CREATE INDEX run_unbundled ON run (finished_at, seq) WHERE evidence = '' AND status IN ('succeeded', 'failed_terminal', 'canceled');
 CREATE TRIGGER run_absorbed BEFORE UPDATE OF status ON run
-WHEN OLD.status IN ('succeeded', 'failed_terminal', 'canceled') AND NEW.status <> OLD.status
+WHEN (OLD.status = 'succeeded' OR OLD.status = 'failed_terminal' OR OLD.status = 'canceled') AND NEW.status <> OLD.status
 BEGIN SELECT RAISE(ROLLBACK, 'no transition leads out of this state'); END;
 CREATE TRIGGER run_frozen BEFORE UPDATE OF seq, tenant, id, workflow, version, workspace, trigger_type, trigger_ref, started_by,
   starter_id, parent_run, parent_step, retry_of, created_at, deadline ON run
@@ -112,8 +114,9 @@ CREATE TABLE step (
   workspace        TEXT NOT NULL,
   uses             TEXT NOT NULL,
   tool             TEXT NOT NULL,
-  status           TEXT NOT NULL CHECK (status IN ('blocked', 'ready', 'running', 'waiting_approval', 'waiting', 'failed_retryable',
-                     'succeeded', 'failed_terminal', 'canceled')),
+  status           TEXT NOT NULL CHECK (status = 'blocked' OR status = 'ready' OR status = 'running' OR status = 'waiting_approval' OR
+                    status = 'waiting' OR status = 'failed_retryable' OR status = 'succeeded' OR status = 'failed_terminal' OR
+                    status = 'canceled'),
   attempts         INTEGER NOT NULL CHECK (attempts >= 0),
   generation       INTEGER NOT NULL,
   idempotency_key  TEXT,
@@ -153,7 +156,7 @@ WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_
 CREATE INDEX step_action ON step (tenant, action_id, action_at, seq) WHERE action_id IS NOT NULL;
 CREATE INDEX step_child ON step (tenant, child_run) WHERE child_run IS NOT NULL;
 CREATE TRIGGER step_absorbed BEFORE UPDATE OF status ON step
-WHEN OLD.status IN ('succeeded', 'failed_terminal', 'canceled') AND NEW.status <> OLD.status
+WHEN (OLD.status = 'succeeded' OR OLD.status = 'failed_terminal' OR OLD.status = 'canceled') AND NEW.status <> OLD.status
 BEGIN SELECT RAISE(ROLLBACK, 'no transition leads out of this state'); END;
 CREATE TRIGGER step_fenced BEFORE UPDATE OF generation ON step WHEN NEW.generation < OLD.generation
 BEGIN SELECT RAISE(ROLLBACK, 'a generation never falls'); END;
@@ -267,7 +270,7 @@ CREATE TABLE reflexion (
   run_id     TEXT NOT NULL,
   workflow   TEXT NOT NULL,
   version    INTEGER NOT NULL,
-  outcome    TEXT NOT NULL CHECK (outcome IN ('succeeded', 'failed_terminal', 'canceled')),
+  outcome    TEXT NOT NULL CHECK (outcome = 'succeeded' OR outcome = 'failed_terminal' OR outcome = 'canceled'),
   attempted  TEXT NOT NULL,
   happened   TEXT NOT NULL,
   otherwise  TEXT NOT NULL,
