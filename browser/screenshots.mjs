@@ -4,15 +4,18 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { desktop, launch, phone, signIn } from "./lib/browser.mjs";
 import { Gatehouse } from "./lib/gatehouse.mjs";
+import { model, runScene } from "./lib/runs.mjs";
 import { fill } from "./lib/scene.mjs";
 
 const out = process.argv[2] ?? join(dirname(dirname(fileURLToPath(import.meta.url))), "docs", "screenshots");
 await mkdir(out, { recursive: true });
 
-const g = await Gatehouse.start();
+const provider = await model();
+const g = await Gatehouse.start(provider);
 const browser = await launch();
 try {
   const scene = await fill(g);
+  const runs = await runScene(g, await g.person("dee", "approver"));
   const context = await browser.newContext({ viewport: desktop });
   const page = await context.newPage();
   await signIn(page, await g.setupLink("ana"));
@@ -20,6 +23,11 @@ try {
     inbox: "/inbox?tab=team",
     action: `/inbox?tab=team&open=${scene.price.id}`,
     "action-l5": `/actions/${scene.bulk.id}`,
+    runs: "/runs",
+    run: `/runs/${runs.done.id}`,
+    "run-waiting": `/runs/${runs.asked.id}`,
+    workflows: "/workflows",
+    workflow: "/workflows/reprice",
     dispatch: "/dispatch",
     policies: "/policies",
     audit: "/audit",
@@ -45,4 +53,5 @@ try {
 } finally {
   await browser.close();
   await g.close();
+  provider.close();
 }

@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { newPage, signIn } from "../lib/browser.mjs";
 import { elsewhere, put } from "../lib/elsewhere.mjs";
+import { skeleton, unseen } from "../lib/oracle.mjs";
 import { limit, stage } from "../lib/stage.mjs";
 
 const corpus = JSON.parse(await readFile(new URL("../../internal/card/testdata/hostile.json", import.meta.url), "utf8"));
@@ -26,30 +27,6 @@ const proposal = (ref, text) => put(ref, {
   evaluations: [{ name: "check", kind: "probabilistic", result: "warn", confidence: 0.5, details: text }],
   artifact_diff: { type: "unified_diff", text, summary: text },
 });
-
-/**
- * Everything on the page that is not text: each element with its way from the
- * body, its attributes, and what those of them say that can do something.
- */
-function skeleton() {
-  const acts = /^(href|src|srcdoc|action|formaction|hx-.*|class|id|name|type|for|form|style|target|rel|method|role|data-(key|go|decide|passkey|events|testid)|accesskey|autofocus)$/;
-  const plain = (value) => value.replace(/(act|apr|psh|dlq|prn|key)_[0-9a-f]+/g, "ID").replace(/sha256(:|%3A)[0-9a-f]+/g, "DIGEST")
-    .replace(/snap=\d+/g, "snap=N").replace(/([?&](?:after|cursor|failed|unknown|applied|from|to|type|by|q|open)=)[^&]*/g, "$1N").replace(/thing-\d+/g, "REF").replace(/\bthing(%3A|\/)[^&]*/g, "REF");
-  const out = new Set();
-  const walk = (el, path) => {
-    // What makes characters visible is the page's own.
-    if (el.matches("mark.odd:not([id]), wbr") && [...el.attributes].every((a) => a.name === "class" || a.name === "title") && !el.children.length) return;
-    const own = [...el.attributes].map((a) => (acts.test(a.name) ? `${a.name}=${plain(a.value)}` : a.name)).filter((a) => !/^(open|checked|selected|hidden|aria-current|data-live)$/.test(a));
-    const here = `${path}>${el.localName}[${own.sort().join(" ")}]`;
-    out.add(here);
-    for (const child of el.children) walk(child, `${path}>${el.localName}`);
-  };
-  walk(document.documentElement, "");
-  return [...out];
-}
-
-/** What no page may have in its text, since nobody would see it. */
-const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0001}-\u{e007f}](?<!\u{1f3f4}[\u{e0001}-\u{e007f}]*)/u;
 
 /** Sorts texts into those the server takes for a purpose, and those it refuses as unfit. */
 async function taken(texts, attempt) {

@@ -121,7 +121,7 @@ func TestRunPage(t *testing.T) {
 	op.post(path+"/cancel", "reason", "again").want(http.StatusOK) // changes nothing
 
 	// What it did not come to is begun again, once.
-	p = op.post(path + "/retry").want(http.StatusOK).has(testid("retry-of"), "succeeded in the run before")
+	p = op.post(path+"/retry").want(http.StatusOK).has(testid("retry-of"), "succeeded in the run before")
 	if again := op.post(path + "/retry"); again.url.Path != p.url.Path || p.url.Path == path {
 		t.Errorf("retried as %s, then as %s", p.url, again.url)
 	}

@@ -206,7 +206,9 @@ func (b *rawBudget) cut(j gatehouse.JSON) (text string, more int) {
 // shownSteps bounds how many rows a page has.
 const shownSteps = 500
 
-func firstSteps(steps []*gatehouse.Step) []*gatehouse.Step { return steps[:min(len(steps), shownSteps)] }
+func firstSteps(steps []*gatehouse.Step) []*gatehouse.Step {
+	return steps[:min(len(steps), shownSteps)]
+}
 
 // modelCost is what the calls of one model cost.
 type modelCost struct {

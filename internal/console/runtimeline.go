@@ -213,14 +213,16 @@ func stretchWords(r *gatehouse.Run, s *gatehouse.Step, list []stretch) string {
 	var order []phase
 	sum := make(map[phase]time.Duration)
 	for _, x := range list {
-		if sum[x.phase] == 0 {
+		if !slices.Contains(order, x.phase) {
 			order = append(order, x.phase)
 		}
 		sum[x.phase] += x.to.Sub(x.from)
 	}
-	parts := make([]string, len(order))
-	for i, p := range order {
-		parts[i] = p.word() + " " + span(sum[p])
+	var parts []string
+	for _, p := range order {
+		if sum[p] >= time.Millisecond || len(order) == 1 {
+			parts = append(parts, p.word()+" "+span(sum[p]))
+		}
 	}
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")

@@ -1243,7 +1243,7 @@ func workflowLessons(v *view, p *workflowPage) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(p.lessons) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 91, "<section aria-labelledby=\"lessons-title\" data-testid=\"lessons\"><h2 id=\"lessons-title\">What its last runs teach</h2><ol class=\"cards\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 91, "<section class=\"lessons\" aria-labelledby=\"lessons-title\" data-testid=\"lessons\"><h2 id=\"lessons-title\">What its last runs teach</h2><ol class=\"cards\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
