@@ -1,7 +1,7 @@
 // Command river sets the gate's outbox beside River, a job queue on PostgreSQL,
 // on the same server: a push that is claimed, checked, called on a connector
 // that does nothing, and settled, with receipt and audit log, beside a job that
-// does nothing. It is a module of its own, so that River is no dependency of
+// does nothing; and so the steps of runs. It is a module of its own, so that River is no dependency of
 // the product.
 //
 //	go -C bench/river run . --database-url postgres://user@host/postgres
@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/app"
@@ -42,6 +43,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	rounds := flags.Int("rounds", 5, "how often the two take turns")
 	workers := flags.Int("workers", 16, "pushes that the gate carries out at a time")
 	riverWorkers := flags.Int("river-workers", 200, "jobs that River works at a time")
+	only := flags.String("only", "dispatch,steps", "the figures to measure: dispatch, steps or both")
 	asJSON := flags.Bool("json", false, "print one JSON document")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -51,7 +53,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	p := bench.NewPrinter(out, os.Stderr, *asJSON, false)
 	err := bench.Run(ctx, bench.Options{
-		Only: []string{"dispatch"}, Duration: *duration, Rounds: *rounds, Workers: *workers, DatabaseURL: *url, Start: start,
+		Only: strings.Split(*only, ","), Duration: *duration, Rounds: *rounds, Workers: *workers, DatabaseURL: *url, Start: start,
 		Queue: func(ctx context.Context, s bench.Setup) (bench.Queue, error) {
 			return openRiver(ctx, s.DatabaseURL, *riverWorkers)
 		},
@@ -71,6 +73,10 @@ func start(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := app.New(store, targets, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
-	return &bench.Gate{Store: store, App: gate, Close: store.Close}, nil
+	var hints app.Hints = &wake.Hub{}
+	if s.Hints != nil {
+		hints = s.Hints(hints)
+	}
+	gate := app.New(store, targets, hints, app.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
+	return &bench.Gate{Store: store, App: gate, Runs: app.NewRuns(gate, app.RunsConfig{}), Log: log, Close: store.Close}, nil
 }

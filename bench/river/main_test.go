@@ -25,10 +25,16 @@ func TestRun(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatalf("%v in %s", err, out.Bytes())
 	}
-	if len(report.Lines) != 1 {
+	if len(report.Lines) != 3 { // pushes, and steps 16 and 64 at a time
 		t.Fatalf("%d lines: %s", len(report.Lines), out.Bytes())
 	}
-	l := report.Lines[0]
+	for _, l := range report.Lines {
+		wantLine(t, l)
+	}
+}
+
+func wantLine(t *testing.T, l bench.Line) {
+	t.Helper()
 	if l.Rounds != 2 || l.Ours.Min <= 0 || l.Bare.Min <= 0 || l.Ratio.Min <= 0 || !strings.HasPrefix(l.Baseline, "River") {
 		t.Errorf("%+v", l)
 	}

@@ -23,6 +23,7 @@ import (
 
 type benchCmd struct {
 	Scale    int           `help:"Actions in the filled store; of them 100,000 are pending." default:"100000" placeholder:"N"`
+	Parked   int           `help:"Runs that wait in the figure parked." default:"20000" placeholder:"N"`
 	Duration time.Duration `help:"How long each figure is measured, all its rounds together." default:"20s" placeholder:"TIME"`
 	Rounds   int           `help:"How often gate and baseline take turns." default:"5" placeholder:"N"`
 	Clients  []int         `help:"Numbers of clients that decide." default:"1,16,64" placeholder:"N,…"`
@@ -54,6 +55,8 @@ func (c *benchCmd) Run(g *globals) error {
 	switch {
 	case c.Scale < 1:
 		return usagef("--scale must be at least 1")
+	case c.Parked < 1:
+		return usagef("--parked must be at least 1")
 	case c.Rounds < 1 || c.Rounds > 1000:
 		return usagef("--rounds must be 1 to 1000")
 	case c.Duration < time.Millisecond:
@@ -83,7 +86,7 @@ func (c *benchCmd) Run(g *globals) error {
 	}
 	p := bench.NewPrinter(g.stdout, g.stderr, g.JSON, g.tty)
 	err = bench.Run(g.ctx, bench.Options{
-		Scale: c.Scale, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Profiles: c.Profiles,
+		Scale: c.Scale, Parked: c.Parked, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Profiles: c.Profiles,
 		Dir: c.Data, DatabaseURL: c.DatabaseURL, Executable: executable, Name: os.Args[0],
 		Start: startBench, About: p.About, Report: p.Line, Progress: p.Progress,
 	})
@@ -122,14 +125,17 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	if n.runs, err = newRuns(n.gate, n.config); err != nil {
 		return fail(err)
 	}
+	if s.Models != nil {
+		n.runs = app.NewRuns(n.gate, app.RunsConfig{Models: s.Models})
+	}
 	if s.Idle {
-		return &bench.Gate{Store: n.store, App: n.gate, Close: n.Close}, nil
+		return &bench.Gate{Store: n.store, App: n.gate, Runs: n.runs, Log: log, Close: n.Close}, nil
 	}
 	served, err := startRoles(n, "127.0.0.1:0", roles)
 	if err != nil {
 		return nil, err
 	}
 	return &bench.Gate{
-		Addr: strings.TrimPrefix(served.URL, "http://"), Store: n.store, App: n.gate, Close: served.Close,
+		Addr: strings.TrimPrefix(served.URL, "http://"), Store: n.store, App: n.gate, Runs: n.runs, Log: log, Close: served.Close,
 	}, nil
 }

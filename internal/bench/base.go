@@ -33,6 +33,8 @@ type room interface {
 	proposals(context.Context, *gatehouse.Action) (proposer, error)
 	decisions(context.Context, *gatehouse.Action) (decider, error)
 	numbers(context.Context) (numberer, error)
+	// steps has the gate's own tables, and works in batches of a size.
+	steps(ctx context.Context, batch int) (stepper, error)
 	// walk reads the inbox of the gate in this room by plain queries.
 	walk(context.Context) (walker, error)
 	// known tells the planner what is stored by now, on both sides, as a server

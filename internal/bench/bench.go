@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,6 +22,8 @@ type Options struct {
 	// Scale is how many actions the figures on a filled store have; of them
 	// 100,000 are pending, or all when it is less.
 	Scale int
+	// Parked is how many runs wait in the figure parked; 0 for 20,000.
+	Parked int
 	// Duration is how long each figure is measured, both sides and all rounds
 	// together; filling the stores comes on top.
 	Duration time.Duration
@@ -67,6 +70,8 @@ type Setup struct {
 	Hold time.Duration
 	// Hints may put something between the use cases and their hints.
 	Hints func(app.Hints) app.Hints
+	// Models answers what steps ask of models; nil for none.
+	Models app.Models
 	// Idle leaves out all background work.
 	Idle bool
 }
@@ -77,6 +82,9 @@ type Gate struct {
 	Addr  string
 	Store gatehouse.Store
 	App   *app.Gate
+	// Runs and Log are for the figures of runs.
+	Runs  *app.Runs
+	Log   *slog.Logger
 	Close func() error
 }
 
@@ -141,6 +149,11 @@ var figures = []figure{
 	{"verify", "verification of audit entries", (*runner).verify},
 	{"policy", "policy evaluations", (*runner).policy},
 	{"expiry", "decisions while many other actions expire", (*runner).expiry},
+	{"steps", "steps of runs that do nothing", (*runner).steps},
+	{"handed", "from the ready step to the worker", (*runner).handed},
+	{"parked", "a server with many parked runs", (*runner).parked},
+	{"fair", "a tenant's steps beside another one's backlog", (*runner).fair},
+	{"triage", "whole runs with a model, an approval and a write", (*runner).triage},
 	{"flat", "a filled store beside one with a tenth, on PostgreSQL", (*runner).flat},
 }
 

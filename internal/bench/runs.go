@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/runtime"
+)
+
+// lineSteps is how many steps a run of the line has, one after another.
+const lineSteps = 10
+
+// lineName names the workflow of steps that do nothing.
+const lineName = "line"
+
+// lineSource is a workflow of n steps that do nothing, one after another.
+func lineSource(n int) string {
+	var b strings.Builder
+	b.WriteString("name: " + lineName + "\nsteps:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  - id: s%d\n    uses: transform\n    with: {n: %d}\n", i, i)
+	}
+	return b.String()
+}
+
+// insertWorkflow stores a workflow as it is.
+func insertWorkflow(tx gatehouse.Tx, tenant, name, source string) error {
+	return tx.InsertWorkflow(&gatehouse.Workflow{
+		ID: app.NewID("wfl"), Tenant: tenant, Name: name, Version: 1, Workspace: "default", Source: source,
+		Digest: gatehouse.NewDigest(gatehouse.StringJSON(source)), CreatedBy: "bench", CreatedAt: tx.Now(),
+	})
+}
+
+// lineRun is a run of the line as one stands in the store that has just begun:
+// its first step is ready.
+func lineRun(tenant string, steps int, now time.Time) *gatehouse.Run {
+	run := &gatehouse.Run{
+		ID: app.NewID("run"), Tenant: tenant, Workflow: lineName, Version: 1, Workspace: "default", Status: gatehouse.RunQueued,
+		Trigger: gatehouse.TriggerAPI, Input: "{}", StartedBy: "bench", CreatedAt: now,
+	}
+	for i := range steps {
+		s := &gatehouse.Step{
+			ID: app.NewID("stp"), Tenant: tenant, RunID: run.ID, Key: fmt.Sprintf("s%d", i), Index: i, Workflow: lineName,
+			Workspace: "default", Uses: "transform", Status: gatehouse.StepBlocked, CreatedAt: now,
+		}
+		if i == 0 {
+			s.Status, s.ReadyAt = gatehouse.StepReady, &now
+		}
+		run.Steps = append(run.Steps, s)
+	}
+	return run
+}
+
+// begin stores a run that has begun.
+func begin(tx gatehouse.Tx, run *gatehouse.Run) error {
+	run.Status = gatehouse.RunQueued
+	if err := tx.InsertRun(run); err != nil {
+		return err
+	}
+	now := tx.Now()
+	run.Status, run.StartedAt = gatehouse.RunRunning, &now
+	return tx.MoveRun(run, gatehouse.RunQueued)
+}
+
+// fillLines stores n runs of the line, and the workflow the first time.
+func fillLines(ctx context.Context, store gatehouse.Store, tenant string, steps, n int) error {
+	err := store.Update(ctx, func(tx gatehouse.Tx) error {
+		if _, err := tx.FindWorkflow(tenant, lineName, 0); err == nil {
+			return nil
+		}
+		return insertWorkflow(tx, tenant, lineName, lineSource(steps))
+	})
+	return inBatches(n, func(size int) error {
+		if err != nil {
+			return err
+		}
+		return store.Update(ctx, func(tx gatehouse.Tx) error {
+			for range size {
+				if err := begin(tx, lineRun(tenant, steps, tx.Now())); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// inBatches calls fn with the sizes of batches of the set-up that are n in all.
+func inBatches(n int, fn func(size int) error) error {
+	for n > 0 {
+		size := min(fillBatch, n)
+		if err := fn(size); err != nil {
+			return err
+		}
+		n -= size
+	}
+	return nil
+}
+
+// ends counts the runs that have ended, by the hint that follows the commit.
+type ends struct {
+	app.Hints
+	left atomic.Int64
+	done atomic.Pointer[chan struct{}]
+}
+
+// Notify passes the hint on.
+func (e *ends) Notify(topic string) {
+	if topic == app.TopicRuns && e.left.Add(-1) == 0 {
+		if done := e.done.Load(); done != nil {
+			close(*done)
+		}
+	}
+	e.Hints.Notify(topic)
+}
+
+// expect returns a channel that is closed when n runs have ended. No run may
+// begin meanwhile: that is hinted at in the same way.
+func (e *ends) expect(n int) <-chan struct{} {
+	done := make(chan struct{})
+	e.done.Store(&done)
+	e.left.Store(int64(n))
+	return done
+}
+
+// carryLines runs a runtime until n runs have ended.
+func (w *world) carryLines(ctx context.Context, e *ends, inFlight, n int) (*outcome, error) {
+	run, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := runtime.New(w.Store, w.Runs, e, runtime.Config{Workers: inFlight, Owner: "bench"}, w.Log)
+	done, stopped := e.expect(n), make(chan struct{})
+	cpu, start := cpuTime(), time.Now()
+	go func() { defer close(stopped); r.Run(run) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	o := &outcome{done: n * lineSteps, elapsed: time.Since(start), cpu: cpuTime() - cpu}
+	cancel()
+	<-stopped
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// bundle lets the background, which is not measured, come to its end: it numbers what waits, and makes the evidence of what has ended.
+func (w *world) bundle(ctx context.Context) error {
+	if err := w.number(ctx); err != nil {
+		return err
+	}
+	for {
+		if n, err := w.Runs.Bundle(ctx); err != nil || n == 0 {
+			return err
+		}
+	}
+}

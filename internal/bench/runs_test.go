@@ -1,0 +1,94 @@
+package bench
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+// The sources that are stored without the use case are workflows.
+func TestRunSources(t *testing.T) {
+	t.Parallel()
+	for name, source := range map[string]string{
+		"line": lineSource(lineSteps), "probe": probeSource, "parked": parkedSource, "triage": triageSource,
+	} {
+		d, err := workflow.Parse([]byte(source))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if d.Name != name {
+			t.Errorf("%s is called %s", name, d.Name)
+		}
+	}
+	if d, err := workflow.Parse([]byte(lineSource(lineSteps))); err != nil || len(d.Steps) != lineSteps {
+		t.Errorf("the line has not %d steps: %v", lineSteps, err)
+	}
+}
+
+// The bare side carries as many steps as there are, in order, and says when
+// there are none.
+func TestBareSteps(t *testing.T) {
+	t.Parallel()
+	s, err := (&liteRoom{dir: t.TempDir()}).steps(t.Context(), 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Store(t.Context(), 3*lineSteps); err != nil {
+		t.Fatal(err)
+	}
+	if took, err := s.Carry(t.Context(), 3*lineSteps); err != nil || took <= 0 {
+		t.Errorf("%v, %v", took, err)
+	}
+	if _, err := s.Carry(t.Context(), 1); err != errNoSteps { //nolint:errorlint // it is returned as it is
+		t.Errorf("one step too many: %v", err)
+	}
+	db := s.(*liteSteps).db
+	for query, want := range map[string]int{
+		`SELECT count(*) FROM run WHERE status = 'succeeded'`: 3, `SELECT count(*) FROM step WHERE status = 'succeeded'`: 3 * lineSteps,
+		`SELECT count(*) FROM step_attempt`: 3 * lineSteps, `SELECT count(*) FROM audit_leaf`: 3*lineSteps + 3,
+	} {
+		var got int
+		if err := db.QueryRowContext(t.Context(), query).Scan(&got); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", query, got, err, want)
+		}
+	}
+}
+
+func TestProcessCPU(t *testing.T) {
+	t.Parallel()
+	before, err := processCPU(t.Context(), os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	for ctx.Err() == nil { // that takes some
+	}
+	after, err := processCPU(t.Context(), os.Getpid())
+	if err != nil || after <= before {
+		t.Errorf("%v, then %v: %v", before, after, err)
+	}
+}
+
+func TestClockTime(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"0:01.50": 1500 * time.Millisecond, "00:00:07": 7 * time.Second, "2-03:04:05": 51*time.Hour + 4*time.Minute + 5*time.Second,
+	} {
+		if got, err := clockTime(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "x-1:00", "1:y"} {
+		if got, err := clockTime(text); err == nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+)
+
+// inFlight are the numbers of steps at work at a time.
+var inFlight = []int{16, 64}
+
+// steps measures steps that do nothing through lease, evaluation and
+// completion, with attempt, audit leaf and the readying of the next step,
+// beside the same rows written by bare statements in batches of the same size.
+func (r *runner) steps(ctx context.Context) (err error) {
+	room, err := r.base.room(ctx, "steps")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, room.remove()) }()
+	e := &ends{}
+	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Idle: true, Hints: func(h app.Hints) app.Hints {
+		e.Hints = h
+		return e
+	}}), 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	for _, n := range inFlight {
+		if err := r.stepsWith(ctx, room, w, e, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lines is a Queue of bare runs.
+type lines struct {
+	stepper
+	how string
+	in  int
+}
+
+// Is names the baseline.
+func (l *lines) Is() string {
+	return "bare lease and completion, the same rows in batches of as many, " + l.how
+}
+
+func (r *runner) lines(ctx context.Context, in room, n int) (Queue, error) {
+	if r.Queue != nil {
+		return r.Queue(ctx, in.place(Setup{}))
+	}
+	s, err := in.steps(ctx, n)
+	return &lines{stepper: s, how: "one transaction a batch", in: n}, err
+}
+
+func (r *runner) stepsWith(ctx context.Context, in room, w *world, e *ends, n int) (err error) {
+	b, err := r.lines(ctx, in, n)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	d := r.slice(2 * len(inFlight))
+	guess := func(last *outcome) int {
+		rate := 3000.0
+		if last != nil {
+			rate = last.perSecond()
+		}
+		return max(2*n, int(rate*d.Seconds())/lineSteps)
+	}
+	var rate, cpu values
+	var ours, bare *outcome
+	for round := range r.Rounds {
+		r.say("steps, %d in flight, round %d of %d", n, round+1, r.Rounds)
+		runs, bareRuns := guess(ours), guess(bare)
+		if err := fillLines(ctx, w.Store, "default", lineSteps, runs); err != nil {
+			return err
+		}
+		if err := b.Store(ctx, bareRuns*lineSteps); err != nil {
+			return err
+		}
+		if round == 0 {
+			if err := in.known(ctx); err != nil {
+				return err
+			}
+		}
+		ours, err = r.profiled(fmt.Sprintf("steps-%d", n), round, func() (*outcome, error) { return w.carryLines(ctx, e, n, runs) })
+		if err == nil {
+			err = w.bundle(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		runtime.GC()
+		before := cpuTime()
+		took, err := b.Carry(ctx, bareRuns*lineSteps)
+		if err != nil {
+			return err
+		}
+		bare = &outcome{done: bareRuns * lineSteps, elapsed: took, cpu: cpuTime() - before}
+		rate.add(ours.perSecond(), bare.perSecond())
+		cpu.add(ours.cpuEach(), bare.cpuEach())
+	}
+	l := Line{Figure: "steps", Name: fmt.Sprintf("steps leased, carried out, completed, %d in flight", n), Unit: "/s", Baseline: b.Is()}
+	switch {
+	case r.Queue != nil:
+		l.Target = 1
+	case r.base.engine() == "SQLite":
+		l.Target = 0.5
+	}
+	r.report(l, rate)
+	if r.Queue == nil {
+		r.reportCPU(Line{Figure: "steps", Name: fmt.Sprintf("CPU a step, %d in flight", n), Baseline: b.Is()}, cpu)
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// triageSource is the shape of an incident's run: a model is asked, a person
+// approves what it proposes, the target is written to, and the run ends.
+const triageSource = `name: triage
+input: {type: object, required: [n]}
+steps:
+  - id: classify
+    uses: model.bench
+    with: {model: none, prompt: "incident ${{ input.n }}"}
+  - id: group
+    uses: transform
+    with: {group: "${{ steps.classify.output.text }}"}
+  - id: update
+    uses: connector.shop.update
+    action_type: field_update
+    risk: med
+    idempotency_key: "triage:${{ input.n }}"
+    with:
+      target: {entity_type: incident, entity_ref: "INC-${{ input.n }}"}
+      current_state: {group: "none"}
+      change: {group: "${{ steps.group.output.group }}"}
+      rationale: "The model says so."
+output: {group: "${{ steps.group.output.group }}"}
+`
+
+// triageClients is how many runs are under way at a time.
+const triageClients = 16
+
+// triage measures whole runs, from the start to their end, beside the same
+// action proposed, approved and carried out without a run.
+func (r *runner) triage(ctx context.Context) (err error) {
+	room, err := r.base.room(ctx, "triage")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, room.remove()) }()
+	w, err := r.open(ctx, room.place(Setup{Targets: noopTargets(), Models: &probes{}}), 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if _, _, err := w.Runs.ApplyWorkflow(w.admin, "triage", triageSource); err != nil {
+		return err
+	}
+	var person *gatehouse.Principal
+	err = w.Store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		person, err = tx.FindPrincipal(gatehouse.DefaultTenant, w.people[0].id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t := &triager{
+		world: w,
+		agent: gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: w.agent, Via: gatehouse.ViaAPI}),
+		ana:   gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: person, StepUp: true, Via: gatehouse.ViaAPI}),
+	}
+	d := r.slice(2)
+	var rate, p50, cpu values
+	base := 0
+	side := func(do func(int) error) (*outcome, error) {
+		first := base
+		o, err := drive(ctx, triageClients, d, -1, func(int) (func(int) error, func(), error) {
+			return func(item int) error { return do(first + item) }, func() {}, nil
+		})
+		if err == nil {
+			base += o.done + triageClients
+			err = w.settle(ctx)
+		}
+		return o, err
+	}
+	for round := range r.Rounds {
+		r.say("triage, round %d of %d", round+1, r.Rounds)
+		ours, err := r.profiled("triage", round, func() (*outcome, error) { return side(t.run) })
+		if err != nil {
+			return err
+		}
+		if err := w.evidence(ctx); err != nil {
+			return err
+		}
+		if round == 0 {
+			if err := room.known(ctx); err != nil {
+				return err
+			}
+		}
+		bare, err := side(t.action)
+		if err != nil {
+			return err
+		}
+		rate.add(ours.perSecond(), bare.perSecond())
+		p50.add(ours.p50(), bare.p50())
+		cpu.add(ours.cpuEach(), bare.cpuEach())
+	}
+	is := "the same action proposed, approved and applied without a run"
+	name := fmt.Sprintf("runs from start to end, %d at a time", triageClients)
+	r.report(Line{Figure: "triage", Name: name, Unit: "/s", Baseline: is}, rate)
+	r.report(Line{Figure: "triage", Name: "a run from start to end, p50", Unit: "ms", Baseline: is, Lower: true}, p50)
+	r.reportCPU(Line{Figure: "triage", Name: "CPU a run", Baseline: is}, cpu)
+	return nil
+}
+
+type triager struct {
+	*world
+	agent, ana context.Context
+}
+
+// patience bounds one wait; nothing that is well takes as long.
+const patience = 30 * time.Second
+
+// run starts one, approves its action, and waits for its end.
+func (t *triager) run(n int) error {
+	run, _, err := t.Runs.StartRun(t.agent, "triage", gatehouse.NewRun{Input: gatehouse.JSON(fmt.Sprintf(`{"n":%d}`, n))})
+	if err != nil {
+		return err
+	}
+	decided := false
+	for end := time.Now().Add(patience); !run.Status.Final(); {
+		if run, err = t.Runs.WaitRun(t.ana, run.ID, time.Second); err != nil {
+			return err
+		}
+		s := run.StepOf("update")
+		if !decided && s.Status == gatehouse.StepWaitingApproval {
+			if err := t.approve(s.ActionID); err != nil {
+				return err
+			}
+			decided = true
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("the run %s is still %s", run.ID, run.Status)
+		}
+	}
+	if run.Status != gatehouse.RunSucceeded {
+		return fmt.Errorf("the run %s is %s: %+v", run.ID, run.Status, run.Failure)
+	}
+	return nil
+}
+
+func (t *triager) approve(id string) error {
+	a, err := t.App.FindAction(t.ana, id)
+	if err == nil {
+		_, err = t.App.Decide(t.ana, id, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest})
+	}
+	return err
+}
+
+// action does what the run's write does, alone.
+func (t *triager) action(n int) error {
+	a, _, err := t.App.Propose(t.agent, proposal(1_000_000+n))
+	if err != nil {
+		return err
+	}
+	if err := t.approve(a.ID); err != nil {
+		return err
+	}
+	a, err = t.App.WaitAction(t.agent, a.ID, patience, gatehouse.UntilFinished)
+	if err == nil && a.Status != gatehouse.StatusApplied {
+		err = fmt.Errorf("the action %s is %s", a.ID, a.Status)
+	}
+	return err
+}
+
+// evidence waits until every run that has ended has its bundle.
+func (w *world) evidence(ctx context.Context) error {
+	for {
+		waiting := 0
+		err := w.Store.View(ctx, func(tx gatehouse.ReadTx) error {
+			list, err := tx.UnbundledRuns(1)
+			waiting = len(list)
+			return err
+		})
+		if err != nil || waiting == 0 {
+			return err
+		}
+		if err := rested(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package telemetry
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Runs counts what became of steps, and what models used; see app.RunMetrics.
+type Runs struct {
+	steps  *prometheus.CounterVec
+	waited prometheus.Histogram
+	tokens *prometheus.CounterVec
+	cost   *prometheus.CounterVec
+}
+
+// NewRuns makes and registers the metrics of runs, and those that are read
+// from the store at a scrape. Labels are bounded: outcomes are a fixed set,
+// providers are configured.
+func NewRuns(r prometheus.Registerer, s gatehouse.Store) *Runs {
+	m := &Runs{
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_steps_total", Help: "What steps came to, by outcome; failed_retryable is an attempt that is made again.",
+		}, []string{"outcome"}),
+		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "gatehouse_step_wait_seconds", Help: "Time from when a step was ready until a worker had its lease.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 14),
+		}),
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_model_tokens_total", Help: "Tokens that models read and wrote for steps.",
+		}, []string{"provider", "direction"}),
+		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_model_cost_total", Help: "What model calls of steps cost, by currency.",
+		}, []string{"provider", "currency"}),
+	}
+	r.MustRegister(m.steps, m.waited, m.tokens, m.cost, newOpenRuns(s))
+	for _, outcome := range []gatehouse.StepStatus{
+		gatehouse.StepSucceeded, gatehouse.StepFailed, gatehouse.StepCanceled, gatehouse.StepRetrying,
+	} {
+		m.steps.WithLabelValues(string(outcome))
+	}
+	return m
+}
+
+// StepEnded counts what a step, or an attempt that is made again, came to.
+func (m *Runs) StepEnded(outcome gatehouse.StepStatus) {
+	m.steps.WithLabelValues(string(outcome)).Inc()
+}
+
+// StepLeased notes how long a step was ready before it was leased.
+func (m *Runs) StepLeased(waited time.Duration) { m.waited.Observe(max(waited, 0).Seconds()) }
+
+// ModelUsed counts what a model call used. The cost is a figure for a graph,
+// as near as a float comes to it.
+func (m *Runs) ModelUsed(u *gatehouse.ModelUsage) {
+	m.tokens.WithLabelValues(u.Provider, "input").Add(float64(u.InputTokens))
+	m.tokens.WithLabelValues(u.Provider, "output").Add(float64(u.OutputTokens))
+	if cost, err := strconv.ParseFloat(string(u.Cost), 64); err == nil && cost > 0 {
+		m.cost.WithLabelValues(u.Provider, u.Currency).Add(cost)
+	}
+}
+
+// openRuns reads how many runs are open, once a minute at most, since that
+// walks over all of them, and how many steps are ready, at each scrape.
+type openRuns struct {
+	store gatehouse.Store
+	runs  *prometheus.Desc
+	ready *prometheus.Desc
+
+	mu     sync.Mutex
+	counts map[gatehouse.RunStatus]int
+	until  time.Time
+}
+
+const (
+	// countsAge is how long the number of open runs is shown.
+	countsAge = time.Minute
+	// maxReady bounds the ready steps that are counted, by lanes and in each.
+	maxReadyLanes, maxReady = 64, 1000
+)
+
+func newOpenRuns(s gatehouse.Store) *openRuns {
+	return &openRuns{
+		store: s,
+		runs:  prometheus.NewDesc("gatehouse_runs", "Runs that have not ended by status, up to a minute old.", []string{"status"}, nil),
+		ready: prometheus.NewDesc("gatehouse_steps_ready",
+			"Built-in steps that wait for a worker, of 64 workflows at most and at most 1000 of each.", nil, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (o *openRuns) Describe(ch chan<- *prometheus.Desc) {
+	ch <- o.runs
+	ch <- o.ready
+}
+
+// Collect implements prometheus.Collector.
+func (o *openRuns) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ready := 0
+	err := o.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		lanes, err := tx.DueLanes("", "", gatehouse.Lane{}, maxReadyLanes, maxReady)
+		if err != nil {
+			return err
+		}
+		ready = 0
+		for _, l := range lanes {
+			ready += l.Ready
+		}
+		if now := time.Now(); !now.Before(o.until) {
+			o.until = now.Add(countsAge) // also where that takes too long
+			counts, err := tx.RunCounts()
+			if err != nil {
+				return err
+			}
+			o.counts = counts
+		}
+		return nil
+	})
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(o.runs, err)
+		return
+	}
+	for _, s := range gatehouse.RunStatuses() {
+		if !s.Final() && o.counts != nil {
+			ch <- prometheus.MustNewConstMetric(o.runs, prometheus.GaugeValue, float64(o.counts[s]), string(s))
+		}
+	}
+	ch <- prometheus.MustNewConstMetric(o.ready, prometheus.GaugeValue, float64(ready))
+}

@@ -1,0 +1,116 @@
+package telemetry_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
+)
+
+// values reads what a registry shows, by name and labels.
+func values(t *testing.T, r *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			name := f.GetName()
+			for _, l := range m.Label {
+				name += " " + l.GetValue()
+			}
+			found[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return found
+}
+
+// counting counts how often the open runs are counted.
+type counting struct {
+	gatehouse.Store
+	counted int
+}
+
+type countingTx struct {
+	gatehouse.ReadTx
+	of *counting
+}
+
+func (c *counting) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	return c.Store.View(ctx, func(tx gatehouse.ReadTx) error { return fn(countingTx{tx, c}) })
+}
+
+func (t countingTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
+	t.of.counted++
+	return t.ReadTx.RunCounts()
+}
+
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "gatehouse.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	err = s.Update(t.Context(), func(tx gatehouse.Tx) error {
+		now := tx.Now()
+		w := &gatehouse.Workflow{
+			ID: "wfl_1", Tenant: "default", Name: "w", Version: 1, Workspace: "default", Source: "x", Digest: "d", CreatedBy: "ana", CreatedAt: now,
+		}
+		if err := tx.InsertWorkflow(w); err != nil {
+			return err
+		}
+		return tx.InsertRun(&gatehouse.Run{
+			ID: "run_1", Tenant: "default", Workflow: "w", Version: 1, Workspace: "default", Status: gatehouse.RunQueued,
+			Trigger: gatehouse.TriggerAPI, Input: "{}", StartedBy: "ana", CreatedAt: now,
+			Steps: []*gatehouse.Step{{
+				ID: "stp_1", Tenant: "default", RunID: "run_1", Key: "a", Workflow: "w", Workspace: "default", Uses: "transform",
+				Status: gatehouse.StepReady, CreatedAt: now, ReadyAt: &now,
+			}},
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, store := prometheus.NewRegistry(), &counting{Store: s}
+	m := telemetry.NewRuns(r, store)
+	m.StepEnded(gatehouse.StepSucceeded)
+	m.StepEnded(gatehouse.StepSucceeded)
+	m.StepLeased(3 * time.Millisecond)
+	m.ModelUsed(&gatehouse.ModelUsage{Provider: "openai", InputTokens: 100, OutputTokens: 7, Cost: "0.25", Currency: "USD"})
+	want := map[string]float64{
+		"gatehouse_runs queued": 1, "gatehouse_runs waiting": 0, "gatehouse_steps_ready": 1,
+		"gatehouse_steps_total succeeded": 2, "gatehouse_steps_total failed_terminal": 0, "gatehouse_step_wait_seconds": 1,
+		"gatehouse_model_tokens_total input openai": 100, "gatehouse_model_tokens_total output openai": 7,
+		"gatehouse_model_cost_total USD openai": 0.25,
+	}
+	for range 2 {
+		found := values(t, r)
+		for name, n := range want {
+			if got, ok := found[name]; !ok || got != n {
+				t.Errorf("%s is %v (%v), want %v", name, got, ok, n)
+			}
+		}
+		for name := range found {
+			if strings.HasPrefix(name, "gatehouse_runs ") && gatehouse.RunStatus(strings.Fields(name)[1]).Final() {
+				t.Errorf("%s: what has ended is not counted", name)
+			}
+		}
+	}
+	if store.counted != 1 {
+		t.Errorf("two scrapes counted the open runs %d times", store.counted)
+	}
+}
