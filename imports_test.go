@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	// It wires a gate of its own, and sets the rooms beside bare baselines.
 	"internal/bench": {
 		"", "connector", "connector/http", "internal/app", "internal/audit", "internal/engine", "internal/policy",
-		"internal/store/sqlite", "internal/store/postgres",
+		"internal/runtime", "internal/store/sqlite", "internal/store/postgres",
 	},
 	// A module of its own: the bench of the outbox beside River.
 	"bench/river":           {"", "internal/app", "internal/bench", "internal/engine", "internal/policy", "internal/store/postgres", "internal/wake"},

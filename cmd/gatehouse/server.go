@@ -203,6 +203,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	telemetry.RegisterQueue(metrics, n.store)
+	n.runs.SetMetrics(telemetry.NewRuns(metrics, n.store))
 
 	ctx, stop := context.WithCancel(context.Background())
 	requests, hangUp := context.WithCancel(context.Background())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -190,6 +191,10 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	if v.Outcome == gatehouse.OutcomeAllow && a.RiskLevel.NeedsPerson() {
 		a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
 		a.Policy.Reasons = append(a.Policy.Reasons, a.RiskLevel.String()+" always needs a person")
+	}
+	if a.Policy.Outcome == gatehouse.OutcomeAllow && from.required > 0 {
+		a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
+		a.Policy.Reasons = append(a.Policy.Reasons, "the step asks for "+strconv.Itoa(from.required)+" people")
 	}
 	if a.Policy.Outcome == gatehouse.OutcomeAllow {
 		// An allowance that a ceiling does not bear is put to people instead.

@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
 // Revise replaces a pending action by a new one. The old approval is canceled
@@ -29,8 +31,34 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 			return nil, err
 		}
 	}
-	a, _, err := g.propose(ctx, c, p, lineage{revision: old.Revision + 1, supersedes: old})
+	from := lineage{revision: old.Revision + 1, supersedes: old}
+	if from.required, err = g.asked(ctx, old, p); err != nil {
+		return nil, err
+	}
+	a, _, err := g.propose(ctx, c, p, from)
 	return a, err
+}
+
+// asked is how many people must at least approve a revision of what a step of a
+// run waits for: no fewer than before, since the run goes on with it. What lets
+// a run go on, and has no effect, stays that. It is 0 for what no run proposed.
+func (g *Gate) asked(ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal) (required int, err error) {
+	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		_, err := tx.FindStepByAction(old.Tenant, old.ID)
+		return err
+	})
+	switch {
+	case errors.Is(err, gatehouse.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case old.Connector == workflow.ApprovalConnector &&
+		(p.Connector != old.Connector || p.Operation != old.Operation || gatehouse.MustJSON(p.Target) != gatehouse.MustJSON(old.Target)):
+		return 0, gatehouse.E(gatehouse.CodeInvalid, "a run's question can only be revised to another wording of it")
+	case old.Approval == nil:
+		return 1, nil
+	}
+	return old.Approval.Required, nil
 }
 
 func revisable(a *gatehouse.Action) error {

@@ -30,7 +30,7 @@ func (m *moving) advance() error {
 	if err := m.gather(); err != nil {
 		return err
 	}
-	if run.Stop == "" {
+	if run.Stop == "" && run.Status != gatehouse.RunQueued { // what is in line begins nothing
 		if err := m.readyNext(); err != nil {
 			return err
 		}
@@ -76,6 +76,9 @@ func (m *moving) closeRest() error {
 
 // itemsOf returns the items of a step in their order.
 func (m *moving) itemsOf(s *gatehouse.Step) (items []*gatehouse.Step) {
+	if s.Parent != "" {
+		return nil // an item has none
+	}
 	for _, i := range m.run.Steps {
 		if i.Parent == s.ID {
 			items = append(items, i)
@@ -159,6 +162,7 @@ func (m *moving) end(s *gatehouse.Step, to gatehouse.StepStatus, failure *gateho
 	if err := m.tx.UpdateStep(s, from, s.Generation); err != nil {
 		return err
 	}
+	m.outcomes = append(m.outcomes, to)
 	if from == gatehouse.StepBlocked {
 		return nil // it was never begun: the run's own leaf tells enough
 	}
@@ -175,6 +179,9 @@ func (m *moving) park(s *gatehouse.Step, to gatehouse.StepStatus, data ...gateho
 	if err := m.tx.UpdateStep(s, from, s.Generation); err != nil {
 		return err
 	}
+	if to == gatehouse.StepRetrying {
+		m.outcomes = append(m.outcomes, to)
+	}
 	return m.leaf("step."+string(to), s, string(from), string(to), data...)
 }
 
@@ -186,6 +193,9 @@ func (m *moving) settleRun() error {
 	}
 	to := gatehouse.StatusOfSteps(run.Steps, run.Stop)
 	if to == run.Status {
+		if m.was == markOf(run) {
+			return nil
+		}
 		return m.tx.MoveRun(run, run.Status)
 	}
 	path := run.Status.PathTo(to)

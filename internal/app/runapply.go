@@ -70,6 +70,7 @@ func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehou
 	if err != nil {
 		return nil, false, err
 	}
+	r.forgetLimits()
 	r.gate.hints.Notify(TopicAudit)
 	r.gate.hints.Notify(TopicRuns)
 	return out, changed, nil

@@ -73,7 +73,8 @@ func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool
 	}
 	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
 		other, err := tx.FindStepByKey(w.step.Tenant, w.key)
-		done = err == nil && other.ID != w.step.ID && (other.Status == gatehouse.StepSucceeded || !w.spec.Kind.Proposes())
+		done = err == nil && other.ID != w.step.ID &&
+			(other.Status == gatehouse.StepSucceeded || other.ActionID == "" || !w.spec.Kind.Proposes())
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			err = nil
 		}
@@ -87,7 +88,7 @@ func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool
 		if err != nil {
 			return err
 		}
-		done, err = m.cached(s, w.key)
+		done, err = m.cached(s, w)
 		return err
 	})
 	return done, err
@@ -111,12 +112,14 @@ func (r *Runs) ask(ctx context.Context, w *work, worker string) error {
 	if r.config.Models == nil {
 		return r.mistaken(ctx, w, worker, mistake("provider", "no model provider is configured"))
 	}
-	if f, err := r.overBudget(ctx, w); err != nil || f != nil {
-		if err != nil {
-			return err
-		}
-		return r.mistaken(ctx, w, worker, f)
+	release, over, err := r.reserveBudget(ctx, w)
+	switch {
+	case err != nil:
+		return err
+	case over != nil:
+		return r.fail(ctx, w.step, worker, *over)
 	}
+	defer release() // when what was spent is stored
 	callCtx, done := r.hold(ctx, w, worker)
 	answer, usage, failure := r.config.Models.Ask(callCtx, w.step.Tenant, w.spec.Provider, w.with)
 	done()
@@ -165,37 +168,6 @@ func (r *Runs) hold(ctx context.Context, w *work, worker string) (held context.C
 	return held, func() { cancel(); unsubscribe(); beats.Wait() }
 }
 
-// overBudget reports why a call may not be made: what was spent, with the most
-// that this call can cost, would pass a budget.
-func (r *Runs) overBudget(ctx context.Context, w *work) (f *gatehouse.Failure, err error) {
-	most, currency, known := r.config.Models.Most(w.step.Tenant, w.spec.Provider, w.with)
-	check := func(tx gatehouse.ReadTx, name string, b *Budget, of string) error {
-		if b == nil || f != nil {
-			return nil
-		}
-		if !known || currency != b.Currency {
-			f = mistake("budget_exceeded", "the budget of the %s is in %s, and what this call costs in that is not known", of, b.Currency)
-			return nil
-		}
-		spent, err := tx.Spent(w.step.Tenant, name, b.Currency, tx.Now().Add(-b.Window))
-		if err == nil && spent.Add(most).Cmp(b.Amount) > 0 {
-			f = mistake("budget_exceeded", "the budget of the %s is %s %s in %s: %s are spent, and this call may cost %s",
-				of, b.Amount, b.Currency, gatehouse.Duration(b.Window), spent, most)
-		}
-		return err
-	}
-	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		f = nil
-		if b := w.def.Limits.Budget; b != nil {
-			if err := check(tx, w.run.Workflow, &Budget{b.Amount, b.Currency, b.Window.D()}, "workflow"); err != nil {
-				return err
-			}
-		}
-		return check(tx, "", r.config.Limits(w.step.Tenant).Budget, "tenant")
-	})
-	return f, err
-}
-
 // wait parks a step until a time or an event; one that came already ends it.
 func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
 	return r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
@@ -239,25 +211,36 @@ func (m *moving) heard(s *gatehouse.Step, signal *gatehouse.Signal) error {
 	return m.end(s, gatehouse.StepSucceeded, nil, member("signal", signal.ID))
 }
 
-// earlierChild is the child run that the same step began in the run that is
-// retried, if it came to nothing: what succeeded in it is taken over too.
+// earlierChild is the child run that the same step began last in the runs that
+// are retried, or the last retry of that child: what succeeded in it is taken
+// over too.
 func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
-	if w.run.RetryOf == "" {
-		return nil, nil
+	for id := w.run.RetryOf; id != ""; {
+		old, err := tx.FindRun(w.run.Tenant, id)
+		if err != nil {
+			return nil, err
+		}
+		id = old.RetryOf
+		step := old.StepOf(w.step.Key)
+		if step == nil || step.ChildRun == "" || !sameItem(step, w.step) {
+			continue
+		}
+		child, err := tx.FindRun(w.run.Tenant, step.ChildRun)
+		if err != nil || child.Workflow != w.spec.Workflow {
+			return nil, err
+		}
+		for {
+			again, err := tx.FindRunByRef(child.Tenant, child.Workflow, "retry:"+child.ID)
+			if errors.Is(err, gatehouse.ErrNotFound) {
+				return child, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			child = again
+		}
 	}
-	old, err := tx.FindRun(w.run.Tenant, w.run.RetryOf)
-	if err != nil {
-		return nil, err
-	}
-	step := old.StepOf(w.step.Key)
-	if step == nil || step.ChildRun == "" || !sameItem(step, w.step) {
-		return nil, nil
-	}
-	child, err := tx.FindRun(w.run.Tenant, step.ChildRun)
-	if err != nil || !child.Status.Final() || child.Workflow != w.spec.Workflow {
-		return nil, err
-	}
-	return child, nil
+	return nil, nil
 }
 
 // sameItem reports whether two steps of one key are about the same item.
@@ -299,6 +282,10 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 		return r.mistaken(ctx, w, worker, mistake("workflow", "there is no workflow %s", gatehouse.Quote(w.spec.Workflow)))
 	case err != nil:
 		return err
+	case again != nil && !again.Status.Final():
+		return r.fail(ctx, w.step, worker, gatehouse.StepFailure{
+			Generation: w.step.Generation, Code: "child_under_way", Detail: "the run " + again.ID + " has not ended", Retryable: true,
+		})
 	case depth > maxDepth:
 		return r.mistaken(ctx, w, worker, mistake("too_deep", "runs start runs, at most %d deep", maxDepth))
 	}

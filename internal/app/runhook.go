@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -70,8 +71,8 @@ func (r *Runs) Receive(ctx context.Context, tenant, name string, h http.Header, 
 			ref = string(value)
 		}
 	}
-	if len(ref) > maxRef {
-		return nil, false, gatehouse.E(gatehouse.CodeInvalid, "the delivery's ref has more than %d bytes", maxRef)
+	if len(ref) > maxRef || strings.ContainsRune(ref, 0) {
+		return nil, false, gatehouse.E(gatehouse.CodeInvalid, "the delivery's ref has more than %d bytes, or a NUL among them", maxRef)
 	}
 	if ref != "" {
 		ref = "webhook:" + ref

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
@@ -113,6 +114,13 @@ func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, c *gatehouse.Cal
 	if !errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, err
 	}
+	earlier, err := m.proposedBefore(w, &d.action)
+	if err != nil {
+		return nil, err
+	}
+	if earlier != nil {
+		return earlier, m.await(s, earlier)
+	}
 	version, err := m.tx.ActivePolicyVersion(s.Tenant)
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return nil, err
@@ -149,9 +157,10 @@ func (m *moving) await(s *gatehouse.Step, a *gatehouse.Action) error {
 // takeUp lets a step wait for, or take its result from, an action that was
 // proposed under its key before.
 func (m *moving) takeUp(s *gatehouse.Step, known, wanted *gatehouse.Action) error {
-	same := known.Connector == wanted.Connector && known.Operation == wanted.Operation &&
-		gatehouse.MustJSON(known.Target) == gatehouse.MustJSON(wanted.Target) && known.ProposedChange.Equal(wanted.ProposedChange)
-	if !same {
+	// What lets a run go on is asked by its workflow alone, with those barred
+	// who had a hand in it: nobody else's question is the run's.
+	forged := wanted.Connector == workflow.ApprovalConnector && known.ProposerID != wanted.ProposerID
+	if forged || !sameChange(known, wanted) {
 		s.IdempotencyKey = ""
 		return m.failed(s, m.actor, gatehouse.StepFailure{
 			Code: string(gatehouse.CodeDuplicateKey), Detail: "the action " + known.ID + " has this idempotency key, and is another change",
@@ -165,21 +174,81 @@ func (m *moving) takeUp(s *gatehouse.Step, known, wanted *gatehouse.Action) erro
 	return m.await(s, known)
 }
 
+func sameChange(a, b *gatehouse.Action) bool {
+	return a.Connector == b.Connector && a.Operation == b.Operation &&
+		gatehouse.MustJSON(a.Target) == gatehouse.MustJSON(b.Target) && a.ProposedChange.Equal(b.ProposedChange)
+}
+
+// proposedBefore is the action that the same step proposed in a run that this
+// one retries, if it has had its effect since that run ended, or may yet: as a
+// dead letter that was replayed.
+func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.Action, error) {
+	for id := m.run.RetryOf; id != ""; {
+		old, err := m.tx.FindRun(m.run.Tenant, id)
+		if err != nil {
+			return nil, err
+		}
+		id = old.RetryOf
+		step := old.StepOf(w.step.Key)
+		if step == nil || step.ActionID == "" || !sameItem(step, w.step) {
+			continue
+		}
+		a, err := m.tx.FindAction(m.run.Tenant, step.ActionID)
+		if err != nil {
+			return nil, err
+		}
+		switch a.Status {
+		case gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusUnknown, gatehouse.StatusApplied:
+			if sameChange(a, wanted) {
+				return a, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// hands lists who had a hand in a run, and in those that began it or that it
+// retries: who started it, who wrote its version, and who answers for them.
+func hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, err error) {
+	seen := map[string]bool{run.ID: true}
+	for next := []*gatehouse.Run{run}; len(next) > 0; next = next[1:] {
+		run := next[0]
+		version, err := tx.FindWorkflow(run.Tenant, run.Workflow, run.Version)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, run.StarterID, version.CreatedBy)
+		for _, id := range []string{run.ParentRun, run.RetryOf} {
+			if id == "" || seen[id] {
+				continue
+			}
+			seen[id] = true
+			before, err := tx.FindRun(run.Tenant, id)
+			if err != nil {
+				return nil, err
+			}
+			next = append(next, before)
+		}
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" }), nil
+}
+
 // proposerOf is the workflow's principal, with the others who can never decide
 // on what the run proposes: its author, who started it and who answers for
-// them, and the worker.
+// them, also of the runs that it comes from, and the worker.
 func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (c *gatehouse.Caller, also []string, err error) {
 	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
 		p, err := tx.FindPrincipal(w.step.Tenant, actorName(w.run.Workflow))
 		if err != nil {
 			return err
 		}
-		version, err := tx.FindWorkflow(w.step.Tenant, w.run.Workflow, w.run.Version)
+		involved, err := hands(tx, w.run)
 		if err != nil {
 			return err
 		}
-		c, also = &gatehouse.Caller{Principal: p}, []string{version.CreatedBy}
-		for _, id := range []string{w.run.StarterID, worker} {
+		c, also = &gatehouse.Caller{Principal: p}, involved
+		for _, id := range append(slices.Clone(involved), worker) {
 			who, err := tx.FindPrincipal(w.step.Tenant, id)
 			switch {
 			case err == nil:

@@ -54,10 +54,17 @@ type Runs struct {
 	gate    *Gate
 	config  RunsConfig
 	outside Outside
-	log     *slog.Logger
+	metrics RunMetrics // nil for none
+	// promised is what model calls under way may cost.
+	promised promised
+	log      *slog.Logger
 
 	mu          sync.Mutex
 	definitions map[definitionKey]*workflow.Definition
+	turns       map[[2]string]gatehouse.Lane // by tenant and tool
+	limits      map[definitionKey]knownLimits
+	// applied counts the versions that were applied here.
+	applied int
 }
 
 var _ gatehouse.RunService = (*Runs)(nil)
@@ -78,7 +85,8 @@ func NewRuns(gate *Gate, config RunsConfig) *Runs {
 	if config.Lease == 0 {
 		config.Lease = gatehouse.DefaultStepLease
 	}
-	return &Runs{gate: gate, config: config, log: gate.log, definitions: make(map[definitionKey]*workflow.Definition)}
+	return &Runs{gate: gate, config: config, log: gate.log, definitions: make(map[definitionKey]*workflow.Definition),
+		limits: make(map[definitionKey]knownLimits), promised: promised{most: make(map[promise]gatehouse.Decimal)}}
 }
 
 // definition returns the parsed version of a workflow. Versions never change,
@@ -107,9 +115,48 @@ func (r *Runs) definition(tx gatehouse.ReadTx, tenant, name string, version int)
 	return d, nil
 }
 
+// limitsAge is how long the limits of a workflow's newest version are kept. A
+// version that is applied in another process counts after that.
+const limitsAge = time.Second
+
+type knownLimits struct {
+	limits workflow.Limits
+	until  time.Time
+}
+
 // Limits returns what a workflow's newest version and its tenant may have of
 // the runtime.
 func (r *Runs) Limits(ctx context.Context, tenant, name string) (of workflow.Limits, tenantLimits RunLimits, err error) {
+	key := definitionKey{tenant: tenant, name: name}
+	r.mu.Lock()
+	known, ok := r.limits[key]
+	applied := r.applied
+	r.mu.Unlock()
+	if ok && time.Now().Before(known.until) {
+		return known.limits, r.config.Limits(tenant), nil
+	}
+	if of, err = r.readLimits(ctx, tenant, name); err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if applied == r.applied { // else what was read may be older than what was applied
+			if len(r.limits) >= maxDefinitions {
+				clear(r.limits)
+			}
+			r.limits[key] = knownLimits{of, time.Now().Add(limitsAge)}
+		}
+	}
+	return of, r.config.Limits(tenant), err
+}
+
+// forgetLimits is called when a version was applied here.
+func (r *Runs) forgetLimits() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.applied++
+	clear(r.limits)
+}
+
+func (r *Runs) readLimits(ctx context.Context, tenant, name string) (of workflow.Limits, err error) {
 	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
 		w, err := tx.FindWorkflow(tenant, name, 0)
 		if err != nil {
@@ -121,7 +168,7 @@ func (r *Runs) Limits(ctx context.Context, tenant, name string) (of workflow.Lim
 		}
 		return err
 	})
-	return of, r.config.Limits(tenant), err
+	return of, err
 }
 
 // moving is one transaction on a locked run.
@@ -131,8 +178,13 @@ type moving struct {
 	def   *workflow.Definition
 	actor string
 	from  gatehouse.RunStatus
+	// was is what MoveRun would write, as it is stored.
+	was mark
 	// tools lists whose steps became ready, "" for what is built in.
 	tools map[string]bool
+	// outcomes and used are for the metrics.
+	outcomes []gatehouse.StepStatus
+	used     []gatehouse.ModelUsage
 	// stopped and ended tell that the run was told to stop, or ended, just now.
 	stopped, ended bool
 }
@@ -168,13 +220,23 @@ func (r *Runs) begin(tx gatehouse.Tx, tenant, id, actor string) (*moving, error)
 	if err != nil {
 		return nil, err
 	}
-	return &moving{tx: tx, run: run, def: def, actor: actor, from: run.Status, tools: make(map[string]bool)}, nil
+	return &moving{tx: tx, run: run, def: def, actor: actor, from: run.Status, was: markOf(run), tools: make(map[string]bool)}, nil
 }
+
+// mark is what changes of a run while its state stays.
+type mark struct {
+	status, stop gatehouse.RunStatus
+	writes       int
+	failure      *gatehouse.Failure
+}
+
+func markOf(run *gatehouse.Run) mark { return mark{run.Status, run.Stop, run.Writes, run.Failure} }
 
 func (r *Runs) tell(m *moving) {
 	if m == nil {
 		return
 	}
+	r.count(m)
 	h := r.gate.hints
 	h.Notify(m.run.ID)
 	h.Notify(TopicAudit)

@@ -3,6 +3,9 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -12,6 +15,11 @@ import (
 
 // maxRef bounds a trigger_ref, in bytes.
 const maxRef = 512
+
+// ownRefs are what the server's own trigger_refs begin with. Who could take
+// one first would have a run of his own stand for a retry, a child run, a
+// delivery or a time of the schedule.
+var ownRefs = []string{"retry", "step", "webhook", "schedule"}
 
 // origin says what begins a run, and who.
 type origin struct {
@@ -33,6 +41,9 @@ func (r *Runs) StartRun(ctx context.Context, name string, n gatehouse.NewRun) (*
 	}
 	var v gatehouse.Violations
 	v.CheckText("/trigger_ref", n.TriggerRef, maxRef)
+	if prefix, _, _ := strings.Cut(n.TriggerRef, ":"); slices.Contains(ownRefs, prefix) && prefix != n.TriggerRef {
+		v.Add("/trigger_ref", "cannot begin with %s:, which stands for runs that the server begins itself", prefix)
+	}
 	if err := v.Err(); err != nil {
 		return nil, false, err
 	}
@@ -214,7 +225,9 @@ const minute = time.Minute
 // Admit begins queued runs as far as their workflows' and tenants' limits let
 // them, and reports how many.
 func (r *Runs) Admit(ctx context.Context) (int, error) {
-	const lanes, each = 100, 50
+	// All lanes that there may be: those at their limits stay, and would hide
+	// the ones behind them.
+	const lanes, each = 5000, 50
 	var queued []gatehouse.QueuedLane
 	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
 		queued, err = tx.QueuedLanes(lanes, each, tx.Now().Add(-minute))
@@ -226,21 +239,18 @@ func (r *Runs) Admit(ctx context.Context) (int, error) {
 	admitted := 0
 	started := map[string]int{} // by tenant, in this round
 	for _, q := range queued {
-		n, err := r.mayStart(ctx, q, started[q.Tenant])
-		if err != nil {
-			return admitted, err
+		n, e := r.mayStart(ctx, q, started[q.Tenant])
+		if e == nil && n > 0 {
+			var done int
+			done, e = r.admit(ctx, q, n)
+			started[q.Tenant] += done
+			admitted += done
 		}
-		if n <= 0 {
-			continue
-		}
-		done, err := r.admit(ctx, q, n)
-		started[q.Tenant] += done
-		admitted += done
-		if err != nil {
-			return admitted, err
+		if e != nil { // the others are admitted all the same
+			err = errors.Join(err, fmt.Errorf("the runs of %s in %s: %w", q.Workflow, q.Tenant, e))
 		}
 	}
-	return admitted, nil
+	return admitted, err
 }
 
 // mayStart is how many of a workflow's queued runs may begin now.
@@ -327,12 +337,13 @@ func (r *Runs) FireSchedules(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for i, s := range due {
-		if err := r.fire(ctx, s, now); err != nil {
-			return i, err
+	for _, s := range due {
+		// One schedule that cannot begin its run must not keep the others.
+		if e := r.fire(ctx, s, now); e != nil {
+			err = errors.Join(err, fmt.Errorf("the schedule of %s in %s: %w", s.Workflow, s.Tenant, e))
 		}
 	}
-	return len(due), nil
+	return len(due), err
 }
 
 // fire begins one. Times that passed while no server ran are made up for by

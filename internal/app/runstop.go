@@ -133,10 +133,12 @@ func (r *Runs) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) 
 	return out, nil
 }
 
-// maxEventName bounds the name of an event, maxSignals how many a run takes.
+// maxEventName bounds the name of an event, in bytes, maxSignals how many a run
+// takes, and maxSignalBytes what all of them say: each event reads the others.
 const (
-	maxEventName = 128
-	maxSignals   = 1000
+	maxEventName   = 128
+	maxSignals     = 1000
+	maxSignalBytes = 1 << 20
 )
 
 // SignalRun sends an event to a run: the step that waits for it goes on, or
@@ -199,6 +201,13 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 	if len(known) >= maxSignals {
 		return nil, gatehouse.E(gatehouse.CodeTooLate, "the run has taken %d events, and takes no more", maxSignals)
 	}
+	size := len(data)
+	for _, s := range known {
+		size += len(s.Data)
+	}
+	if size > maxSignalBytes {
+		return nil, gatehouse.E(gatehouse.CodeTooLate, "the events of a run have at most %d bytes", maxSignalBytes)
+	}
 	s := &gatehouse.Signal{
 		Tenant: m.run.Tenant, RunID: m.run.ID, ID: NewID("sig"), Name: name, Data: orNull(data), By: c.Principal.Name, At: m.tx.Now(),
 	}
@@ -256,6 +265,14 @@ func (r *Runs) WaitRun(ctx context.Context, id string, wait time.Duration) (*gat
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
+		// What moved before the subscription was hinted at to nobody here.
+		now, err := r.FindRun(ctx, id)
+		if ctx.Err() != nil {
+			return first, nil
+		}
+		if err != nil || now.Status.Final() || changed(first, now) {
+			return now, err
+		}
 		select {
 		case <-hint:
 		case <-poll.C:
@@ -263,13 +280,6 @@ func (r *Runs) WaitRun(ctx context.Context, id string, wait time.Duration) (*gat
 			return first, nil
 		case <-ctx.Done():
 			return first, nil
-		}
-		now, err := r.FindRun(ctx, id)
-		if ctx.Err() != nil {
-			return first, nil
-		}
-		if err != nil || now.Status.Final() || changed(first, now) {
-			return now, err
 		}
 	}
 }

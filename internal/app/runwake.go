@@ -53,6 +53,7 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 // left as it is.
 func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 	var cancel *gatehouse.Step
+	var timedOut bool
 	err := r.move(ctx, ref.Tenant, ref.RunID, "system", func(m *moving) error {
 		cancel = nil
 		s := m.run.StepByID(ref.StepID)
@@ -80,9 +81,7 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 				if due {
 					cancel = s
 				}
-				if due && m.run.Stop == "" {
-					return m.end(s, gatehouse.StepFailed, mistake("timeout", "the run %s has not ended in time", s.ChildRun))
-				}
+				timedOut = m.run.Stop == ""
 				return m.restOn(s)
 			}
 			if due {
@@ -102,8 +101,15 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 	if err != nil || cancel == nil {
 		return err
 	}
-	return r.cancelFor(ctx, cancel)
+	why := &gatehouse.Failure{Code: "parent_stopped", Detail: "the run that began this one has stopped"}
+	if timedOut {
+		why = &gatehouse.Failure{Code: codeTimeout, Detail: "the step that began this run waits no longer"}
+	}
+	return r.cancelFor(ctx, cancel, why)
 }
+
+// codeTimeout is why a wait, or a child run that was waited for, ended.
+const codeTimeout = "timeout"
 
 // restOn parks a step once more on what it waits for: that had ended, and goes
 // on, as a dead letter does that was replayed.
@@ -126,6 +132,9 @@ func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
 			return false, nil
 		}
 		s.ActionID = a.Superseded
+		if m.run.Stop != "" { // it was revised while its cancellation was under way: so is this one canceled
+			s.DueAt = timePtr(m.tx.Now())
+		}
 		if err := m.tx.UpdateStep(s, s.Status, s.Generation); err != nil {
 			return false, err
 		}
@@ -191,6 +200,9 @@ func (m *moving) settleChild(s *gatehouse.Step) (settled bool, err error) {
 	if m.run.Stop != "" && child.Status == gatehouse.RunCanceled {
 		return true, m.end(s, gatehouse.StepCanceled, nil, member("child_run", child.ID))
 	}
+	if child.Status == gatehouse.RunCanceled && child.Failure != nil && child.Failure.Code == codeTimeout {
+		return true, m.end(s, gatehouse.StepFailed, mistake(codeTimeout, "the run %s has not ended in time", child.ID), member("child_run", child.ID))
+	}
 	f := &gatehouse.Failure{Code: "child_" + eventOf(string(child.Status)), Detail: "the run " + child.ID + " is " + string(child.Status)}
 	if child.Failure != nil {
 		f.Detail = clip(f.Detail + ": " + child.Failure.Code + ": " + child.Failure.Detail)
@@ -201,7 +213,7 @@ func (m *moving) settleChild(s *gatehouse.Step) (settled bool, err error) {
 // waitOver ends a wait whose time has come; an event that did not is a failure.
 func (m *moving) waitOver(s *gatehouse.Step) error {
 	if s.Event != "" {
-		return m.end(s, gatehouse.StepFailed, mistake("timeout", "no event %s came in time", gatehouse.Quote(s.Event)))
+		return m.end(s, gatehouse.StepFailed, mistake(codeTimeout, "no event %s came in time", gatehouse.Quote(s.Event)))
 	}
 	s.Output = gatehouse.ObjectJSON(gatehouse.Member{Name: "at", Value: encode(m.tx.Now())})
 	return m.end(s, gatehouse.StepSucceeded, nil)
@@ -215,13 +227,13 @@ func (m *moving) abandoned(s *gatehouse.Step) error {
 	})
 }
 
-// cancelFor cancels what a step of a stopping run waits for. What can no longer
-// be canceled settles first.
-func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step) error {
+// cancelFor cancels what a step waits for whose run stops, or that waits no
+// longer. What can no longer be canceled settles first, and the step with it: so
+// no retry comes before what this one has sent.
+func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step, why *gatehouse.Failure) error {
 	var err error
 	if s.ChildRun != "" {
-		err = r.stopRun(ctx, s.Tenant, s.ChildRun, "system", gatehouse.RunCanceled,
-			&gatehouse.Failure{Code: "parent_stopped", Detail: "the run that began this one has stopped"})
+		err = r.stopRun(ctx, s.Tenant, s.ChildRun, "system", gatehouse.RunCanceled, why)
 	} else {
 		err = r.cancelAction(ctx, s)
 	}

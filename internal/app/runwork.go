@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -22,6 +23,9 @@ func (r *Runs) Claim(ctx context.Context, owner string, shares ...gatehouse.Step
 		steps, err = tx.ClaimSteps(owner, r.config.Lease, shares...)
 		return err
 	})
+	if err == nil {
+		r.leased(steps)
+	}
 	return steps, err
 }
 
@@ -111,8 +115,8 @@ const maxKey = 255
 func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
 	if w.spec.IdempotencyKey != nil {
 		key, err := w.spec.IdempotencyKey.Text(scope)
-		if err == nil && (key == "" || len(key) > maxKey) {
-			err = fmt.Errorf("must have 1 to %d bytes", maxKey)
+		if err == nil && (key == "" || len(key) > maxKey || strings.ContainsRune(key, 0)) {
+			err = fmt.Errorf("must have 1 to %d bytes, and no NUL among them", maxKey)
 		}
 		return key, err
 	}
@@ -169,6 +173,10 @@ func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
 	})
 }
 
+// maxRunSteps bounds the steps of a run with their items: each transition reads
+// them all.
+const maxRunSteps = 5000
+
 // fanOut puts the items of a step beside it, each a step of its own.
 func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 	return r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
@@ -183,8 +191,13 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 		if m.run.Stop != "" {
 			return m.end(s, gatehouse.StepCanceled, nil)
 		}
+		if n := len(m.run.Steps) + len(w.items); n > maxRunSteps {
+			return m.failed(s, worker, gatehouse.StepFailure{
+				Code: "too_many_items", Detail: fmt.Sprintf("the run would have %d steps: it has at most %d, items among them", n, maxRunSteps),
+			})
+		}
 		now := m.tx.Now()
-		before, err := m.before()
+		before, err := m.before(s.Key)
 		if err != nil {
 			return err
 		}
@@ -207,12 +220,21 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 	})
 }
 
-// before is the run that this one retries, an empty one where it retries none.
-func (m *moving) before() (*gatehouse.Run, error) {
-	if m.run.RetryOf == "" {
-		return &gatehouse.Run{}, nil
+// before is the latest of the runs that this one retries, and that these
+// retried, in which a step had items: it took over those of the runs before it.
+// It is an empty one where there is none.
+func (m *moving) before(key string) (*gatehouse.Run, error) {
+	for id := m.run.RetryOf; id != ""; {
+		old, err := m.tx.FindRun(m.run.Tenant, id)
+		if err != nil {
+			return nil, err
+		}
+		if old.StepOf(key+"[0]") != nil {
+			return old, nil
+		}
+		id = old.RetryOf
 	}
-	return m.tx.FindRun(m.run.Tenant, m.run.RetryOf)
+	return &gatehouse.Run{}, nil
 }
 
 // fail records that an attempt failed, and puts the step back for another one
@@ -316,6 +338,7 @@ func (m *moving) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
 		if err := m.tx.InsertUsage(&u); err != nil {
 			return err
 		}
+		m.used = append(m.used, u)
 	}
 	return nil
 }
@@ -336,8 +359,8 @@ func clip(s string) string {
 // cached finds what another step, or an action, already came to under the
 // key: its receipt is the source of truth. done is true when the step was
 // moved on by that.
-func (m *moving) cached(s *gatehouse.Step, key string) (done bool, err error) {
-	other, err := m.tx.FindStepByKey(s.Tenant, key)
+func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
+	other, err := m.tx.FindStepByKey(s.Tenant, w.key)
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):
 		return false, nil
@@ -345,6 +368,10 @@ func (m *moving) cached(s *gatehouse.Step, key string) (done bool, err error) {
 		return false, err
 	case other.ID == s.ID:
 		return false, nil
+	case !w.sameAs(other):
+		return true, m.failed(s, m.actor, gatehouse.StepFailure{
+			Code: string(gatehouse.CodeDuplicateKey), Detail: "the step " + other.ID + " has this idempotency key, and is for something else",
+		})
 	case other.Status == gatehouse.StepSucceeded:
 		s.Output = orNull(other.Output)
 		if err := m.attempt(s, m.actor, "cached", nil); err != nil {
@@ -359,6 +386,25 @@ func (m *moving) cached(s *gatehouse.Step, key string) (done bool, err error) {
 	s.Failure = mistake("key_in_use", "the step %s is at work under the same idempotency key", other.ID)
 	s.DueAt = &next
 	return true, m.park(s, gatehouse.StepRetrying, member("code", s.Failure.Code), member("other", other.ID))
+}
+
+// sameAs reports whether another step of the same key is for the same: what it
+// came to can then stand for what this one is to come to.
+func (w *work) sameAs(other *gatehouse.Step) bool {
+	if other.Uses != w.spec.Uses {
+		return false
+	}
+	if other.Input == "" || !w.spec.Kind.Proposes() {
+		return true
+	}
+	for _, name := range []string{"target", "change"} {
+		a, _ := w.with.Get(name)
+		b, _ := other.Input.Get(name)
+		if !orNull(a).Equal(orNull(b)) {
+			return false
+		}
+	}
+	return true
 }
 
 // keyWait is how long a step waits for another one of the same key.

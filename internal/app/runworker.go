@@ -153,13 +153,14 @@ func (r *Runs) claimFor(ctx context.Context, tenant, tool, owner string, n int, 
 	const lanes = 100
 	var due []gatehouse.DueLane
 	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		due, err = tx.DueLanes(tenant, tool, gatehouse.Lane{}, lanes, n)
+		due, err = tx.DueLanes(tenant, tool, r.turn(tenant, tool), lanes, n)
 		return err
 	})
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	shares, err := r.shares(ctx, due, n)
+	shares, last, err := r.shares(ctx, due, n)
+	r.turned(tenant, tool, last)
 	if err != nil || len(shares) == 0 {
 		return nil, err
 	}
@@ -167,20 +168,45 @@ func (r *Runs) claimFor(ctx context.Context, tenant, tool, owner string, n int, 
 		steps, err = tx.ClaimSteps(owner, lease, shares...)
 		return err
 	})
+	if err == nil {
+		r.leased(steps)
+	}
 	return steps, err
 }
 
-// shares gives n claims to lanes, one to each in turn.
-func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) ([]gatehouse.StepShare, error) {
+// maxTurns bounds the tools of which it is known whose turn is next.
+const maxTurns = 10_000
+
+// turn is the lane after which the next claim of a tool begins: who asks for
+// one step at a time comes to all lanes.
+func (r *Runs) turn(tenant, tool string) gatehouse.Lane {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.turns[[2]string{tenant, tool}]
+}
+
+func (r *Runs) turned(tenant, tool string, last gatehouse.Lane) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.turns == nil || len(r.turns) >= maxTurns {
+		r.turns = make(map[[2]string]gatehouse.Lane)
+	}
+	r.turns[[2]string{tenant, tool}] = last
+}
+
+// shares gives n claims to the lanes that have room, one to each in turn, and
+// tells which lane came last: where none has room, the last that was looked at.
+func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out []gatehouse.StepShare, last gatehouse.Lane, err error) {
 	shares := make([]gatehouse.StepShare, 0, len(due))
 	left := make([]int, 0, len(due))
 	for _, d := range due {
 		own, tenant, err := r.Limits(ctx, d.Tenant, d.Workflow)
 		if err != nil {
-			return nil, err
+			return nil, last, err
 		}
 		shares = append(shares, gatehouse.StepShare{Lane: d.Lane, MostOfWorkflow: own.MaxConcurrency, MostOfTenant: tenant.MaxConcurrency})
-		left = append(left, d.Ready)
+		left = append(left, room(own.MaxConcurrency, d.WorkflowRunning, room(tenant.MaxConcurrency, d.TenantRunning, d.Ready)))
+		last = d.Lane
 	}
 	for given := true; given && n > 0; {
 		given = false
@@ -189,17 +215,25 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) ([]ga
 				shares[i].Limit++
 				left[i]--
 				n--
-				given = true
+				given, last = true, shares[i].Lane
 			}
 		}
 	}
-	out := shares[:0]
+	out = shares[:0]
 	for _, s := range shares {
 		if s.Limit > 0 {
 			out = append(out, s)
 		}
 	}
-	return out, nil
+	return out, last, nil
+}
+
+// room is how many of those that are ready fit under a bound; 0 is none.
+func room(most, running, ready int) int {
+	if most == 0 {
+		return ready
+	}
+	return max(min(ready, most-running), 0)
 }
 
 // handOut makes what a worker gets of a claimed step; nil when the step has

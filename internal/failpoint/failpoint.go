@@ -11,9 +11,23 @@
 // process runs after it: no deferred call, no answer, no flush.
 package failpoint
 
-// Names lists every place, in the order of an action's way. A test compares it
-// with the source, and the crash storm dies at each of them.
-func Names() []string {
+// Names lists every place. A test compares it with the source, and the storms
+// die at each of them.
+func Names() []string { return append(ActionNames(), RunNames()...) }
+
+// RunNames lists the places on the way of a run, in their order.
+func RunNames() []string {
+	return []string{
+		// A run: its rows, and each time what follows from its steps.
+		"run/inserted", "run/advanced",
+		// A step: evaluated, asked of a model, before its result, with its
+		// action, and when that has settled.
+		"step/prepared", "step/asked", "step/completing", "step/proposed", "step/settling",
+	}
+}
+
+// ActionNames lists the places on the way of an action, in their order.
+func ActionNames() []string {
 	return []string{
 		// A proposal: its rows, its leaf, its commit, its answer.
 		"propose/inserted", "propose/recorded", "propose/committed",

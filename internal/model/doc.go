@@ -12,6 +12,13 @@
 // is replayed, and the invariants of docs/reliability.md that one store can
 // show are checked.
 //
+// # Runs
+//
+// TestRuns does so with workflows of any shape: leases that end, results in
+// time and too late, events, votes, cancellations, retries and time, against a
+// model of runs and steps. Every run must come to its end, and the doctor's
+// invariants hold of the stores that all sequences have left.
+//
 // # Linearizability
 //
 // TestLinearizable lets clients decide, withdraw, revise and read the same

@@ -85,7 +85,9 @@ var tableInvariants = []struct{ name, query string }{
 		 UNION ALL SELECT 'ceiling', a.id FROM ceiling_claim x JOIN action a ON a.seq = x.action_seq WHERE x.tenant <> a.tenant
 		 UNION ALL SELECT 'proposer', a.id FROM action a WHERE NOT EXISTS (SELECT 1 FROM principal p WHERE p.tenant = a.tenant AND p.id = a.proposer_id)
 		 UNION ALL SELECT 'leaf', x.action_id FROM audit_leaf x WHERE x.action_id <> ''
-		    AND NOT EXISTS (SELECT 1 FROM action a WHERE a.tenant = x.tenant AND a.id = x.action_id)`},
+		    AND NOT EXISTS (SELECT 1 FROM action a WHERE a.tenant = x.tenant AND a.id = x.action_id)
+		    AND NOT EXISTS (SELECT 1 FROM run r WHERE r.tenant = x.tenant AND r.id = x.action_id)
+		 UNION ALL SELECT 'step', s.id FROM step s JOIN run r ON r.seq = s.run_seq WHERE s.tenant <> r.tenant OR s.run_id <> r.id`},
 	{"the applied mirror is not what was applied",
 		`SELECT a.id, a.status, count(m.seq) FROM action a LEFT JOIN mirror m ON m.action_seq = a.seq
 		 GROUP BY a.seq HAVING (a.status IN ('applied','reversed')) <> (count(m.seq) = 1)`},
@@ -309,6 +311,9 @@ func (w *world) checkLedgers(t *testing.T, actions map[string]*gatehouse.Action)
 		}
 	}
 	for _, a := range actions {
+		if a.Connector == "workflow" {
+			continue // a question to people: it has no target
+		}
 		effects := writes[a.ID]
 		if a.Connector == "crm" {
 			effects = w.target.effectsOf(a.IdempotencyKey)

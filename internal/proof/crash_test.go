@@ -43,7 +43,7 @@ func TestCrashStorm(t *testing.T) {
 }
 
 func crash(t *testing.T, e engine, l *leg, kills int) {
-	names := failpoint.Names()
+	names := failpoint.ActionNames()
 	w := newWorldOn(t, e, 1000*(kills+len(names)), "")
 	s := &crashStorm{leg: l, world: w, db: openStore(t, w.gate)}
 	defer s.db.Close()

@@ -77,12 +77,16 @@ func (r *Runtime) work(ctx context.Context) {
 	defer carried.Wait()
 	ready, cancel := r.hints.Subscribe(app.TopicSteps)
 	defer cancel()
+	least := 1
 	for ctx.Err() == nil {
-		n := r.acquire(ctx)
+		n := r.acquire(ctx, least)
 		if n == 0 {
 			return
 		}
 		steps, err := r.lease(ctx, n)
+		if least = 1; len(steps) == n { // there may be more than the slots bear
+			least = max(1, r.config.Workers/4)
+		}
 		if err != nil && ctx.Err() == nil {
 			r.log.ErrorContext(ctx, "leasing steps failed", "error", err)
 		}
@@ -138,16 +142,43 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	return r.runs.Claim(ctx, r.config.Owner, shares...)
 }
 
-// acquire takes all free slots, and waits for one; 0 when ctx has ended.
-func (r *Runtime) acquire(ctx context.Context) int {
+// patience is how long a lease of a backlog waits for more slots than one: a
+// look and a lease cost as much for one step as for several.
+const patience = time.Millisecond
+
+// acquire takes all free slots, and waits for one, and a little for the least
+// number; 0 when ctx has ended.
+func (r *Runtime) acquire(ctx context.Context, least int) int {
 	select {
 	case r.slots <- struct{}{}:
 	case <-ctx.Done():
 		return 0
 	}
-	for n := 1; ; n++ {
+	n := r.more(1)
+	if n >= least {
+		return n
+	}
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	for n < least {
 		select {
 		case r.slots <- struct{}{}:
+			n++
+		case <-enough.C:
+			return n
+		case <-ctx.Done():
+			return n
+		}
+	}
+	return r.more(n)
+}
+
+// more takes what is free beside n slots, and returns how many are taken.
+func (r *Runtime) more(n int) int {
+	for {
+		select {
+		case r.slots <- struct{}{}:
+			n++
 		default:
 			return n
 		}

@@ -45,6 +45,7 @@ func bugs() []bug {
 	all = append(all, storeBugs()...)
 	all = append(all, replicaBugs()...)
 	all = append(all, wallBugs()...)
+	all = append(all, runBugs()...)
 	return append(all, edgeBugs()...)
 }
 

@@ -54,7 +54,7 @@ func decisionBugs() []bug {
 		plant("one approval too few is enough", "8", decide,
 			"if ap.Approvals() < ap.Required {", "if ap.Approvals() < ap.Required-1 {", model, "TestModel"),
 		plant("one approval is enough for L5", "8", "internal/app/propose.go",
-			"required := max(v.Required, 1)", "required := 1\n\tv.Required = 1", model, "TestModel"),
+			"required := max(v.Required, from.required, 1)", "required := max(from.required, 1)\n\tv.Required = 1", model, "TestModel"),
 		plant("the value is not retyped at L4 and L5", "contract", decide,
 			"c != nil && r.decision.Confirm != c.Value", "c != nil && false", model, "TestModel"),
 		plant("a target that has changed is approved unseen", "contract", decide,

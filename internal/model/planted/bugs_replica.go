@@ -10,7 +10,7 @@ func replicaBugs() []bug {
 		plant("a ceiling is not locked while it is looked at", "10", postgres+"/ceilings.go",
 			"[]query{lockFor(\"ceiling\", tenant, ceiling, scope)},", "nil,", postgres, conform+"CeilingRace"),
 		plant("two workers claim the same push", "5, 12", postgres+"/pushes.go",
-			"WHERE tenant = s.tenant AND status = 'queued' AND due_at <= $3 ORDER", "WHERE tenant = s.tenant AND status IN ('queued', 'picking') AND due_at <= $3 ORDER", postgres, conform+"Claims"),
+			"WHERE tenant = s.tenant AND status = 'queued' AND lane = '' AND due_at <= $3 ORDER", "WHERE tenant = s.tenant AND status IN ('queued', 'picking') AND lane = '' AND due_at <= $3 ORDER", postgres, conform+"Claims"),
 		plant("two replicas count a tenant's pushes in flight at once", "dispatch.max_concurrency", postgres+"/pushes.go",
 			"if s.Most > 0 {", "if false {", postgres, conform+"ClaimBound"),
 		plant("a move on PostgreSQL ignores the state that it moves from", "1, 11", postgres+"/actions.go",

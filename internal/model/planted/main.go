@@ -179,7 +179,7 @@ func goTest(ctx context.Context, dir string, b bug) ([]byte, error) {
 		levels[i] = "^" + regexp.QuoteMeta(l) + "$"
 	}
 	args := []string{"test", "-count=1", "-vet=off", "-timeout=3m", "-run=" + strings.Join(levels, "/"), "./" + b.pkg}
-	if b.pkg == "internal/model" && b.run == "TestModel" {
+	if b.pkg == "internal/model" && (b.run == "TestModel" || b.run == "TestRuns") {
 		args = append(args, "-rapid.seed=1", "-rapid.checks=300", "-rapid.shrinktime=1ms", "-rapid.nofailfile")
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)

@@ -22,6 +22,8 @@ var figures = []figure{
 	{"ceiling attempts at the limit", []string{"attempts at a ceiling"}, 100_000},
 	{"response-lost calls", []string{"answers lost to clients"}, 2000},
 	{"stopped (zombie) workers", []string{"stopped workers"}, 500},
+	{"SIGKILLs under runs of twenty steps", []string{"SIGKILLs under runs", "SIGKILLs at failpoints of runs", "SIGKILLs of the worker"}, 1000},
+	{"stopped (zombie) holders of steps", []string{"stopped holders of steps"}, 200},
 }
 
 // Engines are those that a report has columns for.

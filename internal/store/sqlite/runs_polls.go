@@ -10,8 +10,10 @@ import (
 // The queries of the polls. Each begins where there is something to do, and
 // none walks over what is parked.
 const (
+	// The time beyond all others has the search begin after a lane: a comparison
+	// of the lane alone begins at it, and passes over each of its rows.
 	nextLane = `SELECT tenant, workspace, workflow FROM step INDEXED BY step_ready
-WHERE status = 'ready' AND tool = ? AND (tenant, workspace, workflow) > (?, ?, ?)
+WHERE status = 'ready' AND tool = ? AND (tenant, workspace, workflow, ready_at) > (?, ?, ?, 9223372036854775807)
 ORDER BY tenant, workspace, workflow LIMIT 1`
 	countReady = `SELECT count(*) FROM (SELECT 1 FROM step INDEXED BY step_ready
 WHERE status = 'ready' AND tool = ? AND tenant = ? AND workspace = ? AND workflow = ? LIMIT ?)`
@@ -19,7 +21,7 @@ WHERE status = 'ready' AND tool = ? AND tenant = ? AND workspace = ? AND workflo
 	runningOfTenant   = `SELECT count(*) FROM step INDEXED BY step_running WHERE status = 'running' AND tenant = ?`
 
 	nextQueued = `SELECT tenant, workflow, workspace FROM run INDEXED BY run_queued
-WHERE status = 'queued' AND (tenant, workflow) > (?, ?) ORDER BY tenant, workflow, created_at, seq LIMIT 1`
+WHERE status = 'queued' AND (tenant, workflow, created_at) > (?, ?, 9223372036854775807) ORDER BY tenant, workflow, created_at, seq LIMIT 1`
 	countQueued = `SELECT count(*) FROM (SELECT 1 FROM run INDEXED BY run_queued WHERE status = 'queued' AND tenant = ? AND workflow = ? LIMIT ?)`
 	countStarts = `SELECT count(*), coalesce(sum(workflow = ?), 0) FROM run INDEXED BY run_started
 WHERE started_at IS NOT NULL AND tenant = ? AND started_at > ?`

@@ -1,0 +1,46 @@
+package app
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// RunMetrics is told of what was committed.
+type RunMetrics interface {
+	// StepEnded: what a step, or an attempt that is made again, came to.
+	StepEnded(outcome gatehouse.StepStatus)
+	// StepLeased: how long a step was ready before a worker had it.
+	StepLeased(waited time.Duration)
+	// ModelUsed: what a model call used, and cost.
+	ModelUsed(u *gatehouse.ModelUsage)
+}
+
+// SetMetrics sets who is told. Call it before serving.
+func (r *Runs) SetMetrics(m RunMetrics) { r.metrics = m }
+
+// leased tells how long steps that were just leased had been ready.
+func (r *Runs) leased(steps []*gatehouse.Step) {
+	if r.metrics == nil {
+		return
+	}
+	now := time.Now()
+	for _, s := range steps {
+		if s.ReadyAt != nil {
+			r.metrics.StepLeased(now.Sub(*s.ReadyAt))
+		}
+	}
+}
+
+// count tells what one transaction came to.
+func (r *Runs) count(m *moving) {
+	if r.metrics == nil {
+		return
+	}
+	for _, outcome := range m.outcomes {
+		r.metrics.StepEnded(outcome)
+	}
+	for i := range m.used {
+		r.metrics.ModelUsed(&m.used[i])
+	}
+}

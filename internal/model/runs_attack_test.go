@@ -1,0 +1,266 @@
+package model
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// onRunSides plays a test in a tenant of each engine.
+func onRunSides(t *testing.T, test func(t *testing.T, s *runSide, c *clock)) {
+	t.Helper()
+	c := &clock{at: epoch}
+	for _, s := range runGrounds(t, c.now) {
+		t.Run(s.name, func(t *testing.T) {
+			s.enter(t, "tenant")
+			test(t, s, c)
+			s.checkLog()
+			s.checkInvariants()
+		})
+	}
+}
+
+func (s *runSide) apply(f *flow) {
+	s.t.Helper()
+	_, _, err := s.runs.ApplyWorkflow(s.as("admin"), f.name, f.source())
+	s.must(err)
+}
+
+// TestServersOwnRefs: nobody has a run of his own stand for one that the
+// server is to begin.
+func TestServersOwnRefs(t *testing.T) {
+	t.Parallel()
+	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
+		s.apply(childFlow())
+		id, _ := s.start("child", "")
+		s.cancel(0)
+		for _, ref := range []string{"retry:" + id, "step:stp_1", "webhook:1", "schedule:2026-11-21T00:00:00Z"} {
+			_, _, err := s.runs.StartRun(s.as("bot"), "child", gatehouse.NewRun{Input: `{"mine":true}`, TriggerRef: ref})
+			if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+				t.Errorf("%s: %v, want invalid", ref, err)
+			}
+		}
+		again, err := s.runs.RetryRun(s.as("admin"), id)
+		s.must(err)
+		if again.Input != runInput || again.RetryOf != id {
+			t.Errorf("the retry has the input %s, and retries %q", again.Input, again.RetryOf)
+		}
+		s.ids = append(s.ids, again.ID)
+	})
+}
+
+// TestQueuedRunsBeginNothing: what happens to a run that waits in line does not
+// let it jump the line.
+func TestQueuedRunsBeginNothing(t *testing.T) {
+	t.Parallel()
+	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
+		s.apply(&flow{name: "lined", perMinute: 1, steps: []flowStep{{id: "a", does: "make", items: -1}}})
+		s.start("lined", "")
+		if got := s.signal(0); got != "ok" {
+			t.Fatal(got)
+		}
+		if got := s.claim(); got != nil {
+			t.Errorf("leased %v of a run in line", got)
+		}
+		if r := s.run(0); r.Status != gatehouse.RunQueued || r.Steps[0].Status != gatehouse.StepBlocked {
+			t.Errorf("the run is %s, its step %s", r.Status, r.Steps[0].Status)
+		}
+		s.admitQueued()
+		if got := s.claim(); len(got) != 1 {
+			t.Errorf("leased %v of an admitted run", got)
+		}
+	})
+}
+
+// TestStaleLeasesChangeNothing: under a generation that is not the newest, or
+// a lease that is over, no verb of a worker changes anything.
+func TestStaleLeasesChangeNothing(t *testing.T) {
+	t.Parallel()
+	onRunSides(t, func(t *testing.T, s *runSide, c *clock) {
+		s.apply(&flow{name: "paged", steps: []flowStep{{id: "a", does: "page", items: -1, retry: 2}}})
+		s.start("paged", "")
+		old := s.leaseOutside()[0]
+		refused := func(when string) {
+			t.Helper()
+			before := s.snapshot()
+			for verb, got := range map[string]string{
+				"complete": s.complete(old), "fail": s.fail(old, true), "beat": s.heartbeat(old), "propose": s.propose(old),
+			} {
+				if got != "lease_lost" {
+					t.Errorf("%s, %s: %q", when, verb, got)
+				}
+			}
+			if d := cmp.Diff(before, s.snapshot()); d != "" {
+				t.Errorf("%s: %s", when, d)
+			}
+		}
+		c.advance(stepLease)
+		refused("its lease is over")
+		s.wakeAll()
+		refused("it waits for another attempt")
+		c.advance(48 * time.Second)
+		s.wakeAll()
+		now := s.leaseOutside()
+		if len(now) != 1 {
+			t.Fatalf("leased %v", now)
+		}
+		refused("another has it")
+		if got := s.complete(now[0]); got != "ok" {
+			t.Fatal(got)
+		}
+		refused("another has done it")
+	})
+}
+
+// TestRetryKeepsWhatSucceeded: an item that has succeeded is not done again.
+func TestRetryKeepsWhatSucceeded(t *testing.T) {
+	t.Parallel()
+	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
+		s.apply(&flow{name: "items", steps: []flowStep{{id: "a", does: "page", items: 3, retry: 0}}})
+		s.start("items", "")
+		s.leaseOutside()
+		leases := s.leaseOutside()
+		if len(leases) != 3 {
+			t.Fatalf("leased %v", leases)
+		}
+		if got := s.complete(lease1(0, "a[0]", 1)) + s.fail(lease1(0, "a[1]", 1), false) + s.complete(lease1(0, "a[2]", 1)); got != "okokok" {
+			t.Fatal(got)
+		}
+		if r := s.run(0); r.Status != gatehouse.RunFailed {
+			t.Fatalf("the run is %s", r.Status)
+		}
+		if got := s.retry(0); got != "ok" {
+			t.Fatal(got)
+		}
+		s.leaseOutside()
+		if got := s.leaseOutside(); len(got) != 1 || got[0] != lease1(1, "a[1]", 1) {
+			t.Fatalf("leased %v for the retry, want its one item that had failed", got)
+		}
+		if got := s.complete(lease1(1, "a[1]", 1)); got != "ok" || s.run(1).Status != gatehouse.RunSucceeded {
+			t.Errorf("%s, the retry is %s", got, s.run(1).Status)
+		}
+	})
+}
+
+// TestUnknownIsNoEnd: a step whose action's outcome nobody knows goes on
+// waiting, and with what a person says about it.
+func TestUnknownIsNoEnd(t *testing.T) {
+	t.Parallel()
+	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
+		s.apply(&flow{name: "tagged", writes: 1, steps: []flowStep{
+			{id: "a", does: "tag", items: -1}, {id: "b", does: "tag", items: -1, needs: []string{"a"}},
+		}})
+		s.start("tagged", "")
+		s.carry(s.claim()[0])
+		s.dispatch(requestLost)
+		s.wakeAll()
+		if r := s.run(0); s.action(0, "a").Status != gatehouse.StatusUnknown || r.Steps[0].Status != gatehouse.StepWaitingApproval {
+			t.Fatalf("the action is %s, its step %s", s.action(0, "a").Status, r.Steps[0].Status)
+		}
+		s.resolve(0, "a", true)
+		s.wakeAll()
+		if r := s.run(0); r.Steps[0].Status != gatehouse.StepSucceeded || r.Steps[1].Status != gatehouse.StepReady {
+			t.Fatalf("the steps are %s and %s", r.Steps[0].Status, r.Steps[1].Status)
+		}
+		s.carry(s.claim()[0]) // one write more than the workflow may make
+		if r := s.run(0); r.Status != gatehouse.RunFailed || r.Failure.Code != "too_many_writes" || r.Writes != 1 {
+			t.Errorf("the run is %s: %+v after %d writes", r.Status, r.Failure, r.Writes)
+		}
+	})
+}
+
+// TestStoppingRunCancelsWhatIsRevised: an action that is revised at the very
+// moment when its run stops is canceled in its new form too.
+func TestStoppingRunCancelsWhatIsRevised(t *testing.T) {
+	t.Parallel()
+	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
+		s.apply(childFlow())
+		for transactions := range 4 {
+			s.start("child", "")
+			s.carry(s.claim()[0])
+			old := s.action(transactions, "a")
+			s.cancel(transactions)
+			s.hook.in, s.hook.before = transactions, func() {
+				_, err := s.gate.Revise(s.as("pia"), old.ID, &gatehouse.Proposal{
+					ActionType: old.ActionType, Connector: old.Connector, Operation: old.Operation, Target: old.Target,
+					ProposedChange: `{"question":"sure?"}`, RiskLevel: old.RiskLevel,
+				})
+				s.word(err) // where the cancellation came first, it is too late
+			}
+			s.wakeAll()
+			r := s.run(transactions)
+			if now := s.action(transactions, "a"); r.Status != gatehouse.RunCanceled || now.Status != gatehouse.StatusCanceled {
+				t.Errorf("revised before transaction %d: the run is %s, what it asks %s", transactions, r.Status, now.Status)
+			}
+			s.hook.before = nil
+		}
+	})
+}
+
+// TestFullLaneKeepsNobodyWaiting: a worker that asks for one step at a time
+// gets those of other workflows too, whatever their names, while one of them
+// has more than it may.
+func TestFullLaneKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
+		source := func(name, limits string) {
+			_, _, err := s.runs.ApplyWorkflow(s.as("admin"), name, "name: "+name+"\n"+limits+"steps:\n  - {id: a, uses: worker.page}\n")
+			s.must(err)
+		}
+		source("first", "limits: {max_concurrency: 1}\n")
+		source("second", "")
+		source("third", "")
+		for _, name := range []string{"first", "first", "first", "second", "second", "second", "third", "third", "third"} {
+			s.start(name, "")
+		}
+		got := map[string]int{}
+		for range 5 {
+			steps, err := s.runs.LeaseSteps(s.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 1})
+			s.must(err)
+			for _, l := range steps {
+				got[l.Step.Workflow]++
+			}
+		}
+		if d := cmp.Diff(map[string]int{"first": 1, "second": 2, "third": 2}, got); d != "" {
+			t.Errorf("five leases of one (-want +got): %s", d)
+		}
+	})
+}
+
+// TestHostileTextIsStoredAlike: what comes from outside ends the same on every
+// engine, whatever is in it, and never as an error of the server.
+func TestHostileTextIsStoredAlike(t *testing.T) {
+	t.Parallel()
+	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
+		_, _, err := s.runs.ApplyWorkflow(s.as("admin"), "hostile", `name: hostile
+steps:
+  - {id: a, uses: worker.page, idempotency_key: "k:${{ input.k }}", with: {k: "${{ input.k }}"}}
+output: "${{ steps.a.output }}"
+`)
+		s.must(err)
+		for i, tt := range []struct {
+			key  string // in JSON
+			want gatehouse.RunStatus
+		}{
+			{`"\u0000"`, gatehouse.RunFailed}, {`"\u001b[2J"`, gatehouse.RunSucceeded}, {`"a\nb"`, gatehouse.RunSucceeded},
+			{`"\u202e\u200b"`, gatehouse.RunSucceeded}, {`"'); DROP TABLE run; --"`, gatehouse.RunSucceeded}, {`"𝔘😀"`, gatehouse.RunSucceeded},
+		} {
+			run, _, err := s.runs.StartRun(s.as("bot"), "hostile", gatehouse.NewRun{Input: gatehouse.JSON(`{"k":` + tt.key + `}`)})
+			s.must(err)
+			s.ids = append(s.ids, run.ID)
+			for _, name := range s.leaseOutside() {
+				step := s.leased[name]
+				_, err := s.runs.CompleteStep(s.as("bot"), step.ID, gatehouse.StepResult{
+					Generation: step.Generation, Output: gatehouse.JSON(`{"said":` + tt.key + `,"and":"\u0000"}`),
+				})
+				s.must(err)
+			}
+			if r := s.run(i); r.Status != tt.want {
+				t.Errorf("%s: the run is %s (%+v), want %s", tt.key, r.Status, r.Failure, tt.want)
+			}
+		}
+	})
+}

@@ -1,0 +1,455 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What the flows of the sequences set. The clock moves by 1 ms, 48 s and 160 s:
+// the random part of a wait before an attempt decides nothing, and the model
+// takes the longest.
+const (
+	stepLease   = 60 * time.Second
+	napFor      = 30 * time.Second
+	eventWithin = 45 * time.Second
+	askFor      = 150 * time.Second
+	runDeadline = 215 * time.Second
+)
+
+// flow is a workflow of the sequences, as the model knows it.
+type flow struct {
+	name              string
+	steps             []flowStep
+	perMinute, writes int
+	deadline          bool
+}
+
+// flowStep does one of: make, nap, hear, ask, tag, page, sub.
+type flowStep struct {
+	id, does string
+	needs    []string
+	never    bool // its condition is false
+	items    int  // of its for_each; -1 for none
+	retry    int
+}
+
+// ownRetry tells whether the step sets how it is retried.
+func (s *flowStep) ownRetry() bool { return s.does != "make" && s.does != "nap" && s.does != "hear" }
+
+func (f *flow) source() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "name: %s\n", f.name)
+	var limits []string
+	if f.perMinute > 0 {
+		limits = append(limits, fmt.Sprint("max_runs_per_min: ", f.perMinute))
+	}
+	if f.writes > 0 {
+		limits = append(limits, fmt.Sprint("max_writes_per_run: ", f.writes))
+	}
+	if f.deadline {
+		limits = append(limits, fmt.Sprint("deadline: ", runDeadline))
+	}
+	if len(limits) > 0 {
+		fmt.Fprintf(&b, "limits: {%s}\n", strings.Join(limits, ", "))
+	}
+	b.WriteString("steps:\n")
+	for _, s := range f.steps {
+		fmt.Fprintf(&b, "  - id: %s\n    needs: [%s]\n", s.id, strings.Join(s.needs, ", "))
+		if s.never {
+			b.WriteString("    if: input.no\n")
+		}
+		item := ""
+		if s.items >= 0 {
+			fmt.Fprintf(&b, "    for_each: input.lists.n%d\n", s.items)
+			item = "-${{ index }}"
+		}
+		switch s.does {
+		case "make":
+			b.WriteString("    uses: transform\n    with: {made: true}\n")
+		case "nap":
+			fmt.Fprintf(&b, "    uses: wait\n    with: {for: %s}\n", napFor)
+		case "hear":
+			fmt.Fprintf(&b, "    uses: wait\n    with: {event: go, timeout: %s}\n", eventWithin)
+		case "ask":
+			fmt.Fprintf(&b, "    uses: approval\n    with: {rationale: \"go on?\", expires_in: %s}\n", askFor)
+		case "tag":
+			fmt.Fprintf(&b, "    uses: connector.mute.c\n    action_type: note\n    risk: low\n    with: {target: {entity_type: item, entity_ref: \"x%s\"}, change: {amount: \"1\"}}\n", item)
+		case "page":
+			fmt.Fprintf(&b, "    uses: worker.page\n    with: {n: \"x%s\"}\n", item)
+		case "sub":
+			b.WriteString("    uses: workflow.child\n")
+		}
+		if s.ownRetry() {
+			fmt.Fprintf(&b, "    retry: {max: %d, backoff: [10s]}\n", s.retry)
+		}
+	}
+	return b.String()
+}
+
+// runInput is the input of every run.
+const runInput = `{"no":false,"lists":{"n0":[],"n1":[1],"n2":[1,2],"n3":[1,2,3]}}`
+
+// actState is what has become of an action, as far as a run can tell.
+type actState struct {
+	status  string // pending, approved, unknown; applied, failed, rejected, expired, canceled
+	asked   bool   // a question to people, which expires
+	expires time.Time
+	failure string // of one that has failed
+}
+
+func (a *actState) ended() bool {
+	return a.status != "pending" && a.status != "approved" && a.status != "unknown"
+}
+
+type stepState struct {
+	run           *runState
+	spec          *flowStep
+	key           string
+	parent        *stepState
+	status        string
+	attempts, gen int
+	leased        time.Time // until
+	due           time.Time
+	skipped       bool
+	failure       string
+	act           *actState
+	child         *runState
+	event         bool
+}
+
+func (s *stepState) final() bool {
+	return s.status == "succeeded" || s.status == "failed_terminal" || s.status == "canceled"
+}
+
+type runState struct {
+	flow           *flow
+	ref            string
+	status, stop   string
+	failure        string
+	writes         int
+	steps          []*stepState
+	again          *runState
+	retried        *runState
+	heard          int // signals that nobody has taken
+	began, started time.Time
+	stopped        bool
+}
+
+func (r *runState) final() bool {
+	return r.status == "succeeded" || r.status == "failed_terminal" || r.status == "canceled"
+}
+
+// runModel is a plain model of the runtime: no store, no transactions, nobody
+// beside it.
+type runModel struct {
+	now   time.Time
+	child *flow
+	runs  []*runState // in the order in which they were begun
+}
+
+func (m *runModel) begin(f *flow, again *runState) *runState {
+	r := &runState{flow: f, status: "queued", again: again, began: m.now}
+	for i := range f.steps {
+		s := &stepState{run: r, spec: &f.steps[i], key: f.steps[i].id, status: "blocked"}
+		if old := again.step(s.key); old != nil && old.status == "succeeded" {
+			s.status, s.skipped = "succeeded", old.skipped
+		}
+		r.steps = append(r.steps, s)
+	}
+	m.runs = append(m.runs, r)
+	if f.perMinute == 0 {
+		m.admit(r)
+	}
+	return r
+}
+
+func (m *runModel) admit(r *runState) {
+	r.status, r.started = "running", m.now
+	m.advance(r)
+}
+
+// admitQueued begins queued runs as far as their flow's limit lets them.
+func (m *runModel) admitQueued() {
+	for _, r := range slices.Clone(m.runs) {
+		if r.status != "queued" {
+			continue
+		}
+		started := 0
+		for _, other := range m.runs {
+			if other.flow == r.flow && other.started.After(m.now.Add(-time.Minute)) {
+				started++
+			}
+		}
+		if started < r.flow.perMinute {
+			m.admit(r)
+		}
+	}
+}
+
+func (r *runState) step(key string) *stepState {
+	if r != nil {
+		for _, s := range r.steps {
+			if s.key == key {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+func (r *runState) items(of *stepState) (items []*stepState) {
+	for _, s := range r.steps {
+		if s.parent == of {
+			items = append(items, s)
+		}
+	}
+	return items
+}
+
+func (r *runState) open(of *stepState) bool {
+	return slices.ContainsFunc(r.items(of), func(s *stepState) bool { return !s.final() })
+}
+
+func (s *stepState) end(status, failure string) {
+	s.status, s.failure, s.due, s.leased = status, failure, time.Time{}, time.Time{}
+}
+
+func (r *runState) halt(as, failure string) {
+	r.stop, r.stopped = as, true
+	if r.failure == "" {
+		r.failure = failure
+	}
+}
+
+// advance is what follows for a run from its steps as they stand.
+func (m *runModel) advance(r *runState) {
+	if r.stop == "" {
+		for _, s := range r.steps {
+			if s.status == "failed_terminal" {
+				r.halt("failed_terminal", s.failure)
+				break
+			}
+		}
+	}
+	if r.stop != "" {
+		for _, s := range r.steps {
+			switch {
+			case s.final(), s.status == "running", s.status == "waiting" && r.open(s):
+			case s.act != nil && s.status == "waiting_approval", s.child != nil && s.status == "waiting":
+				if r.stopped {
+					s.due = m.now
+				}
+			default:
+				s.end("canceled", "")
+			}
+		}
+	}
+	r.stopped = false
+	for _, s := range r.steps {
+		if s.status != "waiting" || len(r.items(s)) == 0 || r.open(s) {
+			continue
+		}
+		end, failure := "succeeded", ""
+		for _, item := range r.items(s) {
+			if item.status == "failed_terminal" {
+				end, failure = item.status, item.failure
+			} else if item.status == "canceled" && end == "succeeded" {
+				end = item.status
+			}
+		}
+		s.end(end, failure)
+	}
+	if r.stop == "" && r.status != "queued" {
+		for _, s := range r.steps {
+			if s.status == "blocked" && !slices.ContainsFunc(s.spec.needs, func(n string) bool { return r.step(n).status != "succeeded" }) {
+				s.status = "ready"
+			}
+		}
+	}
+	if r.status == "queued" && r.stop == "" || r.final() {
+		return
+	}
+	count := map[string]int{}
+	for _, s := range r.steps {
+		count[s.status]++
+	}
+	was := r.status
+	switch {
+	case count["succeeded"] == len(r.steps):
+		r.status, r.stop, r.failure = "succeeded", "", ""
+	case count["ready"]+count["running"] > 0:
+		r.status = "running"
+	case count["waiting_approval"] > 0:
+		r.status = "waiting_approval"
+	case count["failed_retryable"] > 0:
+		r.status = "failed_retryable"
+	case count["waiting"] > 0:
+		r.status = "waiting"
+	default:
+		r.status = r.stop
+	}
+	if was == "queued" && r.status != "canceled" {
+		r.started = m.now
+	}
+}
+
+// claim leases what is ready of a tool.
+func (m *runModel) claim(worker bool) (claimed []*stepState) {
+	for _, r := range m.runs {
+		for _, s := range r.steps {
+			if s.status == "ready" && (s.spec.does == "page") == worker {
+				s.status, s.leased = "running", m.now.Add(stepLease)
+				s.gen++
+				s.attempts++
+				claimed = append(claimed, s)
+				if s.run.status == "failed_retryable" || s.run.status == "waiting" || s.run.status == "waiting_approval" {
+					panic("a run with a ready step is running")
+				}
+			}
+		}
+	}
+	return claimed
+}
+
+// holds reports whether a lease of a generation still is one.
+func (m *runModel) holds(s *stepState, gen int) bool {
+	return s.status == "running" && s.gen == gen && m.now.Before(s.leased)
+}
+
+// begun does what every step begins with; done when that was all.
+func (m *runModel) begun(s *stepState) (done bool) {
+	r := s.run
+	switch {
+	case s.parent != nil:
+		return false
+	case s.spec.never:
+		s.skipped = true
+		s.end("succeeded", "")
+	case s.spec.items == 0:
+		s.end("succeeded", "")
+	case s.spec.items > 0 && r.stop != "":
+		s.end("canceled", "")
+	case s.spec.items > 0:
+		s.status = "waiting"
+		s.leased = time.Time{}
+		at := slices.Index(r.steps, s) + 1
+		for i := range s.spec.items {
+			item := &stepState{run: r, spec: s.spec, key: fmt.Sprintf("%s[%d]", s.key, i), parent: s, status: "ready"}
+			if old := r.again.step(item.key); old != nil && old.status == "succeeded" {
+				item.status = "succeeded"
+			}
+			r.steps = slices.Insert(r.steps, at+i, item)
+		}
+	default:
+		return false
+	}
+	m.advance(r)
+	return true
+}
+
+// earlierChild is the last child run of the step in the runs that its run
+// retries, or the last retry of that.
+func (s *stepState) earlierChild() *runState {
+	for old := s.run.again; old != nil; old = old.again {
+		if before := old.step(s.key); before != nil && before.child != nil {
+			child := before.child
+			for child.retried != nil {
+				child = child.retried
+			}
+			return child
+		}
+	}
+	return nil
+}
+
+// carry carries out a built-in step.
+func (m *runModel) carry(s *stepState, gen int) {
+	if !m.holds(s, gen) || m.begun(s) {
+		return
+	}
+	r := s.run
+	earlier := s.earlierChild()
+	switch does := s.spec.does; {
+	case does == "sub" && earlier != nil && !earlier.final():
+		m.fail(s, "child_under_way", true)
+		return
+	case does == "make":
+		s.end("succeeded", "")
+	case does == "tag" && r.stop == "" && r.flow.writes > 0 && r.writes >= r.flow.writes,
+		does == "ask" && r.stop == "" && r.flow.writes > 0 && r.writes >= r.flow.writes:
+		s.end("failed_terminal", "too_many_writes")
+	case r.stop != "":
+		s.end("canceled", "")
+	case does == "nap":
+		s.status, s.due = "waiting", m.now.Add(napFor)
+	case does == "hear" && r.heard > 0:
+		r.heard--
+		s.end("succeeded", "")
+	case does == "hear":
+		s.status, s.due, s.event = "waiting", m.now.Add(eventWithin), true
+	case does == "sub":
+		s.status = "waiting"
+		s.child = m.begin(m.child, earlier)
+	case does == "tag":
+		r.writes++
+		s.status, s.act = "waiting_approval", &actState{status: "approved"}
+	case does == "ask":
+		r.writes++
+		s.status, s.act = "waiting_approval", &actState{status: "pending", asked: true, expires: m.now.Add(askFor)}
+	}
+	s.leased = time.Time{}
+	m.advance(r)
+}
+
+// fail is a failed attempt.
+func (m *runModel) fail(s *stepState, code string, retryable bool) {
+	r := s.run
+	most, wait := 3, []time.Duration{6 * time.Second, 36 * time.Second, 144 * time.Second, 144 * time.Second}[s.attempts-1]
+	if s.spec.ownRetry() {
+		most, wait = s.spec.retry, 12*time.Second
+	}
+	mayRetry := retryable && s.attempts <= most && (!r.flow.deadline || m.now.Add(wait).Before(r.began.Add(runDeadline)))
+	switch {
+	case r.stop != "":
+		s.end("canceled", code)
+	case mayRetry:
+		s.status, s.failure, s.due, s.leased = "failed_retryable", code, m.now.Add(wait), time.Time{}
+	default:
+		s.end("failed_terminal", code)
+	}
+	m.advance(r)
+}
+
+// dispatch ends every push that is due.
+func (m *runModel) dispatch(f fault) {
+	for _, s := range m.steps() {
+		if s.act == nil || s.act.status != "approved" {
+			continue
+		}
+		switch {
+		case s.act.asked || f == fine:
+			s.act.status = "applied"
+		case f == terminal:
+			s.act.status, s.act.failure = "failed", "http_422"
+		default:
+			s.act.status = "unknown"
+		}
+	}
+}
+
+func (m *runModel) steps() (all []*stepState) {
+	for _, r := range m.runs {
+		all = append(all, r.steps...)
+	}
+	return all
+}
+
+func (m *runModel) sweep() {
+	for _, s := range m.steps() {
+		if s.act != nil && s.act.status == "pending" && !m.now.Before(s.act.expires) {
+			s.act.status = "expired"
+		}
+	}
+}

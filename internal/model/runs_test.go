@@ -1,0 +1,426 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// runMatch is one sequence of runs, played by the model and by every engine.
+type runMatch struct {
+	*rapid.T
+	model *runModel
+	clock *clock
+	sides []*runSide
+	flows []*flow
+	seen  map[string]int
+	// leases are those that were given, by their names; outside tells whose.
+	leases []runLease
+}
+
+type runLease struct {
+	name    string
+	step    *stepState
+	gen     int
+	outside bool
+}
+
+// TestRuns plays random sequences — workflows of any shape, leases, results in
+// time and too late, votes, events, time, cancellations, retries, connectors
+// with every outcome — against the model and the real runtime on every engine.
+// After every command all that can be seen of every run must be the same, and
+// every run comes to its end when its sequence is over.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	c := &clock{at: epoch}
+	sides := runGrounds(t, c.now)
+	seen := map[string]int{}
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		m := &runMatch{T: rt, clock: c, sides: sides, seen: seen, model: &runModel{child: childFlow()}}
+		m.flows = []*flow{m.model.child, drawFlow(rt, "first"), drawFlow(rt, "second")}
+		for _, s := range sides {
+			s.enter(failing{t, rt}, fmt.Sprint("tenant-", n))
+			for _, f := range m.flows {
+				_, _, err := s.runs.ApplyWorkflow(s.as("admin"), f.name, f.source())
+				s.must(err)
+			}
+		}
+		defer m.end()
+		m.model.now = c.advance(time.Millisecond)
+		m.start(rt)
+		rt.Repeat(m.commands())
+	})
+	for _, s := range sides {
+		s.t = t
+		s.checkInvariants()
+	}
+	for _, word := range slices.Sorted(maps.Keys(seen)) {
+		t.Logf("%6d %s", seen[word], word)
+	}
+	want := []string{
+		"run succeeded", "run failed_terminal", "run canceled", "step failed_retryable", "step waiting_approval", "step waiting", "step skipped",
+		"lease lost", "complete ok", "retry ok", "cancel ok", "signal ok", "action expired", "failure lease_expired",
+	}
+	if long() {
+		want = append(want, "failure child_failed", "fail ok", "propose ok", "start replayed", "action unknown", "failure deadline_exceeded", "failure too_many_writes", "failure timeout")
+	}
+	for _, want := range want {
+		if seen[want] == 0 {
+			t.Errorf("%q never happened: the sequences prove less than they should", want)
+		}
+	}
+}
+
+func childFlow() *flow {
+	return &flow{name: "child", steps: []flowStep{{id: "a", does: "ask", items: -1, retry: 1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
+}
+
+// drawFlow makes a workflow of any shape.
+func drawFlow(rt *rapid.T, name string) *flow {
+	f := &flow{name: name, deadline: rapid.IntRange(0, 3).Draw(rt, "deadline") == 0}
+	if rapid.IntRange(0, 3).Draw(rt, "limited") == 0 {
+		f.perMinute = 1
+	}
+	if rapid.IntRange(0, 2).Draw(rt, "bounded") == 0 {
+		f.writes = 1
+	}
+	kinds := []string{"make", "nap", "hear", "ask", "tag", "tag", "page", "page", "sub"}
+	heard := false
+	for i := range rapid.IntRange(1, 5).Draw(rt, "steps") {
+		s := flowStep{id: string(rune('a' + i)), does: rapid.SampledFrom(kinds).Draw(rt, "does"), items: -1, retry: rapid.IntRange(0, 2).Draw(rt, "retry")}
+		if s.does == "hear" && heard { // two that end at one time end in any order
+			s.does = "make"
+		}
+		heard = heard || s.does == "hear"
+		for _, before := range f.steps {
+			if rapid.IntRange(0, 2).Draw(rt, "needs") == 0 {
+				s.needs = append(s.needs, before.id)
+			}
+		}
+		s.never = rapid.IntRange(0, 7).Draw(rt, "never") == 0
+		if (s.does == "make" || s.does == "tag" || s.does == "page") && rapid.IntRange(0, 2).Draw(rt, "each") == 0 {
+			s.items = rapid.IntRange(0, 3).Draw(rt, "items")
+		}
+		f.steps = append(f.steps, s)
+	}
+	return f
+}
+
+func (m *runMatch) commands() map[string]func(*rapid.T) {
+	pickRun := func(rt *rapid.T) int { return rapid.IntRange(0, len(m.model.runs)-1).Draw(rt, "run") }
+	all := map[string]func(*rapid.T){
+		"":      func(*rapid.T) { m.same() },
+		"start": m.start,
+		"lease": func(rt *rapid.T) { m.lease() },
+		"page":  func(rt *rapid.T) { m.leaseOutside() },
+		"carry": m.carry,
+		"serve": m.serve,
+		"work":  func(*rapid.T) { m.work() },
+		"cancel": func(rt *rapid.T) {
+			if rapid.IntRange(0, 3).Draw(rt, "rarely") > 0 {
+				rt.Skip("most runs go on")
+			}
+			n := pickRun(rt)
+			m.all("cancel", m.model.cancel(m.model.runs[n]), func(s *runSide) string { return s.cancel(n) })
+		},
+		"signal": func(rt *rapid.T) {
+			n := pickRun(rt)
+			m.all("signal", m.model.signal(m.model.runs[n]), func(s *runSide) string { return s.signal(n) })
+		},
+		"retry": func(rt *rapid.T) {
+			n := pickRun(rt)
+			m.all("retry", m.model.retry(m.model.runs[n]), func(s *runSide) string { return s.retry(n) })
+		},
+		"trespass": func(rt *rapid.T) {
+			n := pickRun(rt)
+			m.all("trespass", "map[not_found:true] 0", func(s *runSide) string { return s.trespass(n) })
+		},
+		"decide":   m.decide,
+		"dispatch": m.dispatch,
+		"resolve":  m.resolve,
+		"sweep":    func(*rapid.T) { m.each(m.model.sweep, (*runSide).sweep) },
+		"wake":     func(*rapid.T) { m.each(m.model.wakeAll, (*runSide).wakeAll) },
+		"admit":    func(*rapid.T) { m.each(m.model.admitQueued, (*runSide).admitQueued) },
+		"time": func(rt *rapid.T) {
+			m.model.now = m.clock.advance(rapid.SampledFrom([]time.Duration{time.Millisecond, 48 * time.Second, 160 * time.Second}).Draw(rt, "by"))
+		},
+	}
+	for _, often := range []string{"work", "serve", "wake", "page", "dispatch"} {
+		all[often+" again"] = all[often]
+	}
+	return all
+}
+
+// each lets the model and every side do one thing.
+func (m *runMatch) each(model func(), side func(*runSide)) {
+	model()
+	for _, s := range m.sides {
+		side(s)
+	}
+}
+
+// all compares the words of every side with the model's.
+func (m *runMatch) all(what, want string, side func(*runSide) string) {
+	m.Helper()
+	m.seen[what+" "+want]++
+	for _, s := range m.sides {
+		if got := side(s); got != want {
+			m.Fatalf("%s: %s says %q, the model %q\n%s", what, s.name, got, want, strings.Join(m.model.snapshot(), "\n"))
+		}
+	}
+}
+
+func (m *runMatch) same() {
+	want := m.model.snapshot()
+	for _, s := range m.sides {
+		if d := cmp.Diff(want, s.snapshot()); d != "" {
+			m.Fatalf("%s shows (+) something else than the model (-):\n%s", s.name, d)
+		}
+	}
+	for _, r := range m.model.runs {
+		m.seen["run "+r.status]++
+		if r.failure != "" {
+			m.seen["failure "+r.failure]++
+		}
+		for _, s := range r.steps {
+			m.seen["step "+s.status]++
+			if s.skipped {
+				m.seen["step skipped"]++
+			}
+			if s.failure != "" {
+				m.seen["failure "+s.failure]++
+			}
+			if s.act != nil {
+				m.seen["action "+s.act.status]++
+			}
+		}
+	}
+}
+
+func (m *runMatch) start(rt *rapid.T) {
+	if len(m.model.runs) >= 6 {
+		rt.Skip("enough runs")
+	}
+	f := rapid.SampledFrom(m.flows).Draw(rt, "flow")
+	ref := rapid.SampledFrom([]string{"", "", "ref-1", "ref-2"}).Draw(rt, "ref")
+	known := -1
+	for i, r := range m.model.runs {
+		if ref != "" && r.flow == f && r.ref == ref {
+			known = i
+		}
+	}
+	if known < 0 {
+		m.model.begin(f, nil).ref = ref
+	} else {
+		m.seen["start replayed"]++
+	}
+	for _, s := range m.sides {
+		id, replayed := s.start(f.name, ref)
+		if replayed != (known >= 0) || replayed && id != s.ids[known] {
+			m.Fatalf("%s: started %s, replayed %v, want the known run %d", s.name, id, replayed, known)
+		}
+	}
+}
+
+// lease claims what is ready of what is built in.
+func (m *runMatch) lease() {
+	m.given(m.model.claim(false), false, (*runSide).claim)
+}
+
+// leaseOutside does so as a worker: what comes to nothing is not handed out.
+func (m *runMatch) leaseOutside() {
+	var got []*stepState
+	claimed := m.model.claim(true)
+	for _, s := range claimed {
+		if !m.model.begun(s) {
+			got = append(got, s)
+		}
+	}
+	m.given(got, true, (*runSide).leaseOutside)
+}
+
+func (m *runMatch) given(steps []*stepState, outside bool, side func(*runSide) []string) {
+	var want []string
+	for _, s := range steps {
+		name := lease1(slices.Index(m.model.runs, s.run), s.key, s.gen)
+		want = append(want, name)
+		m.leases = append(m.leases, runLease{name, s, s.gen, outside})
+	}
+	slices.Sort(want)
+	for _, s := range m.sides {
+		got := side(s)
+		slices.Sort(got)
+		if d := cmp.Diff(want, got); d != "" {
+			m.Fatalf("%s leases (+) other steps than the model (-):\n%s", s.name, d)
+		}
+	}
+}
+
+// pick draws a lease, the last ones more often than those of long ago.
+func (m *runMatch) pick(rt *rapid.T, outside bool) runLease {
+	var mine []runLease
+	for _, l := range m.leases {
+		if l.outside == outside {
+			mine = append(mine, l)
+		}
+	}
+	if len(mine) == 0 {
+		rt.Skip("no lease")
+	}
+	i := rapid.IntRange(0, len(mine)-1).Draw(rt, "lease")
+	if rapid.IntRange(0, 4).Draw(rt, "stale") > 0 {
+		held := slices.DeleteFunc(slices.Clone(mine), func(l runLease) bool { return !m.model.holds(l.step, l.gen) })
+		if len(held) > 0 {
+			return held[i%len(held)]
+		}
+	}
+	return mine[i]
+}
+
+func (m *runMatch) carry(rt *rapid.T) {
+	l := m.pick(rt, false)
+	if !m.model.holds(l.step, l.gen) {
+		m.seen["lease lost"]++
+	}
+	m.each(func() { m.model.carry(l.step, l.gen) }, func(s *runSide) { s.carry(l.name) })
+}
+
+// work leases what is ready, and carries it all on.
+func (m *runMatch) work() {
+	m.lease()
+	for _, l := range slices.Clone(m.leases) {
+		if !l.outside && m.model.holds(l.step, l.gen) {
+			m.each(func() { m.model.carry(l.step, l.gen) }, func(s *runSide) { s.carry(l.name) })
+		}
+	}
+}
+
+// serve is what a worker outside does with a lease.
+func (m *runMatch) serve(rt *rapid.T) {
+	l := m.pick(rt, true)
+	want := "ok"
+	if !m.model.holds(l.step, l.gen) {
+		want = "lease_lost"
+		m.seen["lease lost"]++
+	}
+	s, r := l.step, l.step.run
+	switch rapid.SampledFrom([]string{"complete", "complete", "broken", "fail", "beat", "propose"}).Draw(rt, "verb") {
+	case "complete":
+		if want == "ok" {
+			s.end("succeeded", "")
+			m.model.advance(r)
+		}
+		m.all("complete", want, func(side *runSide) string { return side.complete(l.name) })
+	case "beat":
+		if want == "ok" {
+			s.leased = m.model.now.Add(stepLease)
+		}
+		m.all("beat", want, func(side *runSide) string { return side.heartbeat(l.name) })
+	case "propose":
+		switch {
+		case want != "ok":
+		case r.stop != "":
+			want = "too_late"
+			s.end("canceled", "")
+			m.model.advance(r)
+		case r.flow.writes > 0 && r.writes >= r.flow.writes:
+			want = "too_late"
+			s.end("failed_terminal", "too_many_writes")
+			m.model.advance(r)
+		default:
+			r.writes++
+			s.status, s.act, s.leased = "waiting_approval", &actState{status: "approved"}, time.Time{}
+			m.model.advance(r)
+		}
+		m.all("propose", want, func(side *runSide) string { return side.propose(l.name) })
+	case "fail", "broken":
+		retryable := rapid.Bool().Draw(rt, "retryable")
+		if want == "ok" {
+			m.model.fail(s, "broken", retryable)
+		}
+		m.all("fail", want, func(side *runSide) string { return side.fail(l.name, retryable) })
+	}
+}
+
+// withAction draws a step with an action in one of the states.
+func (m *runMatch) withAction(rt *rapid.T, asked bool, states ...string) (run int, s *stepState) {
+	var all []*stepState
+	for _, s := range m.model.steps() {
+		if s.act != nil && s.act.asked == asked && (len(states) == 0 || slices.Contains(states, s.act.status)) {
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		rt.Skip("no such action")
+	}
+	s = rapid.SampledFrom(all).Draw(rt, "step")
+	return slices.Index(m.model.runs, s.run), s
+}
+
+func (m *runMatch) decide(rt *rapid.T) {
+	run, s := m.withAction(rt, true, "pending", "expired", "canceled")
+	approve := rapid.IntRange(0, 2).Draw(rt, "approve") > 0
+	kind := gatehouse.Reject
+	if approve {
+		kind = gatehouse.Approve
+	}
+	m.all("decide", m.model.decide(s, approve), func(side *runSide) string { return side.decide(run, s.key, kind) })
+}
+
+func (m *runMatch) dispatch(rt *rapid.T) {
+	f := rapid.SampledFrom([]fault{fine, fine, requestLost, terminal}).Draw(rt, "fault")
+	m.each(func() { m.model.dispatch(f) }, func(s *runSide) { s.dispatch(f) })
+}
+
+// resolve says what became of an action of which nobody knows.
+func (m *runMatch) resolve(rt *rapid.T) {
+	run, s := m.withAction(rt, false, "unknown")
+	ok := rapid.Bool().Draw(rt, "ok")
+	s.act.status, s.act.failure = "applied", ""
+	if !ok {
+		s.act.status, s.act.failure = "failed", "resolved_failed"
+	}
+	m.each(func() {}, func(side *runSide) { side.resolve(run, s.key, ok) })
+}
+
+// end brings every run to its end: nothing hangs, whatever was done to it.
+func (m *runMatch) end() {
+	if m.Failed() {
+		return
+	}
+	for i, r := range m.model.runs {
+		m.all("cancel", m.model.cancel(r), func(s *runSide) string { return s.cancel(i) })
+	}
+	for range 4 {
+		m.each(m.model.wakeAll, (*runSide).wakeAll)
+		m.each(func() { m.model.dispatch(fine) }, func(s *runSide) { s.dispatch(fine) })
+		for _, s := range m.model.steps() {
+			if s.act != nil && s.act.status == "unknown" {
+				s.act.status = "applied"
+				run := slices.Index(m.model.runs, s.run)
+				m.each(func() {}, func(side *runSide) { side.resolve(run, s.key, true) })
+			}
+		}
+		m.model.now = m.clock.advance(160 * time.Second)
+		m.each(m.model.sweep, (*runSide).sweep)
+	}
+	m.same()
+	for i, r := range m.model.runs {
+		if !r.final() {
+			m.Fatalf("run %d does not end:\n%s", i, strings.Join(m.model.snapshot(), "\n"))
+		}
+	}
+	for _, s := range m.sides {
+		s.checkLog()
+	}
+}

@@ -1,0 +1,147 @@
+package proof
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+)
+
+// envWorker makes this binary a worker: it names the file that says where the
+// servers are and what the worker's key is.
+const envWorker = "GATEHOUSE_PROOF_WORKER"
+
+// orders is what stands in a worker's file. Servers that are started again are
+// elsewhere.
+type orders struct {
+	URLs []string
+	Key  string
+}
+
+// work is an external worker of the tool page. It never ends by itself.
+func work(file string) int {
+	ctx := context.Background()
+	for n := 0; ; n++ {
+		var o orders
+		raw, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(raw, &o)
+		}
+		if err != nil || len(o.URLs) == 0 {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		c, err := client.New(o.URLs[n%len(o.URLs)], o.Key, client.WithRetries(0, time.Millisecond))
+		if err != nil {
+			return 1
+		}
+		steps, err := c.LeaseSteps(ctx, gatehouse.LeaseRequest{
+			Tools: []string{"page"}, Max: 8, Lease: gatehouse.Duration(time.Second), Wait: gatehouse.Duration(200 * time.Millisecond),
+		})
+		if err != nil {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		for i, l := range steps {
+			if i == 0 && l.Step.Attempts == 1 && strings.HasSuffix(l.Step.Key, "[0]") { // now and then one that does not work at first
+				_, _ = c.FailStep(ctx, l.Step.ID, gatehouse.StepFailure{Generation: l.Lease.Generation, Code: "busy", Detail: "the pager is busy", Retryable: true})
+				continue
+			}
+			if _, slow := l.Step.Input.Get("slow"); slow && l.Step.Attempts == 1 {
+				time.Sleep(400 * time.Millisecond) // in which it is stopped
+			}
+			// Nobody hears of a result that is lost: the lease runs out, and the step comes again.
+			_, err := c.CompleteStep(ctx, l.Step.ID, gatehouse.StepResult{Generation: l.Lease.Generation, Output: gatehouse.StringJSON(fmt.Sprint(os.Getpid()))})
+			fmt.Println(l.Step.ID, gatehouse.CodeOf(err))
+		}
+	}
+}
+
+// workerProcess is an external worker that can be killed.
+type workerProcess struct {
+	t    testing.TB
+	gate *gate
+	file string
+	key  string
+	cmd  *exec.Cmd
+	said said
+}
+
+// said is what a worker was answered.
+type said struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) has(line string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Contains(s.text.String(), line)
+}
+
+func newWorker(t testing.TB, g *gate, key string) *workerProcess {
+	t.Helper()
+	w := &workerProcess{t: t, gate: g, file: filepath.Join(t.TempDir(), "orders"), key: key}
+	w.tell()
+	w.start()
+	t.Cleanup(w.kill)
+	return w
+}
+
+// tell writes where the servers are.
+func (w *workerProcess) tell() {
+	w.t.Helper()
+	o := orders{Key: w.key}
+	for _, s := range w.gate.servers {
+		if url, _ := s.url.Load().(string); url != "" {
+			o.URLs = append(o.URLs, url)
+		}
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	write(w.t, w.file+".new", string(raw))
+	if err := os.Rename(w.file+".new", w.file); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *workerProcess) start() {
+	w.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.cmd = exec.Command(self)
+	w.cmd.Env = append(os.Environ(), envWorker+"="+w.file)
+	w.cmd.SysProcAttr = withParent()
+	w.cmd.Stdout = &w.said
+	if err := w.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *workerProcess) kill() {
+	if w.cmd != nil {
+		_ = w.cmd.Process.Signal(syscall.SIGKILL)
+		_ = w.cmd.Wait()
+		w.cmd = nil
+	}
+}

@@ -1,0 +1,174 @@
+package proof
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const (
+	slowModel = `name: asking
+steps:
+  - {id: ask, uses: model.local, with: {model: small, prompt: "x"}, retry: {max: 20, backoff: [50ms]}}
+`
+	slowPage = `name: paging
+steps:
+  - {id: page, uses: worker.page, with: {slow: true}, retry: {max: 20, backoff: [50ms]}}
+`
+)
+
+// TestRunZombies stops (SIGSTOP) whoever holds a step until its lease is over
+// and another has done it, and lets it go on: a server in the middle of a model
+// call, and an external worker. It is fenced: what it says then changes nothing.
+func TestRunZombies(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e engine) {
+		t.Parallel()
+		inLegs(t, e, "run zombies", goal{"stopped holders of steps", 4, 200, 20}, func(t *testing.T, l *leg, n int) { runZombies(t, e, l, n) })
+	})
+}
+
+func runZombies(t *testing.T, e engine, l *leg, rounds int) {
+	w := newRunWorld(t, e, 10)
+	for name, source := range map[string]string{"asking": slowModel, "paging": slowPage} {
+		file := filepath.Join(t.TempDir(), name+".yaml")
+		write(t, file, source)
+		if out, err := w.cli(w.admin, "workflow", "apply", file); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	db := openStore(t, w.gate)
+	defer db.Close()
+	other := newWorker(t, w.gate, w.worker.key)
+	for round := range rounds {
+		if round%2 == 0 {
+			w.stopServer(t, db, round)
+		} else {
+			w.stopWorker(t, db, round, other)
+		}
+		l.add("stopped holders of steps", 1)
+	}
+	w.ended(t)
+	w.check(t, newJournal())
+	w.stop()
+}
+
+func (w *runWorld) begin(t *testing.T, name string, round int) string {
+	t.Helper()
+	res := w.starter.post("/workflows/"+name+"/runs", object{"trigger_ref": fmt.Sprint("round-", round), "input": object{}})
+	if res.status != http.StatusCreated {
+		t.Fatalf("start: %s", res)
+	}
+	return res.str("id")
+}
+
+func (w *runWorld) succeeded(t *testing.T, id string) *gatehouse.RunDetail {
+	t.Helper()
+	run := new(gatehouse.RunDetail)
+	eventually(t, 30*time.Second, func() error {
+		w.admin.get("/runs/"+id+"/detail").decode(t, run)
+		if run.Status != gatehouse.RunSucceeded {
+			return fmt.Errorf("the run %s is %s: %+v", id, run.Status, run.Steps[0])
+		}
+		return nil
+	})
+	return run
+}
+
+// stopServer stops the server that waits for a model.
+func (w *runWorld) stopServer(t *testing.T, db *look, round int) {
+	t.Helper()
+	hang := make(chan struct{})
+	w.asked.Store(0)
+	w.hang.Store(&hang)
+	id := w.begin(t, "asking", round)
+	until(t, "model call", func() bool { return w.asked.Load() > 0 })
+	var victim *server
+	until(t, "holder of the step", func() bool {
+		for _, s := range w.servers {
+			if count(t, db, `SELECT count(*) FROM step WHERE run_id = ? AND status = 'running' AND `+owned, id, strconv.Itoa(s.pid())) > 0 {
+				victim = s
+			}
+		}
+		return victim != nil
+	})
+	if err := victim.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	// The old call is answered when its lease is over, and to nobody who could
+	// hear it; whoever asks again is answered at once.
+	time.Sleep(1050 * time.Millisecond)
+	w.hang.Store(nil)
+	close(hang)
+	if len(w.servers) > 1 { // the other one does it meanwhile
+		until(t, "end of the run by another", func() bool {
+			return count(t, db, `SELECT count(*) FROM run WHERE id = ? AND status = 'succeeded'`, id) == 1
+		})
+	}
+	before := rowsOf(t, db, `SELECT status, generation, attempts, finished_at FROM step WHERE run_id = ?`, id)
+	if err := victim.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	run := w.succeeded(t, id)
+	if len(w.servers) > 1 {
+		until(t, "word of the lost lease", func() bool { return w.log.said("the lease of a step was lost") > 0 })
+		if after := rowsOf(t, db, `SELECT status, generation, attempts, finished_at FROM step WHERE run_id = ?`, id); fmt.Sprint(before) != fmt.Sprint(after) {
+			t.Errorf("the zombie changed %v to %v", before, after)
+		}
+	}
+	w.once(t, run)
+}
+
+// stopWorker stops an external worker that has leased a step.
+func (w *runWorld) stopWorker(t *testing.T, db *look, round int, other *workerProcess) {
+	t.Helper()
+	id := w.begin(t, "paging", round)
+	until(t, "lease of a worker", func() bool {
+		return count(t, db, `SELECT count(*) FROM step WHERE run_id = ? AND status = 'running'`, id) == 1
+	})
+	// Which of the two has it is not known: both stop, and the one goes on that
+	// then leases it again.
+	for _, p := range []*workerProcess{w.worker, other} {
+		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "end of the lease", func() bool {
+		return count(t, db, `SELECT count(*) FROM step WHERE run_id = ? AND status <> 'running'`, id) == 1
+	})
+	third := newWorker(t, w.gate, w.worker.key)
+	run := w.succeeded(t, id)
+	before := rowsOf(t, db, `SELECT status, generation, attempts, finished_at FROM step WHERE run_id = ?`, id)
+	for _, p := range []*workerProcess{w.worker, other} {
+		if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lost := run.Steps[0].ID + " lease_lost"
+	until(t, "word of the lost lease", func() bool { return w.worker.said.has(lost) || other.said.has(lost) })
+	if after := rowsOf(t, db, `SELECT status, generation, attempts, finished_at FROM step WHERE run_id = ?`, id); fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Errorf("the zombie changed %v to %v", before, after)
+	}
+	w.once(t, run)
+	third.kill()
+}
+
+// once holds a run's step to one success, under its last lease.
+func (w *runWorld) once(t *testing.T, run *gatehouse.RunDetail) {
+	t.Helper()
+	var won []*gatehouse.StepAttempt
+	for _, a := range run.Attempts {
+		if a.Outcome == string(gatehouse.StepSucceeded) {
+			won = append(won, a)
+		}
+	}
+	if s := run.Steps[0]; len(won) != 1 || won[0].Generation != s.Generation || s.Generation < 2 || len(run.Attempts) < 2 {
+		t.Errorf("the step of %s at generation %d has %d successes among %d attempts", run.ID, s.Generation, len(won), len(run.Attempts))
+	}
+}

@@ -1,0 +1,134 @@
+package runtime_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// What one run, or one workflow, may take of what others need too.
+
+// TestSignalsAreBounded: not only by number.
+func TestSignalsAreBounded(t *testing.T) { t.Parallel(); onBoth(t, testSignalsAreBounded) }
+
+func testSignalsAreBounded(t *testing.T, w *world) {
+	w.apply("naps", "name: naps\nsteps:\n  - {id: nap, uses: wait, with: {for: 1h}}\n")
+	run := w.start("naps", `{}`)
+	data := gatehouse.StringJSON(string(make([]byte, 40<<10)))
+	for i := range 60 {
+		if _, err := w.runs.SignalRun(w.as("bot"), run.ID, "noise", data); err != nil {
+			if gatehouse.CodeOf(err) != gatehouse.CodeTooLate || i < 4 {
+				t.Errorf("event %d: %v", i, err)
+			}
+			return
+		}
+	}
+	t.Errorf("a run took 60 events of %d bytes each", len(data))
+}
+
+// TestStepsOfARunAreBounded: the items of all its steps together.
+func TestStepsOfARunAreBounded(t *testing.T) { t.Parallel(); onBoth(t, testStepsOfARunAreBounded) }
+
+func testStepsOfARunAreBounded(t *testing.T, w *world) {
+	source := "name: wide\nsteps:\n"
+	for i := range 6 {
+		source += fmt.Sprintf("  - {id: s%d, needs: [], uses: worker.nobody, for_each: input.items, max_items: 1000}\n", i)
+	}
+	w.apply("wide", source)
+	run := w.start("wide", gatehouse.JSON(`{"items":[`+strings.Repeat("1,", 999)+`1]}`))
+	_, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"nobody"}, Max: 6}) // puts the items out
+	w.must(err)
+	run = w.ended(run.ID)
+	if run.Status != gatehouse.RunFailed || run.Failure.Code != "too_many_items" {
+		t.Errorf("%d steps: %s", len(run.Steps), run.Status)
+	}
+}
+
+// TestBudgetOfCallsAtOnce: calls that are made at the same time do not each
+// take the budget for theirs.
+func TestBudgetOfCallsAtOnce(t *testing.T) { t.Parallel(); onBoth(t, testBudgetOfCallsAtOnce) }
+
+func testBudgetOfCallsAtOnce(t *testing.T, w *world) {
+	w.models.slow = 300 * time.Millisecond
+	source := "name: dear\nlimits: {budget: {amount: \"0.60\", currency: USD, window: 1h}}\nsteps:\n"
+	for i := range 8 {
+		source += fmt.Sprintf("  - {id: s%d, needs: [], uses: model.local, retry: {max: 0}, with: {model: small, prompt: hi}}\n", i)
+	}
+	w.apply("dear", source)
+	run := w.ended(w.start("dear", `{}`).ID)
+	if run.Failure == nil || run.Failure.Code != "budget_exceeded" {
+		t.Errorf("%s", describe(run))
+	}
+	w.models.mu.Lock()
+	defer w.models.mu.Unlock()
+	if w.models.asked > 2 {
+		t.Errorf("%d calls of 0.25 each within a budget of 0.60", w.models.asked)
+	}
+}
+
+// TestWhatCannotBeginKeepsNobody: a workflow that no longer parses, and a
+// hundred that are at their limits, keep no other's run from beginning.
+func TestWhatCannotBeginKeepsNobody(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testWhatCannotBeginKeepsNobody)
+}
+
+func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
+	w.stop()
+	source := func(name string) string {
+		return "name: " + name + "\nlimits: {max_runs_per_min: 1}\non: {schedule: {cron: \"0 0 1 1 *\"}}\nsteps:\n  - {id: one, uses: transform, with: {}}\n"
+	}
+	w.apply("zzz", source("zzz"))
+	long := time.Now().Add(-time.Hour)
+	w.must(w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+		for i := range 102 {
+			f := &gatehouse.Workflow{
+				ID: fmt.Sprintf("wfl_%03d", i), Tenant: gatehouse.DefaultTenant, Name: fmt.Sprintf("a%03d", i), Version: 1, Workspace: "default",
+				Source: source(fmt.Sprintf("a%03d", i)), Digest: gatehouse.NewDigest("1"), CreatedBy: "admin", CreatedAt: tx.Now(),
+			}
+			if i == 0 {
+				f.Source = "of an older form"
+			}
+			if err := tx.InsertWorkflow(f); err != nil {
+				return err
+			}
+			if i == 0 {
+				if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: f.Tenant, Workflow: f.Name, Version: 1, NextAt: long}, time.Time{}); err != nil {
+					return err
+				}
+			}
+			for n := range 2 {
+				id := fmt.Sprintf("%03d_%d", i, n)
+				if err := tx.InsertRun(&gatehouse.Run{
+					ID: "run_" + id, Tenant: f.Tenant, Workflow: f.Name, Version: 1, Workspace: "default", Status: gatehouse.RunQueued,
+					Trigger: gatehouse.TriggerAPI, StartedBy: "bot", Input: "{}", CreatedAt: tx.Now(), Steps: []*gatehouse.Step{{
+						ID: "stp_" + id, Tenant: f.Tenant, RunID: "run_" + id, Key: "one", Workflow: f.Name, Workspace: "default",
+						Uses: "transform", Status: gatehouse.StepBlocked, CreatedAt: tx.Now(),
+					}},
+				}); err != nil {
+					return err
+				}
+			}
+		}
+		return tx.PutSchedule(&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "zzz", Version: 1, NextAt: long.Add(time.Minute)}, time.Time{})
+	}))
+	if _, err := w.runs.FireSchedules(t.Context()); err == nil {
+		t.Error("nothing was said of the schedule that cannot begin its run")
+	}
+	page, err := w.runs.ListRuns(w.as("admin"), gatehouse.RunFilter{Workflow: "zzz"})
+	w.must(err)
+	if len(page.Items) != 1 {
+		t.Fatalf("%d runs of the other schedule", len(page.Items))
+	}
+	for range 2 { // the second round finds a hundred at their limits
+		if _, err := w.runs.Admit(t.Context()); err == nil {
+			t.Error("nothing was said of the run that cannot begin")
+		}
+	}
+	if run, err := w.runs.FindRun(w.as("admin"), page.Items[0].ID); err != nil || run.Status == gatehouse.RunQueued {
+		t.Errorf("the run behind them is %s, %v", run.Status, err)
+	}
+}
