@@ -131,7 +131,7 @@ func (r *ruling) outlook() gatehouse.Outlook {
 	o := gatehouse.Outlook{
 		Tenant: c.Principal.Tenant, ActionID: r.id, Answer: c.Idempotency, PrincipalID: c.Principal.ID,
 	}
-	if c.Presumed != nil && !c.Presumed.Proven {
+	if c.Presumed != nil {
 		o.Key = c.Presumed.Key
 	}
 	if r.decision.Decision == gatehouse.Approve {

@@ -99,11 +99,13 @@ func (g *Gate) Presume(key, editToken string) *gatehouse.Caller {
 // errPresumed says that a remembered caller is another now, or nobody.
 var errPresumed = errors.New("app: the caller is not who was remembered")
 
-// prove finds out whether a presumed caller is who it was remembered as.
+// prove finds out whether a presumed caller is who it was remembered as, in
+// each run of a closure anew: what one that was undone has proven is no proof.
 func prove(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-	if c.Presumed == nil || c.Presumed.Proven {
+	if c.Presumed == nil {
 		return nil
 	}
+	c.Presumed.Proven = false
 	p, token, err := tx.FindCredential(c.Principal.Tenant, c.Presumed.Key)
 	switch {
 	case errors.Is(err, gatehouse.ErrNotFound):

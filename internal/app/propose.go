@@ -120,7 +120,7 @@ func (d *draft) outlook(c *gatehouse.Caller, key string) gatehouse.Outlook {
 	o := gatehouse.Outlook{
 		Tenant: c.Principal.Tenant, Policy: true, Answer: c.Idempotency, PrincipalID: c.Principal.ID, ActionKey: key,
 	}
-	if c.Presumed != nil && !c.Presumed.Proven {
+	if c.Presumed != nil {
 		o.Key = c.Presumed.Key
 	}
 	if d.verdict.Outcome != gatehouse.OutcomeDeny {

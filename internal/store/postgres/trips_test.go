@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -70,6 +71,7 @@ type people struct {
 	worker     *engine.Dispatcher
 	root       context.Context
 	agent, ana *gatehouse.Credentials
+	targets    *engine.Registry
 	made       int
 }
 
@@ -80,7 +82,7 @@ func populate(t testing.TB, s *Store) *people {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	p := &people{t: t, gate: newGate(s, targets)}
+	p := &people{t: t, gate: newGate(s, targets), targets: targets}
 	if p.worker, err = engine.New(engine.Dependencies{Store: s, Targets: targets, Authority: p.gate, Owner: "worker", Log: log}, engine.Config{}); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +96,7 @@ func populate(t testing.TB, s *Store) *people {
 	return p
 }
 
-func newGate(s *Store, targets *engine.Registry) *app.Gate {
+func newGate(s gatehouse.Store, targets *engine.Registry) *app.Gate {
 	hold := gatehouse.Duration(0).D()
 	return app.New(s, targets, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, slog.New(slog.DiscardHandler))
 }
@@ -224,24 +226,7 @@ func TestRoundTrips(t *testing.T) {
 // remembered by: whatever it was, nothing is done on the strength of it.
 func TestPresumption(t *testing.T) {
 	t.Parallel()
-	yes, none := true, []gatehouse.Role{gatehouse.RoleAuditor}
-	for name, change := range map[string]func(t *testing.T, p *people, there *app.Gate) error{
-		"key revoked": func(t *testing.T, p *people, there *app.Gate) error {
-			return there.RevokeKey(p.root, p.ana.KeyID)
-		},
-		"disabled": func(t *testing.T, p *people, there *app.Gate) error {
-			_, err := there.UpdatePrincipal(p.root, "ana", gatehouse.PrincipalChange{Disabled: &yes})
-			return err
-		},
-		"role lost": func(t *testing.T, p *people, there *app.Gate) error {
-			_, err := there.UpdatePrincipal(p.root, "ana", gatehouse.PrincipalChange{Roles: &none})
-			return err
-		},
-		"another edit token": func(t *testing.T, p *people, there *app.Gate) error {
-			_, err := there.RotateEditToken(p.root, "ana")
-			return err
-		},
-	} {
+	for name, change := range changes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := database(t)
@@ -264,6 +249,80 @@ func TestPresumption(t *testing.T) {
 			now, err := p.gate.FindAction(p.root, a.ID)
 			if err != nil || now.Status != gatehouse.StatusPending || len(now.Approval.Votes) > 0 {
 				t.Errorf("the action is %s with %d votes: %v", now.Status, len(now.Approval.Votes), err)
+			}
+		})
+	}
+}
+
+// changes are what other processes do to somebody who is remembered here.
+func changes() map[string]func(t *testing.T, p *people, there *app.Gate) error {
+	yes, none := true, []gatehouse.Role{gatehouse.RoleAuditor}
+	return map[string]func(t *testing.T, p *people, there *app.Gate) error{
+		"key revoked": func(t *testing.T, p *people, there *app.Gate) error {
+			return there.RevokeKey(p.root, p.ana.KeyID)
+		},
+		"disabled": func(t *testing.T, p *people, there *app.Gate) error {
+			_, err := there.UpdatePrincipal(p.root, "ana", gatehouse.PrincipalChange{Disabled: &yes})
+			return err
+		},
+		"role lost": func(t *testing.T, p *people, there *app.Gate) error {
+			_, err := there.UpdatePrincipal(p.root, "ana", gatehouse.PrincipalChange{Roles: &none})
+			return err
+		},
+		"another edit token": func(t *testing.T, p *people, there *app.Gate) error {
+			_, err := there.RotateEditToken(p.root, "ana")
+			return err
+		},
+	}
+}
+
+// undone is a store whose next transaction is undone, and run again after
+// something else has happened.
+type undone struct {
+	*Store
+	between func()
+}
+
+func (u *undone) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+	if then := u.between; then != nil {
+		u.between = nil
+		aborted := errors.New("undone")
+		err := u.Store.Update(ctx, func(tx gatehouse.Tx) error {
+			if err := fn(tx); err != nil {
+				return err
+			}
+			return aborted
+		})
+		if !errors.Is(err, aborted) {
+			return err
+		}
+		then()
+	}
+	return u.Store.Update(ctx, fn)
+}
+
+// TestPresumptionOfEachRun: what a run of the closure has proven that was
+// undone is no proof for the next one.
+func TestPresumptionOfEachRun(t *testing.T) {
+	t.Parallel()
+	for name, change := range changes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := database(t)
+			s := openTest(t, Config{URL: url})
+			p := populate(t, s)
+			u := &undone{Store: s}
+			p.gate = newGate(u, p.targets)
+			p.known(p.ana)
+			a := p.propose(p.known(p.agent))
+			ctx := p.presumed(p.ana)
+			u.between = func() {
+				if err := change(t, p, newGate(openTest(t, Config{URL: url}), nil)); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := p.approve(ctx, a.ID, a); err == nil {
+				t.Error("it was decided")
 			}
 		})
 	}
