@@ -137,8 +137,8 @@ func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
 	if !q.within(a) {
 		return false
 	}
-	if q.Tab == tabDecided {
-		return a.Status != gatehouse.StatusPending
+	if q.history() {
+		return q.Tab == tabAll || a.Status != gatehouse.StatusPending
 	}
 	if a.Status != gatehouse.StatusPending || !q.Snap.IsZero() && a.ProposedAt.After(q.Snap) {
 		return false
@@ -205,7 +205,7 @@ func (c *Console) inboxNew(v *view) error {
 // only.
 func (c *Console) countFresh(v *view, q inboxQuery) (freshCount, error) {
 	var count freshCount
-	if q.Snap.IsZero() || q.Tab == tabDecided {
+	if q.Snap.IsZero() || q.history() {
 		return count, nil
 	}
 	f := q.filter()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -24,6 +25,32 @@ func TestTabs(t *testing.T) {
 	ben.post("/actions/"+mine.ID+"/decide", decision(mine, gatehouse.Reject, "notes", "no")...).want(200)
 	ana.get("/inbox").has("Nothing is waiting for you", "gatehouse propose").lacks(mine.ID)
 	ana.get("/inbox?tab=decided").has(mine.ID, "rejected").lacks(own.ID)
+	ana.get("/inbox?tab=all").has(mine.ID, "rejected", own.ID)
+	ana.get("/inbox?tab=all&status=rejected").has(mine.ID).lacks(own.ID)
+}
+
+// TestEveryFigureLeadsToItsRows: also the number of what was proposed, whatever
+// became of it.
+func TestEveryFigureLeadsToItsRows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	w.propose(bot, nil)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	page := ana.get("/insights").body
+	cells := regexp.MustCompile(`(?s)<td class="num">(.*?)</td>`).FindAllStringSubmatch(page, -1)
+	if len(cells) < 9 || !strings.Contains(page, "tab=all") {
+		t.Fatalf("%d figures", len(cells))
+	}
+	rows := regexp.MustCompile(`(?s)<tr data-name=.*?</tr>`).FindAllString(page, -1)
+	for _, row := range rows {
+		if figures, links := strings.Count(row, `<td class="num">`), strings.Count(row, `<td class="num"><a href="/inbox?`); figures != links {
+			t.Errorf("of %d figures %d lead to their rows: %s", figures, links, row)
+		}
+	}
+	if len(rows) == 0 {
+		t.Error("no row")
+	}
 }
 
 func TestFiltersStandInTheURL(t *testing.T) {

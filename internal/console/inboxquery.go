@@ -13,6 +13,7 @@ const (
 	tabMine    = "mine"
 	tabTeam    = "team"
 	tabDecided = "decided"
+	tabAll     = "all"
 )
 
 // inboxQuery is what the inbox shows: all of it stands in the URL, so that it
@@ -36,7 +37,7 @@ type inboxQuery struct {
 
 func readInboxQuery(values url.Values) inboxQuery {
 	q := inboxQuery{
-		Tab: oneOf(values.Get("tab"), tabTeam, tabDecided), Type: values.Get("type"), By: values.Get("by"), Text: values.Get("q"),
+		Tab: oneOf(values.Get("tab"), tabTeam, tabDecided, tabAll), Type: values.Get("type"), By: values.Get("by"), Text: values.Get("q"),
 		Open: values.Get("open"), Done: values.Get("done"), Cursor: values.Get("cursor"),
 	}
 	if q.Tab == "" {
@@ -122,6 +123,10 @@ func (q inboxQuery) values() url.Values {
 	return v
 }
 
+// history reports whether the list is of what was, newest first, and not of
+// what is to be done.
+func (q inboxQuery) history() bool { return q.Tab == tabDecided || q.Tab == tabAll }
+
 // url is the inbox as the query has it.
 func (q inboxQuery) url() string { return q.at("/inbox") }
 
@@ -162,7 +167,7 @@ func (q inboxQuery) filter() gatehouse.ActionFilter {
 		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, Query: q.Text, Status: q.Status, Cursor: q.Cursor,
 		Sort: gatehouse.SortUrgency, Limit: gatehouse.DefaultLimit,
 	}
-	if q.Tab == tabDecided {
+	if q.history() {
 		f.Sort = gatehouse.SortNewest
 	}
 	return f

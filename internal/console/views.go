@@ -28,7 +28,7 @@ func (c *Console) viewRoutes() []route {
 // moment, the page or what is open.
 func (q inboxQuery) kept() inboxQuery {
 	k := inboxQuery{Tab: q.Tab, Type: q.Type, Risk: q.Risk, By: q.By, Text: q.Text}
-	if q.Tab == tabDecided {
+	if q.history() {
 		k.Status = q.Status
 	}
 	return k
