@@ -111,6 +111,10 @@ type behind struct {
 	past *past
 }
 
+func (b behind) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	return b.View(ctx, fn)
+}
+
 func (b behind) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
 	return b.Store.View(ctx, func(tx gatehouse.ReadTx) error { return fn(behindTx{tx, b.past}) })
 }

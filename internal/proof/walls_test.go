@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -67,6 +68,9 @@ func TestWalls(t *testing.T) {
 				res := who.call(rt.method, strings.ReplaceAll(rt.path, "{id}", id), rt.body(pending))
 				calls++
 				noLeak(t, rt, who, stripped(res), leaks)
+				if rt.method == http.MethodPut {
+					continue // what is put has a name, and each tenant its own names
+				}
 				if res.status != 404 {
 					t.Errorf("%s %s with %s as %s: %s", rt.method, rt.path, id, who.name, res)
 					break // one for each route and role is enough
