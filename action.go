@@ -92,7 +92,7 @@ type Proposal struct {
 	Evaluations    []Evaluation  `json:"evaluations,omitempty"`
 	ArtifactDiff   *ArtifactDiff `json:"artifact_diff,omitempty"`
 	Context        JSON          `json:"context,omitempty"`
-	ExpiresIn      Duration      `json:"expires_in,omitempty"`
+	ExpiresIn      Span          `json:"expires_in,omitempty"`
 	Callback       *Callback     `json:"callback,omitempty"`
 	Metadata       JSON          `json:"metadata,omitempty"`
 	IdempotencyKey string        `json:"idempotency_key,omitempty"`
@@ -132,6 +132,8 @@ type Action struct {
 	ContentHash [32]byte `json:"-"`
 	// HoldFor is how long an approval rests before dispatch.
 	HoldFor Duration `json:"hold,omitempty"`
+	// ArchivedAt is set once the action is in the archive: see ArchiveReader.
+	ArchivedAt *time.Time `json:"archived_at,omitempty"`
 }
 
 // PolicyOutcome tells how the policy judged an action, and which version.

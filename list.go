@@ -32,10 +32,13 @@ type ActionFilter struct {
 	ProposedBy string // principal id or name
 	// Query is matched, without regard to case, within the action type, the
 	// target's entity_ref and the rationale; or it is an id.
-	Query  string
-	Sort   Sort
-	Limit  int
-	Cursor string
+	Query string
+	// Archived lists the archive instead, newest first: there Query is an id
+	// only.
+	Archived bool
+	Sort     Sort
+	Limit    int
+	Cursor   string
 }
 
 // PushFilter selects pushes of one tenant.

@@ -33,6 +33,38 @@ type Verdict struct {
 	Ceilings []CeilingClaim
 }
 
+// Grounds tells why a stored action was judged as it was: what the deciding
+// rules looked at, and what its level came from.
+type Grounds struct {
+	// Type is the name under which the policy knows the action type, Listed the
+	// level that it lists it with; 0 where it does not list it.
+	Type   string    `json:"type"`
+	Listed RiskLevel `json:"listed,omitempty"`
+	// Floor is the connector's for the operation, Claimed the proposer's; 0 for
+	// none.
+	Floor   RiskLevel    `json:"floor,omitempty"`
+	Claimed RiskLevel    `json:"claimed,omitempty"`
+	Rules   []RuleGround `json:"rules"`
+}
+
+// RuleGround is a rule that decided, with its condition and the facts that the
+// condition names.
+type RuleGround struct {
+	Rule    string     `json:"rule"`
+	Outcome Outcome    `json:"outcome"`
+	When    string     `json:"when"`
+	Risk    RiskLevel  `json:"risk,omitempty"`
+	Facts   []RuleFact `json:"facts"`
+}
+
+// RuleFact is a fact as the rule saw it. The value is "" where the proposal does
+// not give it, and where it is too long to be told.
+type RuleFact struct {
+	Name  string `json:"name"`
+	Value JSON   `json:"value,omitempty"`
+	Long  bool   `json:"long,omitempty"`
+}
+
 // CeilingClaim is what an action takes from one ceiling: a cumulative limit
 // over a sliding window.
 type CeilingClaim struct {

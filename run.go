@@ -1,6 +1,10 @@
 package gatehouse
 
-import "time"
+import (
+	"hash/fnv"
+	"strconv"
+	"time"
+)
 
 // RunStatus is the state of a run; see the table in runmoves.go.
 type RunStatus string
@@ -86,7 +90,8 @@ type Run struct {
 	ParentRun  string `json:"parent_run,omitempty"`
 	ParentStep string `json:"parent_step,omitempty"`
 	RetryOf    string `json:"retry_of,omitempty"`
-	// Writes counts the actions that the run has proposed.
+	// Writes counts the actions that the run has proposed, and those of the runs
+	// that it began and that these began.
 	Writes     int        `json:"writes"`
 	Failure    *Failure   `json:"failure"`
 	CreatedAt  time.Time  `json:"created_at"`
@@ -96,8 +101,28 @@ type Run struct {
 	Deadline *time.Time `json:"deadline"`
 	// Evidence is the SHA-256 of the evidence bundle, as 64 hexadecimal
 	// digits, once it is made.
-	Evidence string  `json:"evidence_sha256,omitempty"`
+	Evidence string `json:"evidence_sha256,omitempty"`
+	// Position stands for the states of the run and its steps as FindRun, WaitRun,
+	// WatchRun or RunDetail read them: WatchRun returns once they are others.
+	Position string  `json:"position,omitempty"`
 	Steps    []*Step `json:"steps,omitempty"`
+}
+
+// Positioned sets Position by the run and its steps, and returns the run.
+func (r *Run) Positioned() *Run {
+	h := fnv.New64a()
+	put := func(parts ...string) {
+		for _, part := range parts {
+			_, _ = h.Write([]byte(part))
+			_, _ = h.Write([]byte{0})
+		}
+	}
+	put(string(r.Status), string(r.Stop))
+	for _, s := range r.Steps {
+		put(s.ID, string(s.Status), strconv.Itoa(s.Generation))
+	}
+	r.Position = strconv.FormatUint(h.Sum64(), 36)
+	return r
 }
 
 // StepOf returns the step of a key; nil when there is none.
@@ -161,6 +186,9 @@ type Step struct {
 	ReadyAt    *time.Time `json:"ready_at"`
 	StartedAt  *time.Time `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at"`
+	// OpenItems lists, of a step in waiting that LockRun returned, the states in
+	// which items of it are that are not final and were not returned with it.
+	OpenItems []StepStatus `json:"-"`
 }
 
 // StepAttempt is what came of one lease of a step.
@@ -193,6 +221,16 @@ type ModelUsage struct {
 	Cost         Decimal   `json:"cost"`
 	Currency     string    `json:"currency"`
 	At           time.Time `json:"at"`
+}
+
+// BudgetClaim is what a model call may cost at most, while what it cost is not
+// known.
+type BudgetClaim struct {
+	Tenant, Workflow, StepID string
+	Generation               int
+	Most                     Decimal
+	Currency                 string
+	At                       time.Time
 }
 
 // Signal is an event that was sent to a run. One that comes before its step

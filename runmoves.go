@@ -66,13 +66,16 @@ func StepStatuses() []StepStatus {
 	}
 }
 
-// StatusOfSteps is the state of a run that has begun, as its steps say it.
-// stop is the state in which it is to end; "" while it goes on. A run has
-// succeeded if and only if every step has.
+// StatusOfSteps is the state of a run that has begun, as its steps say it, and
+// the open items that they tell of. stop is the state in which it is to end; ""
+// while it goes on. A run has succeeded if and only if every step has.
 func StatusOfSteps(steps []*Step, stop RunStatus) RunStatus {
 	count := make(map[StepStatus]int, 8)
 	for _, s := range steps {
 		count[s.Status]++
+		for _, open := range s.OpenItems {
+			count[open]++
+		}
 	}
 	switch {
 	case count[StepSucceeded] == len(steps):

@@ -13,6 +13,9 @@ type RunService interface {
 	// FindWorkflow returns a version with its source; 0 is the newest.
 	FindWorkflow(ctx context.Context, name string, version int) (*Workflow, error)
 	ListWorkflows(ctx context.Context, cursor string, limit int) (Page[*WorkflowSummary], error)
+	// WorkflowSummary returns the newest version of one with its source, and what
+	// its runs of the last 30 days came to.
+	WorkflowSummary(ctx context.Context, name string) (*WorkflowSummary, error)
 	ListWorkflowVersions(ctx context.Context, name string) ([]*Workflow, error)
 
 	// StartRun begins a run of the newest version. A known trigger_ref answers
@@ -22,9 +25,12 @@ type RunService interface {
 	ListRuns(ctx context.Context, f RunFilter) (Page[*Run], error)
 	// RunDetail returns a run with all that is known of it.
 	RunDetail(ctx context.Context, id string) (*RunDetail, error)
-	// WaitRun returns when the run is final, or has changed since the given
-	// state of it, or with the run as it is when the time is over.
+	// WaitRun returns when the run is final, or has changed since it was called,
+	// or with the run as it is when the time is over.
 	WaitRun(ctx context.Context, id string, wait time.Duration) (*Run, error)
+	// WatchRun is WaitRun for a change since the run was at a Position: one that
+	// is past already is answered at once. With "" it is WaitRun.
+	WatchRun(ctx context.Context, id, since string, wait time.Duration) (*Run, error)
 	// CancelRun takes up nothing new, cancels what is pending, and lets settle
 	// what has been sent. Repeated, it changes nothing.
 	CancelRun(ctx context.Context, id, reason string) (*Run, error)
@@ -33,6 +39,8 @@ type RunService interface {
 	RetryRun(ctx context.Context, id string) (*Run, error)
 	// SignalRun sends an event to a run.
 	SignalRun(ctx context.Context, id, name string, data JSON) (*Signal, error)
+	// RunReflexion returns what a finished run teaches; not_found before its end.
+	RunReflexion(ctx context.Context, id string) (*Reflexion, error)
 	ListReflexions(ctx context.Context, workflow, cursor string, limit int) (Page[*Reflexion], error)
 	// RunBundle returns the evidence of a finished run, with its archive.
 	RunBundle(ctx context.Context, id string) (*Bundle, error)
@@ -91,7 +99,7 @@ type LeaseRequest struct {
 	Tools []string `json:"tools"`
 	Max   int      `json:"max,omitempty"`
 	Wait  Duration `json:"wait,omitempty"`
-	Lease Duration `json:"lease,omitempty"`
+	Lease Span     `json:"lease,omitempty"`
 	// Worker is the worker's own name, for people to see; the principal's name
 	// by default.
 	Worker string `json:"worker,omitempty"`
@@ -111,8 +119,8 @@ type LeasedStep struct {
 
 // Heartbeat keeps a lease for another while.
 type Heartbeat struct {
-	Generation int      `json:"generation"`
-	Lease      Duration `json:"lease,omitempty"`
+	Generation int  `json:"generation"`
+	Lease      Span `json:"lease,omitempty"`
 }
 
 // LeaseState is a lease after a heartbeat. Cancel asks the holder to stop.
@@ -150,7 +158,7 @@ type PushLeaseRequest struct {
 	Connectors []string `json:"connectors"`
 	Max        int      `json:"max,omitempty"`
 	Wait       Duration `json:"wait,omitempty"`
-	Lease      Duration `json:"lease,omitempty"`
+	Lease      Span     `json:"lease,omitempty"`
 	Worker     string   `json:"worker,omitempty"`
 }
 

@@ -52,6 +52,9 @@ type RunReader interface {
 	// ListWorkflows returns the newest version of each, by name, without
 	// sources, with the number of versions and the runs created after since.
 	ListWorkflows(tenant string, since time.Time, cursor string, limit int) (Page[*WorkflowSummary], error)
+	// FindWorkflowSummary returns the newest version of one with its source, and
+	// the same counts.
+	FindWorkflowSummary(tenant, name string, since time.Time) (*WorkflowSummary, error)
 	// ListWorkflowVersions returns all of one, newest first, without sources.
 	ListWorkflowVersions(tenant, name string) ([]*Workflow, error)
 
@@ -60,10 +63,24 @@ type RunReader interface {
 	FindRun(tenant, id string) (*Run, error)
 	// FindRunByRef finds by the unique trigger_ref.
 	FindRunByRef(tenant, workflow, ref string) (*Run, error)
+	// FindRunHead returns a run without its steps, input and output: it costs the
+	// same however large the run is. FindRunBodies returns input and output.
+	FindRunHead(tenant, id string) (*Run, error)
+	FindRunBodies(tenant, id string) (input, output JSON, err error)
+	// ListLineage returns the heads of a run, first, and of all that it comes
+	// from: those that began it and those that it retries, and theirs in turn.
+	// It is empty when there is no such run.
+	ListLineage(tenant, id string) ([]*Run, error)
 	// ListRuns returns a page, newest first, without steps, input and output.
 	ListRuns(tenant string, f RunFilter) (Page[*Run], error)
-	// FindStep returns a step of a run.
+	// FindStep returns a step of a run; FindStepOf finds it by its run and key.
 	FindStep(tenant, id string) (*Step, error)
+	FindStepOf(tenant, runID, key string) (*Step, error)
+	// ListItems returns the items of a step in their order, with their bodies:
+	// all of them, or those that are not final.
+	ListItems(tenant, stepID string, open bool) ([]*Step, error)
+	// CountSteps counts the steps of a run, items among them.
+	CountSteps(tenant, runID string) (int, error)
 	// FindStepByKey finds by the unique idempotency key.
 	FindStepByKey(tenant, idempotencyKey string) (*Step, error)
 	// FindStepByAction returns the step that proposed an action, or took it up
@@ -76,9 +93,14 @@ type RunReader interface {
 	// Spent sums the cost of a tenant's model calls in a currency after since:
 	// of one workflow, or of all when it is "".
 	Spent(tenant, workflow, currency string, since time.Time) (Decimal, error)
+	// BudgetClaimed sums what was claimed after since by calls that have not been
+	// settled, as Spent does.
+	BudgetClaimed(tenant, workflow, currency string, since time.Time) (Decimal, error)
 	// ListReflexions returns a page, newest first: of one workflow, or of all
 	// when it is "".
 	ListReflexions(tenant, workflow, cursor string, limit int) (Page[*Reflexion], error)
+	// FindReflexion returns what a run teaches.
+	FindReflexion(tenant, runID string) (*Reflexion, error)
 	// FindBundle returns a run's evidence.
 	FindBundle(tenant, runID string) (*Bundle, error)
 	// ListRunEntries returns the numbered entries whose subject is the run, in
@@ -91,8 +113,9 @@ type RunReader interface {
 	// given lane, then, around, the others up to and with it.
 	DueLanes(tenant, tool string, after Lane, limit, each int) ([]DueLane, error)
 	// QueuedLanes returns, over all tenants, up to limit workflows with queued
-	// runs, each counted up to each; started runs are those after since.
-	QueuedLanes(limit, each int, since time.Time) ([]QueuedLane, error)
+	// runs that come after the given one in the order of tenant and workflow,
+	// each counted up to each; started runs are those after since.
+	QueuedLanes(after QueuedLane, limit, each int, since time.Time) ([]QueuedLane, error)
 	// StartedRuns counts the runs of a workflow, and of its tenant, that have
 	// started after since.
 	StartedRuns(tenant, workflow string, since time.Time) (ofWorkflow, ofTenant int, err error)
@@ -139,10 +162,15 @@ type RunWriter interface {
 	// InsertRun stores a run with its steps. A known trigger_ref of the
 	// workflow, or a known idempotency key, is ErrConflict.
 	InsertRun(r *Run) error
-	// LockRun returns a run with its steps, and locks the run's row until the
-	// end of the transaction. Input and Output of run and steps, and Item, are
-	// left out.
-	LockRun(tenant, id string) (*Run, error)
+	// LockRun returns a run, and locks its row until the end of the transaction:
+	// with the steps of its workflow and, of their items, the one with the id
+	// item, "" for none. What it costs does not grow with the number of items: of
+	// the others, OpenItems of their step tells. Input and Output of run and
+	// steps, and Item, are left out; so may be, of a step that has succeeded or was
+	// canceled, what it waited for, its key, lease and times.
+	LockRun(tenant, id, item string) (*Run, error)
+	// LockRunHead locks a run's row as LockRun does, and returns its head.
+	LockRunHead(tenant, id string) (*Run, error)
 	// MoveRun writes the run's mutable columns (status, stop, writes, failure,
 	// started_at, finished_at; output when it is not absent), guarded by the
 	// status from. Another status than from must be in the table.
@@ -169,6 +197,14 @@ type RunWriter interface {
 	UpdateStep(s *Step, from StepStatus, generation int) error
 	InsertAttempt(a *StepAttempt) error
 	InsertUsage(u *ModelUsage) error
+	// LockBudget keeps others from claiming of the tenant's budgets until the end
+	// of the transaction.
+	LockBudget(tenant string) error
+	// ClaimBudget stores a claim, in the place of one of the same step and
+	// generation, and forgets those of its tenant from before the given time.
+	ClaimBudget(c *BudgetClaim, forget time.Time) error
+	// ReleaseBudget removes the claim of a step and generation, if there is one.
+	ReleaseBudget(tenant, stepID string, generation int) error
 	InsertSignal(s *Signal) error
 	// TakeSignal marks the oldest signal of the name that no step has taken as
 	// taken, and returns it; ErrNotFound for none.

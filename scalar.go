@@ -111,6 +111,32 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
+// Span is a Duration where none at all means a default: the zero Span is
+// absent, and a written one is more than zero. So "0s" is refused by whoever
+// reads it, and cannot pass for what was left out.
+type Span Duration
+
+// D returns the span as the standard library has it.
+func (s Span) D() time.Duration { return time.Duration(s) }
+
+func (s Span) String() string { return Duration(s).String() }
+
+// MarshalText returns the form that ParseDuration reads.
+func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what ParseDuration reads, except for zero.
+func (s *Span) UnmarshalText(b []byte) error {
+	d, err := ParseDuration(string(b))
+	if err != nil {
+		return err
+	}
+	if d == 0 {
+		return fmt.Errorf("%s is no time at all; leave it out for the default", Quote(string(b)))
+	}
+	*s = Span(d)
+	return nil
+}
+
 // Hash is a SHA-256 value; as text it is base64, as transparency logs have it.
 type Hash [32]byte
 

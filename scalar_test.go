@@ -53,6 +53,29 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+// TestSpan: a written zero is refused, so that the zero Span is what was left
+// out and nothing else.
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	type member struct {
+		S gatehouse.Span `json:"s,omitempty"`
+	}
+	for text, want := range map[string]string{`{"s":"4h"}`: `{"s":"4h"}`, `{"s":"24h"}`: `{"s":"1d"}`, `{"s":"1ns"}`: `{"s":"1ns"}`, `{}`: `{}`, `{"s":null}`: `{}`} {
+		var m member
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if b, err := json.Marshal(m); err != nil || string(b) != want {
+			t.Errorf("%s came back as %s, %v", text, b, err)
+		}
+	}
+	for _, text := range []string{"0s", "0d", "0", "-0s", "0h0m", "0.0000000001ns", "soon", "-1s", ""} {
+		var s gatehouse.Span
+		if err := s.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is %s", text, s)
+		}
+	}
+}
+
 func TestDurationRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

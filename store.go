@@ -65,6 +65,7 @@ type ReadTx interface {
 	PolicyReader
 	RunReader
 	LogReader
+	ArchiveReader
 }
 
 // Tx reads and writes. A guarded write whose guard fails returns ErrConflict,
@@ -83,6 +84,7 @@ type Tx interface {
 	PolicyWriter
 	RunWriter
 	LogWriter
+	ArchiveWriter
 }
 
 // Outlook is what a closure is about to ask, as far as it is known beforehand.

@@ -50,7 +50,7 @@ func TestProposalValidateAccepts(t *testing.T) {
 	limits.ActionType = strings.Repeat("a", 128)
 	limits.Rationale = strings.Repeat("é", gatehouse.MaxTextBytes/2)
 	limits.IdempotencyKey = strings.Repeat("k", 255)
-	limits.ExpiresIn = gatehouse.Duration(gatehouse.MaxExpiry)
+	limits.ExpiresIn = gatehouse.Span(gatehouse.MaxExpiry)
 	limits.RiskLevel = 5
 	limits.Evaluations = make([]gatehouse.Evaluation, gatehouse.MaxEvaluations)
 	for i := range limits.Evaluations {
@@ -115,9 +115,9 @@ func TestProposalValidateRefuses(t *testing.T) {
 		{"magnitude without amount", func(p *P) { p.Magnitude = &gatehouse.Magnitude{} }, "/magnitude/amount"},
 		{"magnitude that is no number", func(p *P) { p.Magnitude = &gatehouse.Magnitude{Amount: "1,5"} }, "/magnitude/amount"},
 		{"long currency", func(p *P) { p.Magnitude = &gatehouse.Magnitude{Amount: "1", Currency: long(16)} }, "/magnitude/currency"},
-		{"short expiry", func(p *P) { p.ExpiresIn = gatehouse.Duration(time.Second - 1) }, "/expires_in"},
+		{"short expiry", func(p *P) { p.ExpiresIn = gatehouse.Span(time.Second - 1) }, "/expires_in"},
 		{"negative expiry", func(p *P) { p.ExpiresIn = -1 }, "/expires_in"},
-		{"long expiry", func(p *P) { p.ExpiresIn = gatehouse.Duration(gatehouse.MaxExpiry + 1) }, "/expires_in"},
+		{"long expiry", func(p *P) { p.ExpiresIn = gatehouse.Span(gatehouse.MaxExpiry + 1) }, "/expires_in"},
 		{"too many evaluations", func(p *P) { p.Evaluations = make([]gatehouse.Evaluation, 101) }, "/evaluations"},
 		{"evaluation without a name", evaluation(func(e *gatehouse.Evaluation) { e.Name = "" }), "/evaluations/1/name"},
 		{"evaluation of no kind", evaluation(func(e *gatehouse.Evaluation) { e.Kind = "Human" }), "/evaluations/1/kind"},

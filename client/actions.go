@@ -70,6 +70,9 @@ func (c *Client) ListActions(ctx context.Context, f gatehouse.ActionFilter) (gat
 	set(q, "proposed_by", f.ProposedBy)
 	set(q, "q", f.Query)
 	set(q, "sort", string(f.Sort))
+	if f.Archived {
+		q.Set("archived", "true")
+	}
 	if f.RiskLevel != 0 {
 		q.Set("risk_level", strconv.Itoa(int(f.RiskLevel)))
 	}

@@ -68,14 +68,15 @@ func WithRetries(n int, base time.Duration) Option {
 }
 
 // New makes a client for the server at baseURL, such as
-// http://127.0.0.1:8080, that calls with an API key.
+// http://127.0.0.1:8080, that calls with an API key. The path of the API may
+// stand at its end.
 func New(baseURL, key string, options ...Option) (*Client, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fmt.Errorf("client: %q is not the URL of a server", baseURL)
 	}
 	c := &Client{
-		base: strings.TrimSuffix(baseURL, "/"), key: key,
+		base: strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(baseURL, "/"), prefix), "/"), key: key,
 		retry: retryPolicy{max: 4, base: 100 * time.Millisecond},
 	}
 	for _, o := range options {

@@ -34,7 +34,7 @@ func problemOf(resp *http.Response, raw []byte) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind != "application/problem+json" || d.Decode(&members) != nil {
 		e.Code = codeFor(resp.StatusCode)
-		e.Detail = fmt.Sprintf("answered %s, and not by Gatehouse", resp.Status)
+		e.Detail = fmt.Sprintf("answered %s, and not by Gatehouse: is the address right?", resp.Status)
 		return e.Because(errGateway)
 	}
 	var known struct {

@@ -79,6 +79,13 @@ func (c *Client) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail
 // WaitRun waits, over as many long polls as it takes, until the run has ended
 // or changed. When the time is over it returns the run as it is.
 func (c *Client) WaitRun(ctx context.Context, id string, wait time.Duration) (*gatehouse.Run, error) {
+	return c.WatchRun(ctx, id, "", wait)
+}
+
+// WatchRun is WaitRun for a change since the run was at a Position: one that is
+// past already is answered at once. Who calls it again with the position of the
+// run that it returned misses nothing.
+func (c *Client) WatchRun(ctx context.Context, id, since string, wait time.Duration) (*gatehouse.Run, error) {
 	deadline := time.Now().Add(wait)
 	for {
 		asked := time.Now()
@@ -87,12 +94,14 @@ func (c *Client) WaitRun(ctx context.Context, id string, wait time.Duration) (*g
 		q := url.Values{}
 		if poll > 0 {
 			q.Set("wait", poll.String())
+			set(q, "since", since)
 		}
 		r, err := get[gatehouse.Run](ctx, c, run(id, ""), q)
 		// An answer before its time says that something has changed.
-		if err != nil || left <= gatehouse.MaxWait || r.Status.Final() || time.Since(asked) < poll {
+		if err != nil || left <= gatehouse.MaxWait || r.Status.Final() || time.Since(asked) < poll || since != "" && r.Position != since {
 			return r, err
 		}
+		since = r.Position
 	}
 }
 

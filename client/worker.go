@@ -100,7 +100,7 @@ func (w Worker) Run(ctx context.Context) error {
 			return nil
 		}
 		steps, err := w.Client.LeaseSteps(ctx, gatehouse.LeaseRequest{
-			Tools: w.Tools, Max: slots, Wait: gatehouse.Duration(w.Wait), Lease: gatehouse.Duration(w.Lease), Worker: w.Name,
+			Tools: w.Tools, Max: slots, Wait: gatehouse.Duration(w.Wait), Lease: gatehouse.Span(w.Lease), Worker: w.Name,
 		})
 		for i := range steps {
 			handlers.Go(func() {

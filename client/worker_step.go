@@ -76,7 +76,7 @@ func (w *Worker) keep(work context.Context, s *gatehouse.LeasedStep, returned, d
 		// What the request takes counts against the lease that it asks for.
 		asked := time.Now()
 		attempt, stop := context.WithDeadline(ctx, until)
-		state, err := w.Client.HeartbeatStep(attempt, s.Step.ID, gatehouse.Heartbeat{Generation: s.Lease.Generation, Lease: gatehouse.Duration(w.Lease)})
+		state, err := w.Client.HeartbeatStep(attempt, s.Step.ID, gatehouse.Heartbeat{Generation: s.Lease.Generation, Lease: gatehouse.Span(w.Lease)})
 		stop()
 		switch {
 		case err == nil:

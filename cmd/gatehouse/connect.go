@@ -19,6 +19,7 @@ type service interface {
 	gatehouse.AuditService
 	gatehouse.SessionService
 	gatehouse.RunService
+	gatehouse.CheckService
 }
 
 // connect makes the client. It does not yet speak to the server.
@@ -35,6 +36,20 @@ func (g *globals) connect() (service, error) {
 func isUnreachable(err error) bool {
 	var u *url.Error
 	return errors.As(err, &u) && !errors.Is(err, context.Canceled)
+}
+
+// wordsOf is what an error says to a person: of a connection, which server was
+// not reached and why, without the request that was on its way.
+func wordsOf(err error) string {
+	var u *url.Error
+	if !isUnreachable(err) || !errors.As(err, &u) {
+		return err.Error()
+	}
+	server := u.URL
+	if at, perr := url.Parse(u.URL); perr == nil {
+		server = at.Scheme + "://" + at.Host
+	}
+	return "no answer from " + server + ": " + u.Err.Error()
 }
 
 // passing reports whether an error may be gone when one asks again: the server

@@ -33,10 +33,13 @@ audit entries, against the invariants of docs/reliability.md. Nothing is
 changed or locked. Each invariant is printed with what was examined and what
 violates it; piped, the columns are: number, invariant, result, examined,
 violations. The violations, with their ids, stand on stderr and in --json.
+Without --data and --database-url the server does it: for an administrator of
+the default tenant, six times an hour at most, and in 90 seconds or not at all.
 
 Examples:
 
     gatehouse doctor
+    gatehouse doctor --deep --url https://gate.example
     gatehouse doctor --deep --data ./gatehouse-data
     gatehouse doctor --deep --database-url postgres://gatehouse@db/gatehouse --held heads.json --json
 `

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -17,23 +16,7 @@ func (c *doctorCmd) deep(g *globals) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	var target *invariants.Target
-	switch {
-	case c.DatabaseURL != "":
-		target, err = invariants.OpenDatabase(g.ctx, c.DatabaseURL, log)
-	case c.Data != "":
-		target, err = invariants.OpenFile(g.ctx, filepath.Join(c.Data, databaseFile), log)
-	default:
-		return usagef("--deep needs the store: --data DIR or --database-url URL")
-	}
-	if err != nil {
-		return err
-	}
-	defer target.Close()
-	report, err := invariants.Check(g.ctx, target, invariants.Options{
-		Held: held, Progress: func(done, total int64) { g.progress("check actions", done, total) },
-	})
+	report, err := c.checked(g, held)
 	if err != nil {
 		return err
 	}
@@ -48,7 +31,24 @@ func (c *doctorCmd) deep(g *globals) error {
 	return err
 }
 
-func (*doctorCmd) printDeep(g *globals, report *invariants.Report) error {
+// checked has the store checked: from beside it where the flags say where it
+// is, else by the server.
+func (c *doctorCmd) checked(g *globals, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
+	if c.Data != "" || c.DatabaseURL != "" {
+		log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		beside := &storeChecker{c.Data, c.DatabaseURL, log}
+		return beside.check(g.ctx, invariants.Options{
+			Held: held, Progress: func(done, total int64) { g.progress("check actions", done, total) },
+		})
+	}
+	api, err := g.connect()
+	if err != nil {
+		return nil, err
+	}
+	return api.CheckStore(g.ctx, held)
+}
+
+func (*doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 	t := &table{header: []string{"NO", "INVARIANT", "RESULT", "EXAMINED", "VIOLATIONS"}, wide: 1, paint: func(_ int, cell string) string {
 		return map[string]string{checkOK: green, checkNote: yellow, checkFail: red}[cell]
 	}}

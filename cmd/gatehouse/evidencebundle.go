@@ -274,7 +274,9 @@ func (s *sheet) bundle(r *bundleReport) {
 	if f := r.Run.Failure; f != nil {
 		s.line("failure", f.Detail+" ("+f.Code+")")
 	}
-	s.line("workflow", fmt.Sprintf("%s version %d", m.Workflow, m.Revision))
+	if m.Workflow != "" { // what is no bundle has none
+		s.line("workflow", fmt.Sprintf("%s version %d", m.Workflow, m.Revision))
+	}
 	s.line("tenant", m.Tenant)
 	s.line("trigger", strings.TrimSpace(r.Run.Trigger+" "+r.Run.TriggerRef))
 	s.line("started by", r.Run.StartedBy)

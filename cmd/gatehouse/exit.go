@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -116,11 +117,11 @@ func (g *globals) report(err error) {
 	}
 	word := paint(g.colorErr, red, "error:")
 	if !known {
-		g.say("%s %s", word, safe(err.Error()))
+		g.say("%s %s", word, safe(wordsOf(err)))
 	} else {
 		g.say("%s %s (%s)", word, safe(e.Detail), e.Code)
 		for _, v := range e.Violations {
-			if len(e.Violations) == 1 && e.Detail == v.Pointer+" "+v.Detail {
+			if len(e.Violations) == 1 && strings.HasSuffix(e.Detail, v.Detail) && strings.Contains(e.Detail, v.Pointer) {
 				break // said already
 			}
 			g.say("  %s %s", safe(v.Pointer), safe(v.Detail))
@@ -154,7 +155,7 @@ func contextText(v any) (string, bool) {
 func problem(err error, e *gatehouse.Error) map[string]any {
 	p := map[string]any{}
 	if e == nil {
-		p["code"], p["detail"], p["retryable"] = "client", err.Error(), false
+		p["code"], p["detail"], p["retryable"] = "client", wordsOf(err), false
 		return p
 	}
 	maps.Copy(p, e.Context)
@@ -186,6 +187,10 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 			return "set GATEHOUSE_EDIT_TOKEN, or give --edit-token"
 		}
 		return "an administrator makes a new token: gatehouse principal rotate-edit-token NAME"
+	case gatehouse.CodeNotFound:
+		if e.Context["request_id"] != nil { // the server said it
+			return "a key sees its own tenant only; `gatehouse doctor` tells which that is"
+		}
 	case gatehouse.CodeConfirmation:
 		return "give the value with --confirm"
 	case gatehouse.CodeDigestMismatch, gatehouse.CodeTargetChanged:

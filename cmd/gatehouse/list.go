@@ -65,6 +65,7 @@ type listCmd struct {
 	ProposedBy string           `placeholder:"NAME" help:"Name or id of the proposer."`
 	Query      string           `short:"q" placeholder:"TEXT" help:"Text in the type, the target or the rationale."`
 	Sort       gatehouse.Sort   `enum:"newest,urgency" default:"newest" help:"newest; or urgency: what is due, then risk, then age, pending ones only."`
+	Archived   bool             `help:"The archive instead, newest first; there --query is an id."`
 	paging     `embed:""`
 }
 
@@ -90,7 +91,7 @@ func (c *listCmd) Run(g *globals) error {
 	}
 	f := gatehouse.ActionFilter{
 		Status: c.Status, ActionType: c.Type, RiskLevel: gatehouse.RiskLevel(c.Risk),
-		ProposedBy: c.ProposedBy, Query: c.Query, Sort: c.Sort,
+		ProposedBy: c.ProposedBy, Query: c.Query, Sort: c.Sort, Archived: c.Archived,
 	}
 	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Action], error) {
 		f.Cursor, f.Limit = cursor, limit

@@ -140,7 +140,8 @@ func usage(g *globals, args []string, err error) int {
 			g.say("Usage: gatehouse %s\nSee: gatehouse %s --help", strings.TrimSpace(selected.Summary()), strings.TrimSpace(selected.Path()))
 		}
 	}
-	g.say("%s %s", paint(g.colorErr, red, "error:"), safe(err.Error()))
+	// An enumeration that may be left out has "" first, which nobody writes.
+	g.say("%s %s", paint(g.colorErr, red, "error:"), safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))
 	return exitUsage
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -15,21 +16,21 @@ import (
 
 // proposalFlags give a proposal, as a file or flag by flag.
 type proposalFlags struct {
-	File           string             `short:"f" placeholder:"FILE" help:"Read the proposal's JSON from a file, - for stdin."`
-	Type           string             `placeholder:"TYPE" help:"The action type, such as price_change."`
-	Connector      string             `placeholder:"NAME" help:"A connector of the server's configuration."`
-	Operation      string             `placeholder:"OP" help:"An operation of the connector, such as update."`
-	Target         string             `placeholder:"TYPE/REF" help:"What is changed, such as item/SKU-1042."`
-	TargetVersion  string             `placeholder:"VERSION" help:"The version of the target that you saw."`
-	Was            []string           `sep:"none" placeholder:"FIELD=TEXT" help:"A field as you saw it; FIELD:=JSON for what is not text. Repeatable."`
-	Set            []string           `sep:"none" placeholder:"FIELD=TEXT" help:"A field as it shall be; FIELD:=JSON for what is not text. Repeatable."`
-	Rationale      string             `placeholder:"TEXT" help:"Why."`
-	Risk           int                `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"Claim a risk level; the server takes it when it is higher than its own."`
-	Amount         gatehouse.Decimal  `placeholder:"DECIMAL" help:"The size of the change, such as 2.50."`
-	Currency       string             `placeholder:"CODE" help:"Of the amount."`
-	OnBehalfOf     string             `placeholder:"NAME" help:"For whom; that person cannot decide it."`
-	ExpiresIn      gatehouse.Duration `placeholder:"DURATION" help:"Expire sooner than the policy says, such as 4h."`
-	IdempotencyKey string             `placeholder:"KEY" help:"Names the effect: the same key with the same content is the same action."`
+	File           string            `short:"f" placeholder:"FILE" help:"Read the proposal's JSON from a file, - for stdin."`
+	Type           string            `placeholder:"TYPE" help:"The action type, such as price_change."`
+	Connector      string            `placeholder:"NAME" help:"A connector of the server's configuration."`
+	Operation      string            `placeholder:"OP" help:"An operation of the connector, such as update."`
+	Target         string            `placeholder:"TYPE/REF" help:"What is changed, such as item/SKU-1042."`
+	TargetVersion  string            `placeholder:"VERSION" help:"The version of the target that you saw."`
+	Was            []string          `sep:"none" placeholder:"FIELD=TEXT" help:"A field as you saw it; FIELD:=JSON for what is not text. Repeatable."`
+	Set            []string          `sep:"none" placeholder:"FIELD=TEXT" help:"A field as it shall be; FIELD:=JSON for what is not text. Repeatable."`
+	Rationale      string            `placeholder:"TEXT" help:"Why."`
+	Risk           int               `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"Claim a risk level; the server takes it when it is higher than its own."`
+	Amount         gatehouse.Decimal `placeholder:"DECIMAL" help:"The size of the change, such as 2.50."`
+	Currency       string            `placeholder:"CODE" help:"Of the amount."`
+	OnBehalfOf     string            `placeholder:"NAME" help:"For whom; that person cannot decide it."`
+	ExpiresIn      gatehouse.Span    `placeholder:"DURATION" help:"Expire sooner than the policy says, such as 4h."`
+	IdempotencyKey string            `placeholder:"KEY" help:"Names the effect: the same key with the same content is the same action."`
 }
 
 // proposal reads the file or gathers the flags.
@@ -135,6 +136,10 @@ func readInput(g *globals, name string) ([]byte, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(in, maxBody+1))
 	if err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			return nil, err // it names the file
+		}
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if len(b) > maxBody {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 )
@@ -41,16 +40,4 @@ func parseRoles(names []string) ([]role, error) {
 		roles = append(roles, r)
 	}
 	return roles, nil
-}
-
-// healthOnly lets through what every process shows, whatever its roles.
-func healthOnly(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/healthz", "/readyz", "/metrics":
-			h.ServeHTTP(w, r)
-		default:
-			http.Error(w, "this process has no role api", http.StatusNotFound)
-		}
-	})
 }

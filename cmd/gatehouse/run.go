@@ -20,14 +20,16 @@ type runCmd struct {
 	Cancel runCancelCmd `cmd:"" help:"Cancel a run."`
 	Retry  runRetryCmd  `cmd:"" help:"Begin a failed or canceled run again, without what succeeded."`
 	Signal runSignalCmd `cmd:"" help:"Send an event to a run."`
+
+	Reflexion runReflexionCmd `cmd:"" help:"Show what a finished run teaches."`
 }
 
 // runStartCmd starts a run.
 type runStartCmd struct {
-	Workflow string             `arg:"" help:"The workflow's name."`
-	Input    string             `placeholder:"JSON" help:"The run's input: JSON, @FILE for a file's, - for stdin's."`
-	Ref      string             `placeholder:"REF" help:"Names what began it: the same one again is the same run."`
-	Wait     gatehouse.Duration `placeholder:"DURATION" help:"Wait at most so long for its end, and exit by its status."`
+	Workflow string         `arg:"" help:"The workflow's name."`
+	Input    string         `placeholder:"JSON" help:"The run's input: JSON, @FILE for a file's, - for stdin's."`
+	Ref      string         `placeholder:"REF" help:"Names what began it: the same one again is the same run."`
+	Wait     gatehouse.Span `placeholder:"DURATION" help:"Wait at most so long for its end, and exit by its status."`
 }
 
 func (*runStartCmd) Help() string {
@@ -182,13 +184,14 @@ func (g *globals) printRun(r *gatehouse.Run) error {
 
 // waitRun polls until the run has ended, or the time is over.
 func (g *globals) waitRun(api service, id string, timeout time.Duration) (*gatehouse.Run, error) {
-	deadline := time.Now().Add(timeout)
+	deadline, since := time.Now().Add(timeout), ""
 	for {
-		r, err := api.WaitRun(g.ctx, id, max(min(time.Until(deadline), pollFor), 0))
+		r, err := api.WatchRun(g.ctx, id, since, max(min(time.Until(deadline), pollFor), 0))
 		switch left := time.Until(deadline); {
 		case err == nil && (r.Status.Final() || left <= 0):
 			return r, nil
 		case err == nil:
+			since = r.Position
 		case !passing(err), left <= 0:
 			return nil, err
 		default:

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/runline"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
@@ -126,17 +127,17 @@ func TestTimelineTells(t *testing.T) {
 	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		length := rapid.OneOf(rapid.Int64Range(1, 5000), rapid.Int64Range(1, int64(40*24*time.Hour/time.Millisecond)))
-		all := make([][]span, rapid.IntRange(1, 8).Draw(t, "steps"))
+		all := make([][]runline.Span, rapid.IntRange(1, 8).Draw(t, "steps"))
 		for i := range all {
 			at := start.Add(time.Duration(rapid.Int64Range(0, 100_000).Draw(t, "start")) * time.Millisecond)
 			for range rapid.IntRange(0, 5).Draw(t, "spans") {
 				to := at.Add(time.Duration(length.Draw(t, "length")) * time.Millisecond)
-				all[i] = append(all[i], span{at, to, phase(rapid.IntRange(0, int(phaseFails)).Draw(t, "phase"))})
+				all[i] = append(all[i], runline.Span{From: at, To: to, Phase: rapid.SampledFrom(runline.Phases()).Draw(t, "phase")})
 				at = to
 			}
 		}
 		columns := rapid.IntRange(minBar, 200).Draw(t, "columns")
-		x := newAxis(all, columns)
+		x := axis{runline.NewAxis(all), columns}
 		for _, spans := range all {
 			bar := x.bar(spans, false)
 			if n := columnsOf(bar); n != columns {
@@ -145,20 +146,22 @@ func TestTimelineTells(t *testing.T) {
 			shown := slices.Compact(strings.Split(strings.Join(strings.Fields(bar), ""), ""))
 			var want []string
 			for _, s := range spans {
-				if s.phase != phaseQueued {
-					want = append(want, s.phase.sign())
+				if s.Phase != runline.Queued {
+					want = append(want, signOf(s.Phase))
 				}
 			}
 			want = slices.Compact(want)
-			shown = slices.Compact(slices.DeleteFunc(shown, func(s string) bool { return s == phaseQueued.sign() }))
+			shown = slices.Compact(slices.DeleteFunc(shown, func(s string) bool { return s == signOf(runline.Queued) }))
 			// The last ones can fall off where there is no room for all.
 			if columns >= 40 && !isPrefix(shown, want) {
 				t.Fatalf("shows %v of %v", shown, want)
 			}
 		}
-		for i := 1; i < len(x.offsets); i++ {
-			if x.offsets[i] < x.offsets[i-1] {
-				t.Fatalf("time runs backwards: %v", x.offsets)
+		for _, spans := range all {
+			for _, s := range spans {
+				if from, to := x.Place(s.From), x.Place(s.To); from < 0 || to < from || to > 1 {
+					t.Fatalf("a span goes from %v to %v", from, to)
+				}
 			}
 		}
 	})
@@ -171,23 +174,20 @@ func TestIdleTimeIsCompressed(t *testing.T) {
 	t.Parallel()
 	d, _ := testRun(t)
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	all := make([][]span, len(d.Steps))
-	for i, s := range d.Steps {
-		all[i] = spansOf(d, s, now)
-	}
-	x := newAxis(all, 60)
-	if len(x.cuts) == 0 || x.omitted < 2*time.Hour {
-		t.Fatalf("%v is left out at %v", x.omitted, x.cuts)
+	all := runline.Spans(d, d.Steps, now)
+	x := axis{runline.NewAxis(all), 60}
+	if len(x.Cuts) == 0 || x.Omitted() < 2*time.Hour {
+		t.Fatalf("%v is left out at %v", x.Omitted(), x.Cuts)
 	}
 	bar := x.bar(all[0], false)
-	if n := strings.Count(bar, phaseWorks.sign()); n < 8 {
+	if n := strings.Count(bar, signOf(runline.Works)); n < 8 {
 		t.Errorf("3 of 11 working seconds take %d of 60 columns: %q", n, bar)
 	}
 	waits := x.bar(all[2], false)
-	if !strings.Contains(waits, phasePeople.sign()) {
+	if !strings.Contains(waits, signOf(runline.People)) {
 		t.Errorf("the wait for people does not show: %q", waits)
 	}
-	if got := spansOf(d, &gatehouse.Step{ID: "stp_9", Key: "new", Status: gatehouse.StepBlocked}, now); got != nil {
+	if got := runline.Spans(d, []*gatehouse.Step{{ID: "stp_9", Key: "new", Status: gatehouse.StepBlocked}}, now); got[0] != nil {
 		t.Errorf("a step that never began has %v", got)
 	}
 }
@@ -197,7 +197,7 @@ func TestTakenOver(t *testing.T) {
 	t.Parallel()
 	d, _ := testRun(t)
 	d.RetryOf, d.CreatedAt = "run_0", d.CreatedAt.Add(5*time.Second)
-	if spans := spansOf(d, d.Steps[0], d.CreatedAt); spans != nil {
+	if spans := runline.Spans(d, d.Steps[:1], d.CreatedAt); spans[0] != nil {
 		t.Errorf("got %v", spans)
 	}
 	if got := outcomeText(d, d.Steps[0], nil); got != "succeeded before" {

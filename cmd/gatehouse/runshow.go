@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/runline"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
@@ -152,7 +153,7 @@ func (s *sheet) failedAttempts(d *gatehouse.RunDetail) {
 	headed := false
 	for _, a := range d.Attempts {
 		step := d.StepByID(a.StepID)
-		if step == nil || !failedAttempt(a) {
+		if step == nil || !runline.FailedAttempt(a) {
 			continue
 		}
 		if !headed {
@@ -166,15 +167,6 @@ func (s *sheet) failedAttempts(d *gatehouse.RunDetail) {
 		}
 		s.item(text)
 	}
-}
-
-// failedAttempt reports whether an attempt came to nothing.
-func failedAttempt(a *gatehouse.StepAttempt) bool {
-	switch a.Outcome {
-	case string(gatehouse.StepRetrying), string(gatehouse.StepFailed), "lease_expired":
-		return true
-	}
-	return false
 }
 
 // modelCost is what the calls of one model cost.

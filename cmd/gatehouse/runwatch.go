@@ -58,10 +58,12 @@ func (c *runWatchCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
+	since := r.Position
 	for {
 		over := left() == 0
 		switch {
 		case err == nil:
+			since = r.Position
 			there := r.Status == c.Until
 			last := there || over || r.Status.Final()
 			if err := show(r, last); err != nil {
@@ -80,7 +82,7 @@ func (c *runWatchCmd) Run(g *globals) error {
 				return err
 			}
 		}
-		r, err = api.WaitRun(g.ctx, c.ID, min(watchPoll, left()))
+		r, err = api.WatchRun(g.ctx, c.ID, since, min(watchPoll, left()))
 	}
 }
 

@@ -41,12 +41,17 @@ type storeFlags struct {
 
 // open opens the store that the flags name.
 func (f *storeFlags) open(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Logger) (*node, error) {
-	return newNode(ctx, cfg, b, log, func() (gatehouse.Store, error) {
+	n, err := newNode(ctx, cfg, b, log, func() (gatehouse.Store, error) {
 		if f.DatabaseURL == "" {
 			return openFolder(ctx, f.Data, log)
 		}
 		return postgres.Open(ctx, postgres.Config{URL: f.DatabaseURL, Logger: log})
 	})
+	if err != nil {
+		return nil, err
+	}
+	n.checks = &storeChecker{f.Data, f.DatabaseURL, log}
+	return n, nil
 }
 
 // place names the store, without its secrets.

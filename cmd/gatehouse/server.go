@@ -64,6 +64,8 @@ type node struct {
 	runs     *app.Runs
 	config   *config.Config
 	log      *slog.Logger
+	// checks is nil where the store is not one that a check can be opened on.
+	checks gatehouse.CheckService
 	// tracing is nil unless the environment asks for it.
 	tracing *telemetry.Tracing
 	*backplane
@@ -73,7 +75,12 @@ type node struct {
 // openNode opens the store in the data folder and wires the gate. Close it in
 // the end.
 func openNode(ctx context.Context, data string, cfg *config.Config, log *slog.Logger) (*node, error) {
-	return newNode(ctx, cfg, &backplane{}, log, func() (gatehouse.Store, error) { return openFolder(ctx, data, log) })
+	n, err := newNode(ctx, cfg, &backplane{}, log, func() (gatehouse.Store, error) { return openFolder(ctx, data, log) })
+	if err != nil {
+		return nil, err
+	}
+	n.checks = &storeChecker{data: data, log: log}
+	return n, nil
 }
 
 // openFolder opens the store of a data folder, and makes the folder.
@@ -204,6 +211,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	telemetry.RegisterQueue(metrics, n.store)
 	n.runs.SetMetrics(telemetry.NewRuns(metrics, n.store))
+	archived := telemetry.NewArchive(metrics)
 
 	ctx, stop := context.WithCancel(context.Background())
 	requests, hangUp := context.WithCancel(context.Background())
@@ -224,8 +232,9 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	n.runs.SetOutside(engine.Outside{Dispatcher: dispatcher})
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
-		Runs: n.runs, Workers: n.runs, Hooks: n.runs,
+		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks,
 		Logger: n.log, Version: version, Registerer: metrics, Gatherer: metrics, Ready: n.store.Ping,
+		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: n.config.RateLimit.PerSecond, RequestBurst: n.config.RateLimit.Burst,
 	})
 	if err != nil {
@@ -243,9 +252,9 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	mux := http.NewServeMux()
 	handler.Mount(mux)
 	mux.Handle("/", pages)
-	surface := n.tracing.Requests(mux)
+	surface := n.tracing.Requests(handler.Front(mux))
 	if !has(roles, roleAPI) {
-		surface = healthOnly(handler)
+		surface = handler.HealthOnly()
 	}
 	s.http = &http.Server{
 		Handler: surface, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
@@ -253,6 +262,11 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		// must not keep it in memory for ever.
 		WriteTimeout: gatehouse.MaxWait + time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return requests },
+	}
+	if has(roles, roleSweeper) {
+		if err := s.archive(ctx, archived); err != nil {
+			return fail(err)
+		}
 	}
 	s.background(ctx, dispatcher, roles)
 	s.work.Go(func() {

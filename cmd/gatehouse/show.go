@@ -137,6 +137,9 @@ func (s *sheet) facts(a *gatehouse.Action) {
 	s.line("superseded", a.Superseded)
 	s.line("reverses", a.Reverses)
 	s.line("reversed by", a.ReversedBy)
+	if a.ArchivedAt != nil {
+		s.line("archived", s.when(*a.ArchivedAt))
+	}
 	s.line("key", a.IdempotencyKey)
 	// Not folded, so that it can be copied.
 	s.raw("digest", safe(string(a.Digest)))

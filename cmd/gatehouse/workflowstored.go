@@ -130,7 +130,8 @@ type workflowShowCmd struct {
 
 func (*workflowShowCmd) Help() string {
 	return `
-Shows a version, the graph of its steps, and which versions there are.
+Shows a version, the graph of its steps, and which versions there are; of the
+newest also what its runs of the last 30 days came to.
 
 Examples:
 
@@ -148,10 +149,14 @@ func (c *workflowShowCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	w, err := api.FindWorkflow(g.ctx, c.Name, c.Version)
-	switch {
-	case err != nil:
+	summary, err := c.find(g, api)
+	if err != nil {
 		return err
+	}
+	w := summary.Workflow
+	switch {
+	case g.JSON && c.Version == 0:
+		return g.printJSON(summary)
 	case g.JSON:
 		return g.printJSON(w)
 	case c.Source:
@@ -161,8 +166,18 @@ func (c *workflowShowCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	g.newSheet().workflow(w, versions)
+	g.newSheet().workflow(summary, versions)
 	return nil
+}
+
+// find returns the newest version with what its runs came to, or the one that
+// is asked for, alone.
+func (c *workflowShowCmd) find(g *globals, api service) (*gatehouse.WorkflowSummary, error) {
+	if c.Version == 0 {
+		return api.WorkflowSummary(g.ctx, c.Name)
+	}
+	w, err := api.FindWorkflow(g.ctx, c.Name, c.Version)
+	return &gatehouse.WorkflowSummary{Workflow: w}, err
 }
 
 // printSource prints a source: its very bytes to a file or a program, and what
@@ -178,13 +193,16 @@ func (g *globals) printSource(source string) error {
 	return nil
 }
 
-func (s *sheet) workflow(w *gatehouse.Workflow, versions []*gatehouse.Workflow) {
+func (s *sheet) workflow(w *gatehouse.WorkflowSummary, versions []*gatehouse.Workflow) {
 	s.line("name", w.Name)
 	s.line("version", strconv.Itoa(w.Version))
 	s.line("workspace", w.Workspace)
 	s.line("description", w.Description)
 	s.line("applied", s.when(w.CreatedAt)+" by "+w.CreatedBy)
 	s.raw("digest", safe(string(w.Digest)))
+	if w.Runs != nil {
+		s.line("runs in 30 days", runCounts(w))
+	}
 	if def, err := workflow.Parse([]byte(w.Source)); err == nil {
 		s.head("Steps")
 		_, drawn, _ := strings.Cut(def.Text(nil), "\n")
@@ -196,6 +214,24 @@ func (s *sheet) workflow(w *gatehouse.Workflow, versions []*gatehouse.Workflow) 
 	for _, v := range versions {
 		s.item(fmt.Sprintf("%d %s by %s %s", v.Version, s.when(v.CreatedAt), v.CreatedBy, v.Digest))
 	}
+}
+
+// runCounts says what the runs of a workflow came to.
+func runCounts(w *gatehouse.WorkflowSummary) string {
+	var parts []string
+	for _, status := range gatehouse.RunStatuses() {
+		if n := w.Runs[status]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, status))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	text := strings.Join(parts, ", ")
+	if share, ok := w.FailureRate(); ok {
+		text += fmt.Sprintf("; %.0f %% of those that ended failed", 100*share)
+	}
+	return text
 }
 
 // workflowGraphCmd draws a workflow.

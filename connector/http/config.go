@@ -29,7 +29,7 @@ type Config struct {
 	// Operations are what actions can name, by name.
 	Operations map[string]Operation `yaml:"operations"`
 	// Timeout bounds one request as a whole, 30s by default.
-	Timeout gatehouse.Duration `yaml:"timeout"`
+	Timeout gatehouse.Span `yaml:"timeout"`
 }
 
 // Auth has exactly one of its members.
@@ -133,7 +133,7 @@ type Operation struct {
 	// Reverse describes the operation that undoes this one.
 	Reverse *Reverse `yaml:"reverse"`
 	// Timeout overrides the connector's.
-	Timeout gatehouse.Duration `yaml:"timeout"`
+	Timeout gatehouse.Span `yaml:"timeout"`
 	// Floor is the least risk level of the operation; 0 for none.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 	// KeyRetention is how long the target remembers idempotency keys. Zero

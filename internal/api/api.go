@@ -67,6 +67,8 @@ type Config struct {
 	Runs    gatehouse.RunService
 	Workers gatehouse.WorkerService
 	Hooks   Hooks
+	// Checks, when nil, leaves its route out.
+	Checks gatehouse.CheckService
 
 	Auth Authenticator
 	// Lookup, when nil, asks the services: then pushes, keys and steps cannot be
@@ -96,10 +98,13 @@ type Config struct {
 	// and 200; less than 0 means no bound.
 	HooksPerSecond float64
 	HookBurst      int
+	// HookRates are those of single workflows, by name. The bound of an address
+	// over all workflows is four times the greatest of all.
+	HookRates map[string]HookRate
 }
 
 // Server is the HTTP surface. It is an http.Handler by itself; with other
-// surfaces on one mux, use [Server.Mount].
+// surfaces on one mux, use [Server.Mount] and [Server.Front].
 type Server struct {
 	cfg     Config
 	log     *slog.Logger
@@ -111,6 +116,7 @@ type Server struct {
 	general *buckets
 	hooks   hookLimits
 	mux     *http.ServeMux
+	front   http.Handler
 }
 
 // New makes a server. It fails on a configuration that lacks something, and
@@ -140,7 +146,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, log: cfg.Logger, bulk: newWindow(cfg.BulkPerMinute)}
 	s.presume, _ = cfg.Auth.(Presumer)
 	s.general = newBuckets(cfg.RequestsPerSecond, cfg.RequestBurst)
-	s.hooks = newHookLimits(cfg.HooksPerSecond, cfg.HookBurst)
+	s.hooks = newHookLimits(HookRate{cfg.HooksPerSecond, cfg.HookBurst}, cfg.HookRates)
 	s.routes = s.table()
 	var err error
 	if s.metrics, err = newMetrics(cfg.Registerer, s.routes); err != nil {
@@ -149,14 +155,15 @@ func New(cfg Config) (*Server, error) {
 	s.mux = http.NewServeMux()
 	s.Mount(s.mux)
 	s.mux.Handle("/", s.plain(s.notFound))
+	s.front = s.Front(s.mux)
 	return s, nil
 }
 
 // ServeHTTP serves the API alone; everything else is 404.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.front.ServeHTTP(w, r) }
 
 // Mount adds the API, its document and the health endpoints to a mux. It
-// takes /api/, /openapi.json, /docs, /docs/, /healthz, /readyz and /metrics,
+// takes /api, /api/, /openapi.json, /docs, /docs/, /healthz, /readyz and /metrics,
 // with every method, and leaves the rest to others.
 func (s *Server) Mount(mux *http.ServeMux) {
 	byPath := make(map[string]methods)
@@ -172,6 +179,8 @@ func (s *Server) Mount(mux *http.ServeMux) {
 	if s.cfg.Hooks != nil {
 		mux.Handle(Prefix+hookRoute.path, s.serveHook())
 	}
+	// Without the first, the mux would send one on from there.
+	mux.Handle("/api", s.unknownPath())
 	mux.Handle("/api/", s.unknownPath())
 	s.mountOps(mux)
 }

@@ -196,9 +196,9 @@ func wrongType(e *json.SemanticError) string {
 		return "has the wrong type"
 	}
 	switch t := e.GoType; {
-	case t == typeOf[gatehouse.Duration]() && e.JSONKind != '"':
+	case (t == typeOf[gatehouse.Duration]() || t == typeOf[gatehouse.Span]()) && e.JSONKind != '"':
 		return "must be a string such as 30s, 4h or 7d"
-	case t == typeOf[gatehouse.Duration](), t == typeOf[gatehouse.Decimal](), t == typeOf[gatehouse.JSON](), t == typeOf[gatehouse.Hash]():
+	case t == typeOf[gatehouse.Duration](), t == typeOf[gatehouse.Span](), t == typeOf[gatehouse.Decimal](), t == typeOf[gatehouse.JSON](), t == typeOf[gatehouse.Hash]():
 		if e.Err != nil {
 			return e.Err.Error()
 		}

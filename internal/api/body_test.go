@@ -59,6 +59,8 @@ func TestStrictBodies(t *testing.T) {
 		"object for list":      {with("evaluations", `{}`), invalid, "/evaluations"},
 		"number for duration":  {with("expires_in", `4`), invalid, "/expires_in"},
 		"no duration":          {with("expires_in", `"4 hours"`), invalid, "/expires_in"},
+		"no time at all":       {with("expires_in", `"0s"`), invalid, "/expires_in"},
+		"no time in days":      {with("expires_in", `"0d"`), invalid, "/expires_in"},
 		"no decimal":           {with("magnitude", `{"amount":"2,50"}`), invalid, "/magnitude/amount"},
 		"level out of range":   {with("risk_level", `6`), invalid, "/risk_level"},
 		"missing member":       {`{"action_type":"a","connector":"c","operation":"o","target":{"entity_type":"t"}}`, invalid, "/target/entity_ref"},

@@ -63,7 +63,7 @@ func runValues(push *gatehouse.Push) map[string]any {
 		"ListWorkflows": workflowPage{NextCursor: "n", Items: []*gatehouse.WorkflowSummary{{
 			Workflow: testWorkflow(), Versions: 2, Runs: map[gatehouse.RunStatus]int{gatehouse.RunSucceeded: 3},
 		}}},
-		"StartRun": testRun(), "FindRun": testRun(), "WaitRun": testRun(), "CancelRun": testRun(), "RetryRun": testRun(),
+		"StartRun": testRun(), "FindRun": testRun(), "WaitRun": testRun(), "WatchRun": testRun(), "CancelRun": testRun(), "RetryRun": testRun(),
 		"ListRuns": runPage{Items: []*gatehouse.Run{testRun()}},
 		"RunDetail": &gatehouse.RunDetail{
 			Run:      testRun(),
@@ -125,6 +125,10 @@ func (f *fake) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail, 
 
 func (f *fake) WaitRun(ctx context.Context, id string, wait time.Duration) (*gatehouse.Run, error) {
 	return use[*gatehouse.Run](ctx, f, "WaitRun", id, id, wait)
+}
+
+func (f *fake) WatchRun(ctx context.Context, id, since string, wait time.Duration) (*gatehouse.Run, error) {
+	return use[*gatehouse.Run](ctx, f, "WatchRun", id, id, since, wait)
 }
 
 func (f *fake) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run, error) {

@@ -50,7 +50,7 @@ func testAction() *gatehouse.Action {
 			ActionType: "price_change", Connector: "shop", Operation: "update",
 			Target:       gatehouse.Target{EntityType: "item", EntityRef: "SKU-1042", Version: "7"},
 			CurrentState: `{"price":"10.00"}`, ProposedChange: `{"price":"12.50","ref":1234567890123456789}`,
-			Rationale: "supplier raised <cost> by 25 %", RiskLevel: 3, ExpiresIn: gatehouse.Duration(4 * time.Hour),
+			Rationale: "supplier raised <cost> by 25 %", RiskLevel: 3, ExpiresIn: gatehouse.Span(4 * time.Hour),
 			Magnitude: &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"}, IdempotencyKey: "act_1:1",
 		},
 		Policy: gatehouse.PolicyOutcome{Outcome: gatehouse.OutcomeNeedsApproval, Rules: []string{"default"}, Reasons: []string{"L3"}, Version: 1},
@@ -114,10 +114,12 @@ func newFake() *fake {
 				PolicyOutcome: testAction().Policy, RiskLevel: 3, Required: 1, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 				Expiry: gatehouse.Duration(4 * time.Hour), Trace: []gatehouse.RuleTrace{{Rule: "r", Outcome: gatehouse.OutcomeAllow}},
 			},
+			"CheckStore":  &gatehouse.StoreCheck{OK: true, Invariants: []gatehouse.InvariantCheck{{Title: "the store", Listed: []gatehouse.StoreViolation{}}}},
 			"ListEntries": []*gatehouse.Entry{entry}, "Head": &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
 		},
 	}
 	maps.Copy(f.values, runValues(push))
+	maps.Copy(f.values, readValues())
 	return f
 }
 
@@ -226,7 +228,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
-		Runs: f, Workers: f, Hooks: f,
+		Runs: f, Workers: f, Hooks: f, Checks: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Version: "test",
 	}
 	for _, c := range change {

@@ -67,7 +67,7 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
 	bodies := roundBodies()
 	without := map[string]bool{
-		"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true,
+		"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true, "checkStore": true,
 		// Old leases are worth nothing.
 		"leaseSteps": true, "heartbeatStep": true, "leasePushes": true, "heartbeatPush": true,
 	}

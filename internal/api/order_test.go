@@ -147,6 +147,7 @@ func TestRoles(t *testing.T) {
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
 		"createKey": "root", "listKeys": "root", "revokeKey": "root", "rotateEditToken": "root",
 		"createTenant": "root", "listTenants": "root", "applyPolicy": "root", "activatePolicy": "root",
+		"checkStore":  "root",
 		"listEntries": "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
 		// Their own; whose they are is the use case's to check.
 		"applyWorkflow": "op root", "startRun": "bot", "cancelRun": "bot op root", "retryRun": "bot op root", "signalRun": "bot op root work",
@@ -154,7 +155,7 @@ func TestRoles(t *testing.T) {
 		"leasePushes": "work", "heartbeatPush": "work", "completePush": "work", "failPush": "work",
 		// Runs and workflows are read with any key.
 		"listWorkflows": anyKey, "getWorkflow": anyKey, "listWorkflowVersions": anyKey, "listRuns": anyKey, "getRun": anyKey,
-		"getRunDetail": anyKey, "getRunEvidence": anyKey, "listReflexions": anyKey,
+		"getRunDetail": anyKey, "getRunEvidence": anyKey, "listReflexions": anyKey, "getRunReflexion": anyKey,
 		"listSessions": "root ana bot op aud view work", "revokeSession": "root ana bot op aud view work", "createSetupLink": "root",
 	}
 	deciding := map[string]bool{"decide": true, "bulkDecide": true, "approve": true, "reject": true}

@@ -151,10 +151,12 @@ func (s *Server) table() []route {
 	t = append(t, s.dispatchRoutes()...)
 	t = append(t, s.workflowRoutes()...)
 	t = append(t, s.runRoutes()...)
+	t = append(t, s.runReads()...)
 	t = append(t, s.workerRoutes()...)
 	t = append(t, s.adminRoutes()...)
 	t = append(t, s.sessionRoutes()...)
 	t = append(t, s.policyRoutes()...)
+	t = append(t, s.checkRoutes()...)
 	return append(t, s.auditRoutes()...)
 }
 

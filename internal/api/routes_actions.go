@@ -29,7 +29,7 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "GET", path: "/proposed-actions", name: "listActions", tag: tagActions,
 			summary: "List actions",
-			doc:     "Newest first; sort=urgency lists pending ones by due bucket, then risk, then age. The pages together hold every action exactly once, whatever is written meanwhile.",
+			doc:     "Newest first; sort=urgency lists pending ones by due bucket, then risk, then age. The pages together hold every action exactly once, whatever is written meanwhile. What is in the archive (archived_at) is listed with archived=true only.",
 			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Action]](),
 			query: paging(
 				param{name: "status", kind: paramEnum, enum: words(gatehouse.Statuses()), doc: "Only actions in this state."},
@@ -38,13 +38,15 @@ func (s *Server) actionRoutes() []route {
 				param{name: "proposed_by", max: 128, doc: "Only those of this principal, by id or name."},
 				param{name: "q", max: 256, doc: "Text within the type, the target's entity_ref or the rationale; or an id."},
 				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}), doc: "The order; newest by default."},
+				param{name: "archived", kind: paramEnum, enum: []string{"true", "false"}, doc: "true: the archive instead, newest first; there q is an id only."},
 			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.ListActions(ctx, gatehouse.ActionFilter{
 					Status: gatehouse.Status(c.query["status"]), ActionType: c.query["action_type"],
 					RiskLevel:  gatehouse.RiskLevel(c.query.integer("risk_level", 0)),
 					ProposedBy: c.query["proposed_by"], Query: c.query["q"], Sort: gatehouse.Sort(c.query["sort"]),
-					Limit: c.query.limit(), Cursor: c.query["cursor"],
+					Archived: c.query["archived"] == "true",
+					Limit:    c.query.limit(), Cursor: c.query["cursor"],
 				}))
 			}),
 		}, {

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"math"
 	"net/http"
 	"net/netip"
 	"time"
@@ -113,25 +114,61 @@ func remote(r *http.Request) string {
 	return prefix.String()
 }
 
+// HookRate bounds deliveries: so many a second, with bursts of Burst. A rate of
+// 0 is the default's, one below 0 means no bound; a Burst of 0 is four times the
+// rate.
+type HookRate struct {
+	PerSecond float64
+	Burst     int
+}
+
+// defaultHookRate bounds the deliveries of one address to one workflow.
+var defaultHookRate = HookRate{PerSecond: 50, Burst: 200}
+
+func (r HookRate) or(common HookRate) HookRate {
+	if r.PerSecond == 0 {
+		r.PerSecond = common.PerSecond
+		if r.Burst <= 0 {
+			r.Burst = common.Burst
+		}
+	}
+	if r.Burst <= 0 {
+		r.Burst = max(1, int(math.Ceil(4*r.PerSecond)))
+	}
+	return r
+}
+
 // hookLimits bounds deliveries: those of an address to one workflow, so that
 // one does not crowd out another, and all of an address, so that made-up names
 // buy nothing.
-type hookLimits struct{ one, all *buckets }
+type hookLimits struct {
+	one, all *buckets
+	own      map[string]*buckets // of workflows that have a rate of their own
+}
 
-func newHookLimits(perSecond float64, burst int) hookLimits {
-	if perSecond == 0 {
-		perSecond = 50
+func newHookLimits(common HookRate, own map[string]HookRate) hookLimits {
+	common = common.or(defaultHookRate)
+	l := hookLimits{one: newBuckets(common.PerSecond, common.Burst), own: make(map[string]*buckets, len(own))}
+	greatest, unbounded := common, common.PerSecond < 0
+	for name, r := range own {
+		r = r.or(common)
+		l.own[name] = newBuckets(r.PerSecond, r.Burst)
+		greatest.PerSecond, greatest.Burst = max(greatest.PerSecond, r.PerSecond), max(greatest.Burst, r.Burst)
+		unbounded = unbounded || r.PerSecond < 0
 	}
-	if burst <= 0 {
-		burst = 200
+	if !unbounded {
+		l.all = newBuckets(4*greatest.PerSecond, 4*greatest.Burst)
 	}
-	return hookLimits{newBuckets(perSecond, burst), newBuckets(4*perSecond, 4*burst)}
+	return l
 }
 
 // take counts a delivery, or fails with code rate_limited.
 func (l hookLimits) take(address, workflow string) error {
 	if err := l.all.take(address); err != nil {
 		return err
+	}
+	if own, ok := l.own[workflow]; ok {
+		return own.take(address + " " + workflow)
 	}
 	return l.one.take(address + " " + workflow)
 }

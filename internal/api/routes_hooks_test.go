@@ -253,3 +253,32 @@ func TestServiceLookup(t *testing.T) {
 		}
 	}
 }
+
+// TestHookRates: a workflow with a rate of its own has that, and an address may
+// send four times the greatest to all.
+func TestHookRates(t *testing.T) {
+	t.Parallel()
+	l := newHookLimits(HookRate{PerSecond: 0.001, Burst: 2}, map[string]HookRate{
+		"busy": {PerSecond: 0.002, Burst: 5}, "rare": {Burst: 1}, "open": {PerSecond: 0.001},
+	})
+	for workflow, most := range map[string]int{"busy": 5, "rare": 1, "open": 1, "other": 2} {
+		for i := range most {
+			if err := l.take("192.0.2.9", workflow); err != nil {
+				t.Errorf("%s: delivery %d: %v", workflow, i, err)
+			}
+		}
+		if err := l.take("192.0.2.9", workflow); gatehouse.CodeOf(err) != gatehouse.CodeRateLimited {
+			t.Errorf("%s: delivery %d: %v", workflow, most, err)
+		}
+	}
+	// Nine were taken and four refused by now, of twenty in all.
+	for range 7 {
+		_ = l.take("192.0.2.9", "other")
+	}
+	if err := l.take("192.0.2.9", "fresh"); gatehouse.CodeOf(err) != gatehouse.CodeRateLimited {
+		t.Errorf("the bound of the address: %v", err)
+	}
+	if l := newHookLimits(HookRate{}, map[string]HookRate{"free": {PerSecond: -1}}); l.all != nil || l.own["free"] != nil || l.one.burst != 200 {
+		t.Errorf("without a bound for one: %+v", l)
+	}
+}

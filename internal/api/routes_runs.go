@@ -50,9 +50,13 @@ func (s *Server) runRoutes() []route {
 		}, {
 			method: "GET", path: "/runs/{id}", name: "getRun", tag: tagRuns,
 			summary: "Read a run, or wait for it",
-			doc:     "With its steps. With wait, answers when the run has ended or changed; when the time is over first, 200 with the run as it is.",
-			thing:   ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Run](),
-			query:   []param{{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."}},
+			doc: "With its steps. With wait, answers when the run has ended or changed; when the time is over first, 200 with the run as it is. " +
+				"With since, the position of a run that was read, what has changed from there on is answered at once: nothing between two waits is missed.",
+			thing: ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Run](),
+			query: []param{
+				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
+				{name: "since", max: 64, doc: "The position from which on to wait for a change; from now on by default."},
+			},
 			handler: plain(s.getRun),
 		}, {
 			method: "GET", path: "/runs/{id}/detail", name: "getRunDetail", tag: tagRuns,
@@ -116,6 +120,9 @@ func (s *Server) getRun(ctx context.Context, c *call) (reply, error) {
 		return answer(s.cfg.Runs.FindRun(ctx, c.id))
 	}
 	c.outlast(wait)
+	if since := c.query["since"]; since != "" {
+		return answer(s.cfg.Runs.WatchRun(ctx, c.id, since, wait))
+	}
 	return answer(s.cfg.Runs.WaitRun(ctx, c.id, wait))
 }
 

@@ -124,7 +124,7 @@ func checkPushLease(r *gatehouse.PushLeaseRequest) error {
 	return checkAnyLease("/connectors", r.Connectors, r.Max, r.Wait, r.Lease, r.Worker)
 }
 
-func checkAnyLease(pointer string, names []string, most int, wait, lease gatehouse.Duration, worker string) error {
+func checkAnyLease(pointer string, names []string, most int, wait gatehouse.Duration, lease gatehouse.Span, worker string) error {
 	var v gatehouse.Violations
 	if n := len(names); n == 0 || n > maxTools {
 		v.Add(pointer, "must hold 1 to %d names", maxTools)
@@ -146,7 +146,7 @@ func checkAnyLease(pointer string, names []string, most int, wait, lease gatehou
 	return v.Err()
 }
 
-func checkLeaseTime(v *gatehouse.Violations, lease gatehouse.Duration) {
+func checkLeaseTime(v *gatehouse.Violations, lease gatehouse.Span) {
 	if lease != 0 && (lease.D() < gatehouse.MinStepLease || lease.D() > gatehouse.MaxStepLease) {
 		v.Add("/lease", "must be a duration from 1s to 1h")
 	}

@@ -39,12 +39,23 @@ func (s *Server) workflowRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/workflows/{id}", name: "getWorkflow", tag: tagWorkflows,
-			summary: "Read a workflow", doc: "{id} is its name. The newest version with its source, or the one that is asked for. ETag is the digest of the source.",
-			thing: ThingWorkflow, status: http.StatusOK, out: typeOf[gatehouse.Workflow](),
+			summary: "Read a workflow",
+			doc: "{id} is its name. The newest version with its source, how many versions there are, what the runs of the last 30 days came to, and the share " +
+				"of failed ones among those that have ended; null when none has. With version, that version alone. ETag is the digest of the source.",
+			thing: ThingWorkflow, status: http.StatusOK, out: typeOf[workflowView](),
 			query: []param{{name: "version", kind: paramInteger, min: 1, max: math.MaxInt32, doc: "Which version; the newest by default."}},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
-				w, err := s.cfg.Runs.FindWorkflow(ctx, c.id, int(c.query.integer("version", 0)))
-				return tagged(c, w, err)
+				if version := int(c.query.integer("version", 0)); version != 0 {
+					w, err := s.cfg.Runs.FindWorkflow(ctx, c.id, version)
+					return tagged(c, w, err)
+				}
+				w, err := s.cfg.Runs.WorkflowSummary(ctx, c.id)
+				if err != nil {
+					return reply{}, err
+				}
+				out, err := tagged(c, w.Workflow, nil)
+				out.value = newWorkflowView(w)
+				return out, err
 			}),
 		}, {
 			method: "GET", path: "/workflows/{id}/versions", name: "listWorkflowVersions", tag: tagWorkflows,
@@ -67,6 +78,38 @@ func (s *Server) workflowRoutes() []route {
 			})),
 		},
 	}
+}
+
+// runReads are reads of one run beside those of runRoutes.
+func (s *Server) runReads() []route {
+	if s.cfg.Runs == nil {
+		return nil
+	}
+	return []route{{
+		method: "GET", path: "/runs/{id}/reflexion", name: "getRunReflexion", tag: tagRuns,
+		summary: "Read what a run teaches", doc: "What was attempted, what happened, and what to do otherwise. Before the run has ended: not_found.",
+		thing: ThingRun, status: http.StatusOK, out: typeOf[gatehouse.Reflexion](),
+		handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			return answer(s.cfg.Runs.RunReflexion(ctx, c.id))
+		}),
+	}}
+}
+
+// workflowView is a workflow with the failure rate of its runs.
+type workflowView struct {
+	*gatehouse.Workflow
+	Versions int                         `json:"versions"`
+	Runs     map[gatehouse.RunStatus]int `json:"runs"`
+	// FailureRate is between 0 and 1, null when no run has ended.
+	FailureRate *float64 `json:"failure_rate"`
+}
+
+func newWorkflowView(w *gatehouse.WorkflowSummary) *workflowView {
+	out := &workflowView{Workflow: w.Workflow, Versions: w.Versions, Runs: w.Runs}
+	if share, ok := w.FailureRate(); ok {
+		out.FailureRate = &share
+	}
+	return out
 }
 
 // tagged answers with a workflow, and its digest as the ETag.

@@ -80,18 +80,37 @@ func TestWorkflowVersions(t *testing.T) {
 	t.Parallel()
 	f := newFake()
 	s := newServer(t, f)
-	for query, want := range map[string]int{"": 0, "?version=7": 7, "?version=": 0} {
+	for _, query := range []string{"", "?version=7", "?version="} {
 		w := request{path: "/api/v1/workflows/triage" + query, key: "gth_view"}.send(s)
 		if w.Code != http.StatusOK || w.Header().Get("ETag") != `"sha256:ab"` {
 			t.Errorf("%q: %d %v", query, w.Code, w.Header())
 		}
-		if got := f.last(t, "FindWorkflow").args[1]; got != want {
-			t.Errorf("%q: version %v, want %d", query, got, want)
+		counted := strings.Contains(w.Body.String(), `"versions":2,"runs":{"failed_terminal":1,"running":2,"succeeded":3},"failure_rate":0.25`)
+		if counted == (query == "?version=7") || !strings.Contains(w.Body.String(), `"source":"name: triage\n"`) {
+			t.Errorf("%q: %s", query, w.Body)
 		}
+	}
+	if got := f.last(t, "FindWorkflow").args[1]; got != 7 || f.count("FindWorkflow") != 1 {
+		t.Errorf("version %v was asked for, and %d times one", got, f.count("FindWorkflow"))
+	}
+	f.values["WorkflowSummary"] = &gatehouse.WorkflowSummary{Workflow: testWorkflow(), Versions: 1, Runs: map[gatehouse.RunStatus]int{gatehouse.RunRunning: 1}}
+	if w := (request{path: "/api/v1/workflows/triage", key: "gth_view"}).send(s); !strings.Contains(w.Body.String(), `"failure_rate":null`) {
+		t.Errorf("none has ended: %s", w.Body)
 	}
 	for _, query := range []string{"?version=0", "?version=-1", "?version=x", "?version=99999999999"} {
 		wantCode(t, request{path: "/api/v1/workflows/triage" + query, key: "gth_view"}.send(s), gatehouse.CodeInvalid)
 	}
+}
+
+func TestRunReflexion(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake())
+	w := request{path: "/api/v1/runs/run_1/reflexion", key: "gth_view"}.send(s)
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"otherwise":"c"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	wantCode(t, request{path: "/api/v1/runs/run_9/reflexion", key: "gth_view"}.send(s), gatehouse.CodeNotFound)
+	wantCode(t, request{path: "/api/v1/runs/run_1/reflexion"}.send(s), gatehouse.CodeUnauthenticated)
 }
 
 func TestStartRun(t *testing.T) {

@@ -23,6 +23,9 @@ var scalars = map[reflect.Type]func() *huma.Schema{
 	typeOf[gatehouse.Duration](): func() *huma.Schema {
 		return &huma.Schema{Type: "string", Description: "A duration.", Examples: []any{"30s", "4h", "7d"}}
 	},
+	typeOf[gatehouse.Span](): func() *huma.Schema {
+		return &huma.Schema{Type: "string", Description: "A duration of more than zero.", Examples: []any{"30s", "4h", "7d"}}
+	},
 	typeOf[gatehouse.Hash](): func() *huma.Schema {
 		return &huma.Schema{Type: "string", ContentEncoding: "base64", Description: "A SHA-256 value."}
 	},
@@ -82,6 +85,7 @@ func newRegistry() huma.Registry {
 	alias[gatehouse.JSON](r)
 	alias[gatehouse.Decimal](r)
 	alias[gatehouse.Duration](r)
+	alias[gatehouse.Span](r)
 	alias[gatehouse.Hash](r)
 	alias[gatehouse.Digest](r)
 	alias[gatehouse.RiskLevel](r)

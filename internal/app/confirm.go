@@ -13,9 +13,14 @@ import (
 // order in which they are asked for.
 var salientFields = []string{"amount", "total", "price", "name", "company_name", "companyname", "title"}
 
+// maxRetyped bounds the new value of a field that is retyped, in bytes: what is
+// longer, such as the id of a record, is copied without being read.
+const maxRetyped = 24
+
 // confirmation says what an approver has to retype at L4 and L5: how many
-// things change, else the amount, else the name of what is made, else the
-// target's reference. Text that cannot be typed is passed over.
+// things change, else the amount, else the name of what is made, else the new
+// value of the one field that changes, if it is short, else the target's
+// reference. Text that cannot be typed is passed over.
 func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	if !a.RiskLevel.NeedsConfirmation() {
 		return nil
@@ -28,19 +33,15 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 		return &gatehouse.Confirm{Value: v, Prompt: strings.TrimSpace(fmt.Sprintf("Type the amount %s %s", v, label(a.Magnitude.Currency)))}
 	}
 	for _, field := range salientFields {
-		v, ok := a.ProposedChange.Get(field)
-		if !ok {
-			continue
-		}
-		text, ok := v.Text()
-		if !ok {
-			if _, isNumber := v.Number(); !isNumber {
-				continue
+		if v, ok := a.ProposedChange.Get(field); ok {
+			if c := retyping(field, v); c != nil {
+				return c
 			}
-			text = string(v)
 		}
-		if typeable(text) {
-			return &gatehouse.Confirm{Value: text, Prompt: fmt.Sprintf("Type the new %s %s", field, text)}
+	}
+	if field, v, ok := onlyChange(a); ok {
+		if c := retyping(field, v); c != nil && len(c.Value) <= maxRetyped {
+			return c
 		}
 	}
 	if ref := a.Target.EntityRef; typeable(ref) {
@@ -48,6 +49,41 @@ func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	}
 	short := strings.TrimPrefix(string(a.Digest), "sha256:")[:8]
 	return &gatehouse.Confirm{Value: short, Prompt: "Type " + short + ", the beginning of the digest"}
+}
+
+// retyping asks for the new value of a field; nil where that is neither text nor
+// a number, or cannot be typed.
+func retyping(field string, v gatehouse.JSON) *gatehouse.Confirm {
+	text, ok := v.Text()
+	if !ok {
+		if _, isNumber := v.Number(); !isNumber {
+			return nil
+		}
+		text = string(v)
+	}
+	if !typeable(text) {
+		return nil
+	}
+	return &gatehouse.Confirm{Value: text, Prompt: fmt.Sprintf("Type the new %s %s", label(field), text)}
+}
+
+// onlyChange returns the one field of a change that is not as it was; ok is
+// false where there are more, or none.
+func onlyChange(a *gatehouse.Action) (field string, value gatehouse.JSON, ok bool) {
+	fields, err := a.ProposedChange.Fields()
+	if err != nil {
+		return "", "", false
+	}
+	for _, f := range fields {
+		if was, known := a.CurrentState.Get(f.Name); known && was.Equal(f.Value) {
+			continue
+		}
+		if ok {
+			return "", "", false
+		}
+		field, value, ok = f.Name, f.Value, true
+	}
+	return field, value, ok
 }
 
 // wantsReason reports whether an approval lacks the reason that the second

@@ -24,9 +24,9 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 		return none, err
 	}
 	r := &ruling{gate: g, caller: c, decision: d, id: id}
-	// On a distant store all is read under the lock, and what a decision seldom
-	// needs besides is looked up when it turns out that it does.
-	if !g.distant() || mayVote(c) != nil || validateDecision(&d) != nil {
+	// All is read under the lock, once, and what a decision seldom needs besides
+	// is looked up when it turns out that it does.
+	if mayVote(c) != nil || validateDecision(&d) != nil {
 		if err := r.find(ctx); err != nil {
 			return none, err
 		}
@@ -290,7 +290,7 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	}
 	if ap.Approvals() < ap.Required {
 		r.code = gatehouse.VoteRecorded
-		return record(tx, a, "hitl.voted", r.caller.Principal.ID, gatehouse.StatusPending, gatehouse.StatusPending, r.voteData())
+		return r.record(tx, "hitl.voted", gatehouse.StatusPending)
 	}
 	if err := reserve(tx, a); err != nil {
 		return err
@@ -304,9 +304,7 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 		return err
 	}
 	failpoint.Here("decide/pushed")
-	data := r.voteData()
-	data["push"], data["not_before"] = a.Push.ID, a.Push.NextAttempt
-	return record(tx, a, "hitl.approved", r.caller.Principal.ID, gatehouse.StatusPending, gatehouse.StatusApproved, data)
+	return r.record(tx, "hitl.approved", gatehouse.StatusApproved)
 }
 
 // plain reports whether there is nothing to look at outside the transaction:
@@ -325,7 +323,7 @@ func (r *ruling) reject(tx gatehouse.Tx) error {
 	}
 	failpoint.Here("reject/settled")
 	r.action.FinishedAt = r.action.DecidedAt
-	return record(tx, r.action, "hitl.rejected", r.caller.Principal.ID, gatehouse.StatusPending, gatehouse.StatusRejected, r.voteData())
+	return r.record(tx, "hitl.rejected", gatehouse.StatusRejected)
 }
 
 // vote stores the caller's vote, in the place of an earlier one.
@@ -367,21 +365,33 @@ func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse
 	return nil
 }
 
-func (r *ruling) voteData() map[string]any {
-	d := map[string]any{
-		"approval": r.action.Approval.ID, "via": r.caller.Via, "decision": r.decision.Decision,
-		"votes": r.action.Approval.Approvals(), "required": r.action.Approval.Required,
+// record appends the leaf of the vote, and of what it made of the action.
+func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) error {
+	ap, push := r.action.Approval, r.action.Push
+	data := make([]gatehouse.Member, 0, 10)
+	put := func(name string, value any) { data = append(data, gatehouse.Member{Name: name, Value: encode(value)}) }
+	// In the order of the names, in which they are written.
+	if r.decision.AcknowledgeStale {
+		put("acknowledge_stale", true)
+	}
+	put("approval", ap.ID)
+	put("decision", r.decision.Decision)
+	if push != nil {
+		put("not_before", push.NextAttempt)
 	}
 	if r.decision.Notes != "" {
-		d["notes"] = r.decision.Notes
+		put("notes", r.decision.Notes)
 	}
-	if r.decision.AcknowledgeStale {
-		d["acknowledge_stale"] = true
+	if push != nil {
+		put("push", push.ID)
 	}
+	put("required", ap.Required)
 	if r.proof != nil {
-		d["step_up"] = r.proof.ID
+		put("step_up", r.proof.ID)
 	}
-	return d
+	put("via", r.caller.Via)
+	put("votes", ap.Approvals())
+	return recordData(tx, r.action, event, r.caller.Principal.ID, gatehouse.StatusPending, to, gatehouse.ObjectJSON(data...))
 }
 
 // tell sends the hints of what was committed.

@@ -81,7 +81,7 @@ func TestExpiryHoldsWithoutTheSweeper(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	bot, ana := w.agent(), w.person("ana")
-	a := w.propose(bot, func(p *gatehouse.Proposal) { p.ExpiresIn = gatehouse.Duration(time.Minute) })
+	a := w.propose(bot, func(p *gatehouse.Proposal) { p.ExpiresIn = gatehouse.Span(time.Minute) })
 	w.clock.Advance(time.Minute)
 	if got := w.find(a.ID).Status; got != gatehouse.StatusExpired {
 		t.Errorf("status = %s, not swept, but past its expiry", got)
@@ -246,7 +246,16 @@ func TestConfirmationAsksForWhatMatters(t *testing.T) {
 		"price":     {func(*gatehouse.Proposal) {}, "12.50"},
 		"number":    {func(p *gatehouse.Proposal) { p.ProposedChange = `{"total":9007199254740993123}` }, "9007199254740993123"},
 		"name":      {func(p *gatehouse.Proposal) { p.ProposedChange = `{"name":"Acme Ltd"}` }, "Acme Ltd"},
-		"reference": {func(p *gatehouse.Proposal) { p.ProposedChange = `{"color":"red"}` }, "SKU-1"},
+		"one field": {func(p *gatehouse.Proposal) { p.ProposedChange = `{"color":"red"}` }, "red"},
+		"one field that is not as it was": {func(p *gatehouse.Proposal) {
+			p.CurrentState, p.ProposedChange = `{"color":"blue","size":1.0}`, `{"color":"red","size":1.0}`
+		}, "red"},
+		"a number":                  {func(p *gatehouse.Proposal) { p.ProposedChange = `{"stock":120}` }, "120"},
+		"an opaque value":           {func(p *gatehouse.Proposal) { p.ProposedChange = `{"group":"698982fe84b2166a10781503da092fef"}` }, "SKU-1"},
+		"a switch":                  {func(p *gatehouse.Proposal) { p.ProposedChange = `{"deleted":true}` }, "SKU-1"},
+		"two fields":                {func(p *gatehouse.Proposal) { p.ProposedChange = `{"color":"red","size":2}` }, "SKU-1"},
+		"no change":                 {func(p *gatehouse.Proposal) { p.ProposedChange = `{}` }, "SKU-1"},
+		"a field of a hostile name": {func(p *gatehouse.Proposal) { p.ProposedChange = "{\"co\u202elor\":\"red\"}" }, "red"},
 		"bulk": {func(p *gatehouse.Proposal) {
 			p.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"a", "b", "c"}}
 		}, "3"},

@@ -28,7 +28,7 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 		case "workflow":
 			_, err = tx.FindWorkflow(tenant, id, 0)
 		case "run":
-			_, err = tx.FindRun(tenant, id)
+			_, err = tx.FindRunHead(tenant, id)
 		case "step":
 			_, err = tx.FindStep(tenant, id)
 		case "policy":

@@ -88,7 +88,7 @@ func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, er
 		if err != nil {
 			return err
 		}
-		receipts, err := tx.ListReceipts(a.Tenant, a.ID)
+		receipts, err := receiptsOf(tx, a)
 		if err != nil {
 			return err
 		}

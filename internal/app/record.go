@@ -10,14 +10,17 @@ import (
 
 // record appends the leaf of one transition of an action.
 func record(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to gatehouse.Status, data map[string]any) error {
-	l := &gatehouse.Leaf{
+	if len(data) == 0 {
+		return recordData(tx, a, event, actor, from, to, "")
+	}
+	return recordData(tx, a, event, actor, from, to, object(data))
+}
+
+func recordData(tx gatehouse.Tx, a *gatehouse.Action, event, actor string, from, to gatehouse.Status, data gatehouse.JSON) error {
+	return tx.AppendLeaf(&gatehouse.Leaf{
 		Tenant: a.Tenant, Type: event, Subject: a.ID, ActionID: a.ID, Actor: actor,
-		From: string(from), To: string(to), Digest: a.Digest,
-	}
-	if len(data) > 0 {
-		l.Data = object(data)
-	}
-	return tx.AppendLeaf(l)
+		From: string(from), To: string(to), Digest: a.Digest, Data: data,
+	})
 }
 
 // object is gatehouse.MustJSON of what leaves hold, byte for byte,

@@ -29,6 +29,9 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 	if old.Status != gatehouse.StatusApplied {
 		return nil, notReversible(old, "only an applied action can be reversed; this one is "+string(old.Status))
 	}
+	if old.ArchivedAt != nil {
+		return nil, notReversible(old, "the action is in the archive, and what is there stays as it is").With("archived_at", old.ArchivedAt)
+	}
 	var receipt *gatehouse.Receipt
 	err = g.view(ctx, "receipt", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) (err error) {
 		receipt, err = tx.SuccessReceipt(old.Tenant, old.IdempotencyKey)
@@ -69,6 +72,9 @@ func claimReversal(tx gatehouse.Tx, a *gatehouse.Action) error {
 	}
 	if old.Status != gatehouse.StatusApplied {
 		return notReversible(old, "the action is "+string(old.Status))
+	}
+	if old.ArchivedAt != nil {
+		return notReversible(old, "the action is in the archive")
 	}
 	open, err := tx.OpenReversal(a.Tenant, old.ID)
 	if err != nil {

@@ -1,10 +1,10 @@
 package app
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
@@ -48,12 +48,19 @@ func (m *moving) stop(as gatehouse.RunStatus, why *gatehouse.Failure) {
 }
 
 // closeRest cancels what is not under way. What waits for an action or a child
-// run is left to the runtime, which cancels these first: it is due at once.
+// run is left to the runtime, which cancels these first: it is due at once. What
+// waits for its items, they end. Once the run has been told to stop, no item is
+// left that this would cancel but the one that is moved.
 func (m *moving) closeRest() error {
+	if m.stopped {
+		if err := m.takeOpen(); err != nil {
+			return err
+		}
+	}
 	for _, s := range m.run.Steps {
 		from := s.Status
 		switch {
-		case from.Final(), from == gatehouse.StepRunning:
+		case from.Final(), from == gatehouse.StepRunning, m.hasItems(s):
 			continue
 		case from.Parked() && (s.ActionID != "" || s.ChildRun != ""):
 			if !m.stopped {
@@ -64,8 +71,6 @@ func (m *moving) closeRest() error {
 				return err
 			}
 			continue
-		case from == gatehouse.StepWaiting && m.openItems(s):
-			continue
 		}
 		if err := m.end(s, gatehouse.StepCanceled, nil); err != nil {
 			return err
@@ -74,33 +79,65 @@ func (m *moving) closeRest() error {
 	return nil
 }
 
-// itemsOf returns the items of a step in their order.
-func (m *moving) itemsOf(s *gatehouse.Step) (items []*gatehouse.Step) {
-	if s.Parent != "" {
-		return nil // an item has none
+// hasItems reports whether a step waits for its items.
+func (m *moving) hasItems(s *gatehouse.Step) bool {
+	if s.Status != gatehouse.StepWaiting || s.Parent != "" {
+		return false
 	}
-	for _, i := range m.run.Steps {
-		if i.Parent == s.ID {
-			items = append(items, i)
+	spec := m.def.Step(s.Key)
+	return spec != nil && spec.ForEach != nil
+}
+
+// take sets items beside their step in the run that is moved.
+func (m *moving) take(of *gatehouse.Step, items ...*gatehouse.Step) {
+	steps := make([]*gatehouse.Step, 0, len(m.run.Steps)+len(items))
+	for _, s := range m.run.Steps {
+		steps = append(steps, s)
+		if s != of {
+			continue
+		}
+		for _, item := range items {
+			if known := m.run.StepByID(item.ID); known == nil {
+				steps = append(steps, item)
+			}
 		}
 	}
-	slices.SortFunc(items, func(a, b *gatehouse.Step) int { return place(a) - place(b) })
-	return items
+	m.run.Steps = steps
+}
+
+// takeOpen reads the items that are not final.
+func (m *moving) takeOpen() error {
+	for _, s := range m.run.Steps {
+		if !m.hasItems(s) || len(s.OpenItems) == 0 {
+			continue
+		}
+		items, err := m.tx.ListItems(s.Tenant, s.ID, true)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			item.Item, item.Input, item.Output = "", "", "" // they stay as they are
+		}
+		m.take(s, items...)
+		s.OpenItems = nil
+	}
+	return nil
 }
 
 func (m *moving) openItems(s *gatehouse.Step) bool {
-	return slices.ContainsFunc(m.itemsOf(s), func(i *gatehouse.Step) bool { return !i.Status.Final() })
+	return len(s.OpenItems) > 0 ||
+		slices.ContainsFunc(m.run.Steps, func(i *gatehouse.Step) bool { return i.Parent == s.ID && !i.Status.Final() })
 }
 
 // gather settles the steps of which all items have ended.
 func (m *moving) gather() error {
 	for _, s := range m.run.Steps {
-		if s.Status != gatehouse.StepWaiting {
+		if !m.hasItems(s) || m.openItems(s) {
 			continue
 		}
-		items := m.itemsOf(s)
-		if len(items) == 0 || m.openItems(s) {
-			continue
+		items, err := m.tx.ListItems(s.Tenant, s.ID, false)
+		if err != nil {
+			return err
 		}
 		outputs := make([]gatehouse.JSON, len(items))
 		to, failure := gatehouse.StepSucceeded, (*gatehouse.Failure)(nil)
@@ -113,11 +150,7 @@ func (m *moving) gather() error {
 					to = gatehouse.StepCanceled
 				}
 			default:
-				full, err := m.tx.FindStep(item.Tenant, item.ID)
-				if err != nil {
-					return err
-				}
-				outputs[i] = full.Output
+				outputs[i] = item.Output
 			}
 		}
 		if to == gatehouse.StepSucceeded {
@@ -237,7 +270,11 @@ func (m *moving) moveRun(to gatehouse.RunStatus) error {
 		return err
 	}
 	if to.Final() {
-		if err := m.tx.InsertReflexion(m.lesson()); err != nil {
+		lesson, err := m.lesson()
+		if err != nil {
+			return err
+		}
+		if err := m.tx.InsertReflexion(lesson); err != nil {
 			return err
 		}
 	}
@@ -247,31 +284,45 @@ func (m *moving) moveRun(to gatehouse.RunStatus) error {
 // result evaluates the workflow's output. What it cannot make, trouble, is no
 // reason to fail a run whose every step has succeeded: then there is none.
 func (m *moving) result() (trouble, err error) {
-	full, err := m.tx.FindRun(m.run.Tenant, m.run.ID)
-	if err != nil {
-		return nil, err
-	}
-	out, trouble := m.def.Result(scopeOf(full, nil, m.tx.Now()))
+	b := &beheld{tx: m.tx, run: m.run}
+	out, trouble := m.def.Result(b.scope(nil))
 	if trouble == nil {
 		m.run.Output = out
 	}
-	return trouble, nil
+	return trouble, b.err
 }
 
-// scopeOf is what a template may look at: the run's input, and what its steps
-// came to.
-func scopeOf(run *gatehouse.Run, item *gatehouse.Step, now time.Time) *workflow.Scope {
-	s := &workflow.Scope{Run: run, Input: run.Input, Now: now, Output: func(id string) (gatehouse.JSON, bool) {
-		step := run.StepOf(id)
-		if step == nil || step.Status != gatehouse.StepSucceeded || step.Skipped {
-			return "", false
-		}
-		return step.Output, true
-	}}
+// beheld is what a template may look at: the run's input, and what its steps
+// came to, each read when it is asked for. err tells what could not be.
+type beheld struct {
+	tx  gatehouse.ReadTx
+	run *gatehouse.Run
+	err error
+}
+
+func (b *beheld) scope(item *gatehouse.Step) *workflow.Scope {
+	s := &workflow.Scope{Run: b.run, Now: b.tx.Now(), ReadInput: b.input, Output: b.output}
 	if item != nil && item.Parent != "" {
 		s.Item, s.HasItem, s.Index = item.Item, true, place(item)
 	}
 	return s
+}
+
+func (b *beheld) input() gatehouse.JSON {
+	input, _, err := b.tx.FindRunBodies(b.run.Tenant, b.run.ID)
+	b.err = errors.Join(b.err, err)
+	return input
+}
+
+func (b *beheld) output(id string) (gatehouse.JSON, bool) {
+	step, err := b.tx.FindStepOf(b.run.Tenant, b.run.ID, id)
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		b.err = errors.Join(b.err, err)
+	}
+	if err != nil || step.Status != gatehouse.StepSucceeded || step.Skipped {
+		return "", false
+	}
+	return step.Output, true
 }
 
 // place is an item's place among those of its step: the 3 of "notify[3]".

@@ -2,87 +2,76 @@ package app
 
 import (
 	"context"
-	"sync"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// promised is what the model calls of this process that are under way may cost
-// at most, by whose budget it is.
-type promised struct {
-	mu   sync.Mutex
-	most map[promise]gatehouse.Decimal
+// budget is what bounds the cost of a model call: the workflow's, or with "" the
+// tenant's.
+type budget struct {
+	workflow string
+	*Budget
 }
 
-// promise is a budget: of a workflow, or of the tenant when that is "".
-type promise struct{ tenant, workflow, currency string }
+// claimAge is after how long a claim on a budget says nothing any more: no
+// budget's window is as long.
+const claimAge = 400 * 24 * time.Hour
 
 // reserveBudget reports why a call may not be made: what was spent, with the
 // most that this call and those under way can cost, would pass a budget. Else
-// it keeps that much until release is called. What other processes have under
-// way is not known here: each may pass a budget by that.
-func (r *Runs) reserveBudget(ctx context.Context, w *work) (release func(), over *gatehouse.StepFailure, err error) {
+// it claims that much, in the store: all processes see it, and it stays after
+// one that dies, as its call may have cost that. The claim goes in the
+// transaction that stores what the call cost.
+func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.StepFailure, err error) {
 	tenant := w.step.Tenant
-	budgets := make(map[promise]*Budget, 2)
+	var budgets []budget
 	if b := w.def.Limits.Budget; b != nil {
-		budgets[promise{tenant, w.run.Workflow, b.Currency}] = &Budget{b.Amount, b.Currency, b.Window.D()}
+		budgets = append(budgets, budget{w.run.Workflow, &Budget{b.Amount, b.Currency, b.Window.D()}})
 	}
 	if b := r.config.Limits(tenant).Budget; b != nil {
-		budgets[promise{tenant, "", b.Currency}] = b
+		budgets = append(budgets, budget{"", b})
 	}
 	if len(budgets) == 0 {
-		return func() {}, nil, nil
+		return nil, nil
 	}
 	most, currency, known := r.config.Models.Most(tenant, w.spec.Provider, w.with)
-	r.promised.mu.Lock()
-	defer r.promised.mu.Unlock()
-	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	err = r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
 		over = nil
-		for p, b := range budgets {
+		if err := tx.LockBudget(tenant); err != nil {
+			return err
+		}
+		for _, b := range budgets {
 			of := "workflow"
-			if p.workflow == "" {
+			if b.workflow == "" {
 				of = "tenant"
 			}
 			if !known || currency != b.Currency {
 				over = exceeded(w, "the budget of the %s is in %s, and what this call costs in that is not known", of, b.Currency)
 				return nil
 			}
-			spent, err := tx.Spent(tenant, p.workflow, b.Currency, tx.Now().Add(-b.Window))
+			since := tx.Now().Add(-b.Window)
+			spent, err := tx.Spent(tenant, b.workflow, b.Currency, since)
 			if err != nil {
 				return err
 			}
-			underWay := r.promised.most[p]
-			if underWay == "" {
-				underWay = "0"
+			claimed, err := tx.BudgetClaimed(tenant, b.workflow, b.Currency, since)
+			if err != nil {
+				return err
 			}
-			if spent.Add(underWay).Add(most).Cmp(b.Amount) > 0 {
+			if spent.Add(claimed).Add(most).Cmp(b.Amount) > 0 {
 				over = exceeded(w, "the budget of the %s is %s %s in %s: %s are spent, calls under way may cost %s, and this one %s",
-					of, b.Amount, b.Currency, gatehouse.Duration(b.Window), spent, underWay, most)
+					of, b.Amount, b.Currency, gatehouse.Duration(b.Window), spent, claimed, most)
 				// What is under way may come to less.
 				over.Retryable = spent.Add(most).Cmp(b.Amount) <= 0
 				return nil
 			}
 		}
-		return nil
+		return tx.ClaimBudget(&gatehouse.BudgetClaim{
+			Tenant: tenant, Workflow: w.run.Workflow, StepID: w.step.ID, Generation: w.step.Generation, Most: most, Currency: currency, At: tx.Now(),
+		}, tx.Now().Add(-claimAge))
 	})
-	if err != nil || over != nil {
-		return nil, over, err
-	}
-	for p := range budgets {
-		if r.promised.most[p] == "" {
-			r.promised.most[p] = "0"
-		}
-		r.promised.most[p] = r.promised.most[p].Add(most)
-	}
-	return func() {
-		r.promised.mu.Lock()
-		defer r.promised.mu.Unlock()
-		for p := range budgets {
-			if r.promised.most[p] = r.promised.most[p].Sub(most); r.promised.most[p].IsZero() {
-				delete(r.promised.most, p)
-			}
-		}
-	}, nil, nil
+	return over, err
 }
 
 func exceeded(w *work, format string, args ...any) *gatehouse.StepFailure {

@@ -63,7 +63,7 @@ func (r *Runs) bundle(ctx context.Context, run *gatehouse.Run) error {
 			return err
 		}
 		for _, a := range d.Actions {
-			of, err := tx.ListReceipts(a.Tenant, a.ID)
+			of, err := receiptsOf(tx, a)
 			if err != nil {
 				return err
 			}

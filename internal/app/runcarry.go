@@ -83,7 +83,7 @@ func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool
 	if err != nil || !done {
 		return false, err
 	}
-	err = r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
+	err = r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err
@@ -98,7 +98,8 @@ func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool
 func (r *Runs) finish(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
 	res.Generation = w.step.Generation
 	if len(res.Output) > MaxStepOutput {
-		return r.mistaken(ctx, w, worker, mistake("output_too_large", "the output has more than %d bytes", MaxStepOutput))
+		f := mistake("output_too_large", "the output has more than %d bytes", MaxStepOutput)
+		return r.failUsing(ctx, w.step, worker, gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail}, res.Usage)
 	}
 	return r.complete(ctx, w, worker, res)
 }
@@ -112,14 +113,13 @@ func (r *Runs) ask(ctx context.Context, w *work, worker string) error {
 	if r.config.Models == nil {
 		return r.mistaken(ctx, w, worker, mistake("provider", "no model provider is configured"))
 	}
-	release, over, err := r.reserveBudget(ctx, w)
+	over, err := r.reserveBudget(ctx, w)
 	switch {
 	case err != nil:
 		return err
 	case over != nil:
 		return r.fail(ctx, w.step, worker, *over)
 	}
-	defer release() // when what was spent is stored
 	callCtx, done := r.hold(ctx, w, worker)
 	answer, usage, failure := r.config.Models.Ask(callCtx, w.step.Tenant, w.spec.Provider, w.with)
 	done()
@@ -170,7 +170,7 @@ func (r *Runs) hold(ctx context.Context, w *work, worker string) (held context.C
 
 // wait parks a step until a time or an event; one that came already ends it.
 func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
-	return r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
+	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err
@@ -216,13 +216,12 @@ func (m *moving) heard(s *gatehouse.Step, signal *gatehouse.Signal) error {
 // over too.
 func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
 	for id := w.run.RetryOf; id != ""; {
-		old, err := tx.FindRun(w.run.Tenant, id)
+		old, step, err := earlierStep(tx, w.step, id)
 		if err != nil {
 			return nil, err
 		}
 		id = old.RetryOf
-		step := old.StepOf(w.step.Key)
-		if step == nil || step.ChildRun == "" || !sameItem(step, w.step) {
+		if step == nil || step.ChildRun == "" {
 			continue
 		}
 		child, err := tx.FindRun(w.run.Tenant, step.ChildRun)
@@ -241,6 +240,20 @@ func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
 		}
 	}
 	return nil, nil
+}
+
+// earlierStep is the head of a run, and the step of the same key in it: nil
+// where there is none, or one about another item.
+func earlierStep(tx gatehouse.ReadTx, s *gatehouse.Step, run string) (*gatehouse.Run, *gatehouse.Step, error) {
+	head, err := tx.FindRunHead(s.Tenant, run)
+	if err != nil {
+		return nil, nil, err
+	}
+	step, err := tx.FindStepOf(s.Tenant, run, s.Key)
+	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && !sameItem(step, s) {
+		return head, nil, nil
+	}
+	return head, step, err
 }
 
 // sameItem reports whether two steps of one key are about the same item.
@@ -271,7 +284,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 		}
 		depth = 1
 		for run := w.run; run.ParentRun != "" && depth <= maxDepth; depth++ {
-			if run, err = tx.FindRun(run.Tenant, run.ParentRun); err != nil {
+			if run, err = tx.FindRunHead(run.Tenant, run.ParentRun); err != nil {
 				return err
 			}
 		}
@@ -298,7 +311,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 	}
 	from := origin{trigger: gatehouse.TriggerRun, ref: "step:" + w.step.ID, actor: "workflow:" + w.run.Workflow, parent: w.step, again: again}
 	var started *gatehouse.Run
-	err = r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
+	err = r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
 		started = nil
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {

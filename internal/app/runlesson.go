@@ -7,17 +7,26 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
 // lesson is what a run that ends now teaches: what was attempted, what came of
 // it, and what to do otherwise. It quotes reasons that people and targets gave;
 // it makes nothing up.
-func (m *moving) lesson() *gatehouse.Reflexion {
+func (m *moving) lesson() (*gatehouse.Reflexion, error) {
 	run := m.run
+	if slices.ContainsFunc(m.def.Steps, func(s *workflow.Step) bool { return s.ForEach != nil }) {
+		whole, err := m.tx.FindRun(run.Tenant, run.ID)
+		if err != nil {
+			return nil, err
+		}
+		of := *run
+		run, of.Steps = &of, whole.Steps
+	}
 	return &gatehouse.Reflexion{
 		ID: NewID("rfx"), Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Version: run.Version, Outcome: run.Status, At: m.tx.Now(),
 		Attempted: clip(attempted(run)), Happened: clip(happened(run)), Otherwise: clip(otherwise(run)),
-	}
+	}, nil
 }
 
 func attempted(run *gatehouse.Run) string {

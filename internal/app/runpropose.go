@@ -64,11 +64,15 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 				return err
 			}
 		}
-		m, err := r.begin(tx, w.step.Tenant, w.step.RunID, worker)
+		above, err := lockAbove(tx, w.run)
 		if err != nil {
 			return err
 		}
-		last = m
+		m, err := r.begin(tx, w.step.Tenant, w.step.RunID, w.step.ID, worker)
+		if err != nil {
+			return err
+		}
+		last, m.above = m, above
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err == nil && caller != nil {
 			s, err = m.heldBy(caller, w.step.ID, w.step.Generation)
@@ -101,10 +105,10 @@ func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, c *gatehouse.Cal
 	if m.run.Stop != "" {
 		return nil, m.end(s, gatehouse.StepCanceled, nil)
 	}
-	if most := r.maxWrites(m); most > 0 && m.run.Writes >= most {
-		return nil, m.failed(s, m.actor, gatehouse.StepFailure{
-			Code: "too_many_writes", Detail: "the run has proposed as many changes as it may",
-		})
+	if over, err := r.overWrites(m); err != nil {
+		return nil, err
+	} else if over != nil {
+		return nil, m.failed(s, m.actor, *over)
 	}
 	s.Input, s.IdempotencyKey = w.with, w.key
 	known, err := m.tx.FindActionByKey(s.Tenant, w.key)
@@ -133,16 +137,58 @@ func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, c *gatehouse.Cal
 		return nil, err
 	}
 	m.run.Writes++
+	for _, run := range m.above {
+		run.Writes++
+		if err := m.tx.MoveRun(run, run.Status); err != nil {
+			return nil, err
+		}
+	}
 	return &a, m.await(s, &a)
 }
 
-// maxWrites is how many actions the run may propose; 0 for no bound.
-func (r *Runs) maxWrites(m *moving) int {
-	own, tenant := m.def.Limits.MaxWritesPerRun, r.config.Limits(m.run.Tenant).MaxWritesPerRun
-	if own == 0 || tenant != 0 && tenant < own {
-		return tenant
+// lockAbove locks the runs that a run comes from as a child, the first of them
+// first: whoever locks a run and the child that it waits for does so in that
+// order too. They are returned with the next one first.
+func lockAbove(tx gatehouse.Tx, run *gatehouse.Run) (above []*gatehouse.Run, err error) {
+	for run.ParentRun != "" {
+		if run, err = tx.FindRunHead(run.Tenant, run.ParentRun); err != nil {
+			return nil, err
+		}
+		above = append(above, run)
 	}
-	return own
+	for i := len(above) - 1; i >= 0; i-- {
+		if above[i], err = tx.LockRunHead(above[i].Tenant, above[i].ID); err != nil {
+			return nil, err
+		}
+	}
+	return above, nil
+}
+
+// overWrites tells why the run may propose nothing more: it, or a run that it
+// is part of, has proposed as much as it may, with the runs below it.
+func (r *Runs) overWrites(m *moving) (*gatehouse.StepFailure, error) {
+	most := func(def *workflow.Definition) int {
+		own, tenant := def.Limits.MaxWritesPerRun, r.config.Limits(m.run.Tenant).MaxWritesPerRun
+		if own == 0 || tenant != 0 && tenant < own {
+			return tenant
+		}
+		return own
+	}
+	if full(most(m.def), m.run.Writes) {
+		return &gatehouse.StepFailure{Code: "too_many_writes", Detail: "the run has proposed as many changes as it may"}, nil
+	}
+	for _, run := range m.above {
+		def, err := r.definition(m.tx, run.Tenant, run.Workflow, run.Version)
+		if err != nil {
+			return nil, err
+		}
+		if full(most(def), run.Writes) {
+			return &gatehouse.StepFailure{
+				Code: "too_many_writes", Detail: "the run " + run.ID + " has, with the runs that it began, proposed as many changes as it may",
+			}, nil
+		}
+	}
+	return nil, nil
 }
 
 // await parks a step until its action settles.
@@ -184,13 +230,12 @@ func sameChange(a, b *gatehouse.Action) bool {
 // dead letter that was replayed.
 func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.Action, error) {
 	for id := m.run.RetryOf; id != ""; {
-		old, err := m.tx.FindRun(m.run.Tenant, id)
+		old, step, err := earlierStep(m.tx, w.step, id)
 		if err != nil {
 			return nil, err
 		}
 		id = old.RetryOf
-		step := old.StepOf(w.step.Key)
-		if step == nil || step.ActionID == "" || !sameItem(step, w.step) {
+		if step == nil || step.ActionID == "" {
 			continue
 		}
 		a, err := m.tx.FindAction(m.run.Tenant, step.ActionID)
@@ -209,26 +254,26 @@ func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.A
 
 // hands lists who had a hand in a run, and in those that began it or that it
 // retries: who started it, who wrote its version, and who answers for them.
-func hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, err error) {
-	seen := map[string]bool{run.ID: true}
-	for next := []*gatehouse.Run{run}; len(next) > 0; next = next[1:] {
-		run := next[0]
-		version, err := tx.FindWorkflow(run.Tenant, run.Workflow, run.Version)
+func (r *Runs) hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, err error) {
+	line := []*gatehouse.Run{run}
+	if run.ParentRun != "" || run.RetryOf != "" {
+		if line, err = tx.ListLineage(run.Tenant, run.ID); err != nil {
+			return nil, err
+		}
+	}
+	seen := make(map[definitionKey]bool)
+	for _, run := range line {
+		names = append(names, run.StarterID)
+		version := definitionKey{run.Tenant, run.Workflow, run.Version}
+		if seen[version] {
+			continue
+		}
+		seen[version] = true
+		author, err := r.author(tx, version)
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, run.StarterID, version.CreatedBy)
-		for _, id := range []string{run.ParentRun, run.RetryOf} {
-			if id == "" || seen[id] {
-				continue
-			}
-			seen[id] = true
-			before, err := tx.FindRun(run.Tenant, id)
-			if err != nil {
-				return nil, err
-			}
-			next = append(next, before)
-		}
+		names = append(names, author)
 	}
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" }), nil
@@ -243,7 +288,7 @@ func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (c *gateh
 		if err != nil {
 			return err
 		}
-		involved, err := hands(tx, w.run)
+		involved, err := r.hands(tx, w.run)
 		if err != nil {
 			return err
 		}

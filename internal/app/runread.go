@@ -14,7 +14,7 @@ func (r *Runs) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail, 
 		if err != nil {
 			return err
 		}
-		out, err = r.detail(tx, run)
+		out, err = r.detail(tx, run.Positioned())
 		return err
 	})
 	return out, err

@@ -55,12 +55,12 @@ type Runs struct {
 	config  RunsConfig
 	outside Outside
 	metrics RunMetrics // nil for none
-	// promised is what model calls under way may cost.
-	promised promised
-	log      *slog.Logger
+	// aside is what could not be woken.
+	aside setAside
+	log   *slog.Logger
 
 	mu          sync.Mutex
-	definitions map[definitionKey]*workflow.Definition
+	definitions map[definitionKey]knownVersion
 	turns       map[[2]string]gatehouse.Lane // by tenant and tool
 	limits      map[definitionKey]knownLimits
 	// applied counts the versions that were applied here.
@@ -74,6 +74,12 @@ type definitionKey struct {
 	version      int
 }
 
+// knownVersion is a parsed version of a workflow, and who wrote it.
+type knownVersion struct {
+	*workflow.Definition
+	author string
+}
+
 // maxDefinitions bounds the parsed workflows that are kept.
 const maxDefinitions = 1000
 
@@ -85,26 +91,46 @@ func NewRuns(gate *Gate, config RunsConfig) *Runs {
 	if config.Lease == 0 {
 		config.Lease = gatehouse.DefaultStepLease
 	}
-	return &Runs{gate: gate, config: config, log: gate.log, definitions: make(map[definitionKey]*workflow.Definition),
-		limits: make(map[definitionKey]knownLimits), promised: promised{most: make(map[promise]gatehouse.Decimal)}}
+	return &Runs{gate: gate, config: config, log: gate.log, definitions: make(map[definitionKey]knownVersion),
+		limits: make(map[definitionKey]knownLimits)}
 }
 
 // definition returns the parsed version of a workflow. Versions never change,
 // so what was parsed once stays true.
 func (r *Runs) definition(tx gatehouse.ReadTx, tenant, name string, version int) (*workflow.Definition, error) {
-	key := definitionKey{tenant, name, version}
+	v, err := r.version(tx, definitionKey{tenant, name, version})
+	return v.Definition, err
+}
+
+// author is who wrote a version.
+func (r *Runs) author(tx gatehouse.ReadTx, key definitionKey) (string, error) {
 	r.mu.Lock()
-	d := r.definitions[key]
+	v, ok := r.definitions[key]
 	r.mu.Unlock()
-	if d != nil {
+	if ok {
+		return v.author, nil
+	}
+	w, err := tx.FindWorkflow(key.tenant, key.name, key.version)
+	if err != nil {
+		return "", err
+	}
+	return w.CreatedBy, nil // whether or not it still parses
+}
+
+func (r *Runs) version(tx gatehouse.ReadTx, key definitionKey) (d knownVersion, err error) {
+	r.mu.Lock()
+	d, ok := r.definitions[key]
+	r.mu.Unlock()
+	if ok {
 		return d, nil
 	}
-	w, err := tx.FindWorkflow(tenant, name, version)
+	w, err := tx.FindWorkflow(key.tenant, key.name, key.version)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
-	if d, err = workflow.Parse([]byte(w.Source)); err != nil {
-		return nil, err
+	d.author = w.CreatedBy
+	if d.Definition, err = workflow.Parse([]byte(w.Source)); err != nil {
+		return d, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,10 +197,14 @@ func (r *Runs) readLimits(ctx context.Context, tenant, name string) (of workflow
 	return of, err
 }
 
-// moving is one transaction on a locked run.
+// moving is one transaction on a locked run. The run has the steps of its
+// workflow, and of their items the one that is moved.
 type moving struct {
-	tx    gatehouse.Tx
-	run   *gatehouse.Run
+	tx  gatehouse.Tx
+	run *gatehouse.Run
+	// above are the runs that began this one, the next first, where these are
+	// locked too.
+	above []*gatehouse.Run
 	def   *workflow.Definition
 	actor string
 	from  gatehouse.RunStatus
@@ -189,13 +219,13 @@ type moving struct {
 	stopped, ended bool
 }
 
-// move locks a run, lets fn change its steps, and then moves on what follows
-// from that. fn may be run more than once. The hints of what was committed are
-// sent.
-func (r *Runs) move(ctx context.Context, tenant, id, actor string, fn func(*moving) error) error {
+// move locks a run, lets fn change the step, which may be an item, or with "" no
+// item, and then moves on what follows from that. fn may be run more than once.
+// The hints of what was committed are sent.
+func (r *Runs) move(ctx context.Context, tenant, id, step, actor string, fn func(*moving) error) error {
 	var last *moving
 	err := r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
-		m, err := r.begin(tx, tenant, id, actor)
+		m, err := r.begin(tx, tenant, id, step, actor)
 		if err != nil {
 			return err
 		}
@@ -211,8 +241,8 @@ func (r *Runs) move(ctx context.Context, tenant, id, actor string, fn func(*movi
 	return err
 }
 
-func (r *Runs) begin(tx gatehouse.Tx, tenant, id, actor string) (*moving, error) {
-	run, err := tx.LockRun(tenant, id)
+func (r *Runs) begin(tx gatehouse.Tx, tenant, id, step, actor string) (*moving, error) {
+	run, err := tx.LockRun(tenant, id, step)
 	if err != nil {
 		return nil, notFound(err, "run")
 	}

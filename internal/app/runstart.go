@@ -225,19 +225,33 @@ const minute = time.Minute
 // Admit begins queued runs as far as their workflows' and tenants' limits let
 // them, and reports how many.
 func (r *Runs) Admit(ctx context.Context) (int, error) {
-	// All lanes that there may be: those at their limits stay, and would hide
-	// the ones behind them.
-	const lanes, each = 5000, 50
-	var queued []gatehouse.QueuedLane
-	err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		queued, err = tx.QueuedLanes(lanes, each, tx.Now().Add(-minute))
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
 	admitted := 0
 	started := map[string]int{} // by tenant, in this round
+	// Page by page, all lanes that there are: those at their limits stay, and
+	// would hide the ones behind them.
+	const lanes, each = 500, 50
+	var failed error
+	for last := (gatehouse.QueuedLane{}); ; {
+		var queued []gatehouse.QueuedLane
+		err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+			queued, err = tx.QueuedLanes(last, lanes, each, tx.Now().Add(-minute))
+			return err
+		})
+		if err != nil {
+			return admitted, errors.Join(failed, err)
+		}
+		done, err := r.admitLanes(ctx, queued, started)
+		admitted, failed = admitted+done, errors.Join(failed, err)
+		if len(queued) < lanes {
+			return admitted, failed
+		}
+		last = queued[len(queued)-1]
+	}
+}
+
+// admitLanes begins queued runs of some workflows. started counts, by tenant,
+// what was begun since the lanes were first looked at.
+func (r *Runs) admitLanes(ctx context.Context, queued []gatehouse.QueuedLane, started map[string]int) (admitted int, err error) {
 	for _, q := range queued {
 		n, e := r.mayStart(ctx, q, started[q.Tenant])
 		if e == nil && n > 0 {
@@ -306,7 +320,7 @@ func (r *Runs) admitOne(ctx context.Context, run *gatehouse.Run) (admitted bool,
 		if full(own.MaxRunsPerMin, ofWorkflow) || full(tenant.MaxRunsPerMin, ofTenant) {
 			return nil
 		}
-		m, err := r.begin(tx, run.Tenant, run.ID, "system")
+		m, err := r.begin(tx, run.Tenant, run.ID, "", "system")
 		if err != nil {
 			return err
 		}

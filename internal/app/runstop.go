@@ -2,15 +2,17 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
 // stopRun keeps a run from taking up anything new; it ends when what is under
 // way has settled. Of one that stops already, or has ended, it changes nothing.
 func (r *Runs) stopRun(ctx context.Context, tenant, id, actor string, as gatehouse.RunStatus, why *gatehouse.Failure) error {
-	return r.move(ctx, tenant, id, actor, func(m *moving) error { return m.stopNow(as, why) })
+	return r.move(ctx, tenant, id, "", actor, func(m *moving) error { return m.stopNow(as, why) })
 }
 
 func (m *moving) stopNow(as gatehouse.RunStatus, why *gatehouse.Failure) error {
@@ -27,7 +29,7 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 	if err != nil {
 		return nil, err
 	}
-	run, err := r.FindRun(ctx, id)
+	run, err := r.head(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +54,7 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 		if err := answered(tx, c); err != nil {
 			return err
 		}
-		m, err := r.begin(tx, run.Tenant, run.ID, c.Principal.ID)
+		m, err := r.begin(tx, run.Tenant, run.ID, "", c.Principal.ID)
 		if err != nil {
 			return err
 		}
@@ -148,7 +150,7 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 	if err != nil {
 		return nil, err
 	}
-	run, err := r.FindRun(ctx, id)
+	run, err := r.head(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +175,7 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 		if err := answered(tx, c); err != nil {
 			return err
 		}
-		m, err := r.begin(tx, run.Tenant, run.ID, c.Principal.ID)
+		m, err := r.begin(tx, run.Tenant, run.ID, "", c.Principal.ID)
 		if err != nil {
 			return err
 		}
@@ -217,10 +219,11 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 	if err := m.leaf("run.signal", nil, string(m.run.Status), string(m.run.Status), member("name", name), member("signal", s.ID)); err != nil {
 		return nil, err
 	}
-	for _, step := range m.run.Steps {
-		if step.Status != gatehouse.StepWaiting || step.Event != name {
-			continue
-		}
+	step, err := m.listener(name)
+	if err != nil {
+		return nil, err
+	}
+	if step != nil {
 		taken, err := m.tx.TakeSignal(m.run.Tenant, m.run.ID, name)
 		if err != nil {
 			return nil, err
@@ -228,9 +231,41 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 		if err := m.heard(step, taken); err != nil {
 			return nil, err
 		}
-		break
 	}
 	return s, m.advance()
+}
+
+// listener is the first step that waits for an event; nil for none. Items that
+// wait are read where a for_each has such.
+func (m *moving) listener(event string) (*gatehouse.Step, error) {
+	waits := func(s *gatehouse.Step) bool { return s.Status == gatehouse.StepWaiting && s.Event == event }
+	for _, s := range m.run.Steps {
+		if waits(s) {
+			return s, nil
+		}
+		if !m.hasItems(s) || m.def.Step(s.Key).Kind != workflow.KindWait {
+			continue
+		}
+		items, err := m.tx.ListItems(s.Tenant, s.ID, true)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(items, waits); i >= 0 {
+			m.take(s, items...)
+			s.OpenItems = nil
+			return m.run.StepByID(items[i].ID), nil
+		}
+	}
+	return nil, nil
+}
+
+// head returns a run of the caller's tenant without its steps.
+func (r *Runs) head(ctx context.Context, id string) (run *gatehouse.Run, err error) {
+	err = r.gate.view(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		run, err = tx.FindRunHead(c.Principal.Tenant, id)
+		return err
+	})
+	return run, err
 }
 
 // FindRun returns a run of the caller's tenant with its steps.
@@ -239,7 +274,10 @@ func (r *Runs) FindRun(ctx context.Context, id string) (run *gatehouse.Run, err 
 		run, err = tx.FindRun(c.Principal.Tenant, id)
 		return err
 	})
-	return run, err
+	if err != nil {
+		return nil, err
+	}
+	return run.Positioned(), nil
 }
 
 // ListRuns returns a page of the caller's tenant.
@@ -254,8 +292,21 @@ func (r *Runs) ListRuns(ctx context.Context, f gatehouse.RunFilter) (page gateho
 // WaitRun returns when the run has ended or its state has changed, or with the
 // run as it is when the time is over.
 func (r *Runs) WaitRun(ctx context.Context, id string, wait time.Duration) (*gatehouse.Run, error) {
+	return r.WatchRun(ctx, id, "", wait)
+}
+
+// maxPosition bounds what a caller gives as a position, in bytes.
+const maxPosition = 64
+
+// WatchRun is WaitRun from a position on.
+func (r *Runs) WatchRun(ctx context.Context, id, since string, wait time.Duration) (*gatehouse.Run, error) {
+	var v gatehouse.Violations
+	v.CheckText("/since", since, maxPosition)
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
 	first, err := r.FindRun(ctx, id)
-	if err != nil || first.Status.Final() || wait <= 0 {
+	if err != nil || first.Status.Final() || wait <= 0 || since != "" && since != first.Position {
 		return first, err
 	}
 	hint, cancel := r.gate.hints.Subscribe(first.ID)
@@ -270,7 +321,7 @@ func (r *Runs) WaitRun(ctx context.Context, id string, wait time.Duration) (*gat
 		if ctx.Err() != nil {
 			return first, nil
 		}
-		if err != nil || now.Status.Final() || changed(first, now) {
+		if err != nil || now.Status.Final() || now.Position != first.Position {
 			return now, err
 		}
 		select {
@@ -282,17 +333,4 @@ func (r *Runs) WaitRun(ctx context.Context, id string, wait time.Duration) (*gat
 			return first, nil
 		}
 	}
-}
-
-// changed reports whether anything of a run has moved.
-func changed(a, b *gatehouse.Run) bool {
-	if a.Status != b.Status || a.Stop != b.Stop || len(a.Steps) != len(b.Steps) {
-		return true
-	}
-	for i, s := range a.Steps {
-		if s.Status != b.Steps[i].Status || s.Generation != b.Steps[i].Generation {
-			return true
-		}
-	}
-	return false
 }

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
@@ -11,42 +13,75 @@ import (
 // wakeBatch bounds what one round of Wake looks at.
 const wakeBatch = 100
 
+// maxTold bounds the failures of one round that are told of one by one.
+const maxTold = 10
+
 // Wake moves on up to some hundred steps that have something to settle, are
 // due, or have lost their worker, and the runs that are over their deadline. It
 // reports how many it looked at.
+//
+// A step that cannot be moved keeps no other: it is set aside, and tried again
+// after a while that grows with each time.
 func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 	var refs []gatehouse.StepRef
-	var overdue []*gatehouse.Run
+	var now time.Time
+	began := time.Now()
 	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		refs = refs[:0]
-		for _, find := range []func(int) ([]gatehouse.StepRef, error){tx.SettledSteps, tx.ExpiredSteps, tx.DueSteps} {
-			more, err := find(wakeBatch)
+		refs, now = refs[:0], tx.Now()
+		overdue := func(limit int) (late []gatehouse.StepRef, err error) {
+			runs, err := tx.OverdueRuns(limit)
+			for _, run := range runs {
+				late = append(late, gatehouse.StepRef{Tenant: run.Tenant, RunID: run.ID})
+			}
+			return late, err
+		}
+		for _, find := range []func(int) ([]gatehouse.StepRef, error){tx.SettledSteps, tx.ExpiredSteps, tx.DueSteps, overdue} {
+			more, err := find(wakeBatch + r.aside.size())
 			if err != nil {
 				return err
 			}
-			refs = append(refs, more...)
+			more = r.aside.without(more, now)
+			refs = append(refs, more[:min(len(more), wakeBatch)]...)
 		}
-		var err error
-		overdue, err = tx.OverdueRuns(wakeBatch)
-		return err
+		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
+	failed := 0
 	for _, ref := range refs {
-		// One step that cannot be moved must not keep the others.
-		if e := r.wake(ctx, ref); e != nil && !gone(e) {
-			err = errors.Join(err, e)
+		e := r.wakeOrStop(ctx, ref)
+		if gone(e) {
+			e = nil
+		}
+		if ctx.Err() != nil {
+			return len(refs), errors.Join(err, e)
+		}
+		tries := r.aside.note(ref, e, now.Add(time.Since(began)))
+		if e == nil {
+			continue
+		}
+		if failed++; failed <= maxTold {
+			err = errors.Join(err, fmt.Errorf("the step %s of the run %s, failed %d times: %w", ref.StepID, ref.RunID, tries, e))
 		}
 	}
-	for _, run := range overdue {
-		e := r.stopRun(ctx, run.Tenant, run.ID, "system", gatehouse.RunFailed,
-			&gatehouse.Failure{Code: "deadline_exceeded", Detail: "the run has not ended by its deadline"})
-		if e != nil && !gone(e) {
-			err = errors.Join(err, e)
-		}
+	if failed > maxTold {
+		err = errors.Join(err, fmt.Errorf("and %d more", failed-maxTold))
 	}
-	return len(refs) + len(overdue), err
+	return len(refs), err
+}
+
+// SetAside is how many steps and runs could not be woken, and are tried again
+// later.
+func (r *Runs) SetAside() int { return r.aside.size() }
+
+// wakeOrStop moves on one step, or a run that is over its deadline.
+func (r *Runs) wakeOrStop(ctx context.Context, ref gatehouse.StepRef) error {
+	if ref.StepID != "" {
+		return r.wake(ctx, ref)
+	}
+	return r.stopRun(ctx, ref.Tenant, ref.RunID, "system", gatehouse.RunFailed,
+		&gatehouse.Failure{Code: "deadline_exceeded", Detail: "the run has not ended by its deadline"})
 }
 
 // wake moves one step on, whatever it waits for. What has changed meanwhile is
@@ -54,7 +89,7 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 	var cancel *gatehouse.Step
 	var timedOut bool
-	err := r.move(ctx, ref.Tenant, ref.RunID, "system", func(m *moving) error {
+	err := r.move(ctx, ref.Tenant, ref.RunID, ref.StepID, "system", func(m *moving) error {
 		cancel = nil
 		s := m.run.StepByID(ref.StepID)
 		if s == nil {
@@ -189,12 +224,16 @@ func refusal(a *gatehouse.Action) *gatehouse.Failure {
 
 // settleChild moves a step on when its child run has ended.
 func (m *moving) settleChild(s *gatehouse.Step) (settled bool, err error) {
-	child, err := m.tx.FindRun(s.Tenant, s.ChildRun)
+	child, err := m.tx.FindRunHead(s.Tenant, s.ChildRun)
 	if err != nil || !child.Status.Final() {
 		return false, err
 	}
 	if child.Status == gatehouse.RunSucceeded {
-		s.Output = orNull(child.Output)
+		_, output, err := m.tx.FindRunBodies(s.Tenant, s.ChildRun)
+		if err != nil {
+			return false, err
+		}
+		s.Output = orNull(output)
 		return true, m.end(s, gatehouse.StepSucceeded, nil, member("child_run", child.ID))
 	}
 	if m.run.Stop != "" && child.Status == gatehouse.RunCanceled {
@@ -240,7 +279,7 @@ func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step, why *gatehouse.
 	if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
 		return err
 	}
-	return r.move(ctx, s.Tenant, s.RunID, "system", func(m *moving) error {
+	return r.move(ctx, s.Tenant, s.RunID, s.ID, "system", func(m *moving) error {
 		s := m.run.StepByID(s.ID)
 		if s == nil || !s.Status.Parked() {
 			return nil

@@ -52,32 +52,35 @@ func mistake(code, format string, args ...any) *gatehouse.Failure {
 // prepare evaluates what the workflow says of a leased step. A failure is the
 // step's own; an error, the server's.
 func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
-	w = &work{step: step}
-	var now time.Time
 	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		now = tx.Now()
-		if w.run, err = tx.FindRun(step.Tenant, step.RunID); err != nil {
+		w, failure = &work{step: step}, nil
+		if w.run, err = tx.FindRunHead(step.Tenant, step.RunID); err != nil {
 			return err
 		}
-		w.def, err = r.definition(tx, step.Tenant, w.run.Workflow, w.run.Version)
-		return err
+		if w.def, err = r.definition(tx, step.Tenant, w.run.Workflow, w.run.Version); err != nil {
+			return err
+		}
+		id := step.Key
+		if step.Parent != "" {
+			id, _, _ = strings.Cut(step.Key, "[")
+		}
+		if w.spec = w.def.Step(id); w.spec == nil {
+			failure = mistake("workflow", "the workflow has no step %s", gatehouse.Quote(id))
+			return nil
+		}
+		b := &beheld{tx: tx, run: w.run}
+		failure = w.evaluate(b.scope(step))
+		return b.err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	id := step.Key
-	if step.Parent != "" {
-		id = w.run.StepByID(step.Parent).Key
-	}
-	if w.spec = w.def.Step(id); w.spec == nil {
-		return nil, mistake("workflow", "the workflow has no step %s", gatehouse.Quote(id)), nil
-	}
-	return w, w.evaluate(now), nil
+	return w, failure, nil
 }
 
 // evaluate runs the step's expressions.
-func (w *work) evaluate(now time.Time) *gatehouse.Failure {
-	scope, spec := scopeOf(w.run, w.step, now), w.spec
+func (w *work) evaluate(scope *workflow.Scope) *gatehouse.Failure {
+	spec := w.spec
 	var err error
 	if spec.If != nil && w.step.Parent == "" {
 		holds, err := spec.If.Bool(scope)
@@ -131,7 +134,7 @@ func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
 // complete closes a step with its output, for the holder of its lease.
 func (r *Runs) complete(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
 	step := w.step
-	return r.move(ctx, step.Tenant, step.RunID, worker, func(m *moving) error {
+	return r.move(ctx, step.Tenant, step.RunID, step.ID, worker, func(m *moving) error {
 		s, err := m.held(step.ID, res.Generation)
 		if err != nil {
 			return err
@@ -163,7 +166,7 @@ func orNull(j gatehouse.JSON) gatehouse.JSON {
 
 // skip closes a step whose condition does not hold.
 func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
-	return r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
+	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err
@@ -173,13 +176,13 @@ func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
 	})
 }
 
-// maxRunSteps bounds the steps of a run with their items: each transition reads
-// them all.
+// maxRunSteps bounds the steps of a run with their items: who asks for a run gets
+// them all, and so does its evidence.
 const maxRunSteps = 5000
 
 // fanOut puts the items of a step beside it, each a step of its own.
 func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
-	return r.move(ctx, w.step.Tenant, w.step.RunID, worker, func(m *moving) error {
+	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err
@@ -191,7 +194,11 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 		if m.run.Stop != "" {
 			return m.end(s, gatehouse.StepCanceled, nil)
 		}
-		if n := len(m.run.Steps) + len(w.items); n > maxRunSteps {
+		known, err := m.tx.CountSteps(s.Tenant, s.RunID)
+		if err != nil {
+			return err
+		}
+		if n := known + len(w.items); n > maxRunSteps {
 			return m.failed(s, worker, gatehouse.StepFailure{
 				Code: "too_many_items", Detail: fmt.Sprintf("the run would have %d steps: it has at most %d, items among them", n, maxRunSteps),
 			})
@@ -206,7 +213,7 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 			item := newStep(m.run, w.spec)
 			item.Key, item.Parent, item.Item = fmt.Sprintf("%s[%d]", s.Key, i), s.ID, orNull(value)
 			item.Status, item.CreatedAt, item.ReadyAt = gatehouse.StepReady, now, &now
-			if old := before.StepOf(item.Key); old != nil && old.Status == gatehouse.StepSucceeded && sameItem(old, item) {
+			if old := before[item.Key]; old != nil && old.Status == gatehouse.StepSucceeded && sameItem(old, item) {
 				item.Status, item.Output, item.StartedAt, item.FinishedAt = old.Status, old.Output, old.StartedAt, old.FinishedAt
 			}
 			items[i] = item
@@ -214,27 +221,36 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 		if err := m.park(s, gatehouse.StepWaiting, gatehouse.Member{Name: "items", Value: encode(len(items))}); err != nil {
 			return err
 		}
-		m.run.Steps = append(m.run.Steps, items...)
+		m.take(s, items...)
 		m.tools[s.Tool] = true
 		return m.tx.InsertSteps(items...)
 	})
 }
 
-// before is the latest of the runs that this one retries, and that these
-// retried, in which a step had items: it took over those of the runs before it.
-// It is an empty one where there is none.
-func (m *moving) before(key string) (*gatehouse.Run, error) {
+// before returns, by their keys, the items of a step in the latest of the runs
+// that this one retries, and that these retried, in which it had any: it took
+// over those of the runs before it.
+func (m *moving) before(key string) (map[string]*gatehouse.Step, error) {
 	for id := m.run.RetryOf; id != ""; {
-		old, err := m.tx.FindRun(m.run.Tenant, id)
+		first, err := m.tx.FindStepOf(m.run.Tenant, id, key+"[0]")
+		if err == nil {
+			items, err := m.tx.ListItems(m.run.Tenant, first.Parent, false)
+			byKey := make(map[string]*gatehouse.Step, len(items))
+			for _, item := range items {
+				byKey[item.Key] = item
+			}
+			return byKey, err
+		}
+		if !errors.Is(err, gatehouse.ErrNotFound) {
+			return nil, err
+		}
+		old, err := m.tx.FindRunHead(m.run.Tenant, id)
 		if err != nil {
 			return nil, err
 		}
-		if old.StepOf(key+"[0]") != nil {
-			return old, nil
-		}
 		id = old.RetryOf
 	}
-	return &gatehouse.Run{}, nil
+	return nil, nil
 }
 
 // fail records that an attempt failed, and puts the step back for another one
@@ -245,7 +261,7 @@ func (r *Runs) fail(ctx context.Context, step *gatehouse.Step, worker string, f 
 
 // failUsing is fail of an attempt that cost something all the same.
 func (r *Runs) failUsing(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage) error {
-	return r.move(ctx, step.Tenant, step.RunID, worker, func(m *moving) error {
+	return r.move(ctx, step.Tenant, step.RunID, step.ID, worker, func(m *moving) error {
 		s, err := m.held(step.ID, f.Generation)
 		if err != nil {
 			return err
@@ -329,7 +345,13 @@ func began(s *gatehouse.Step, otherwise time.Time) time.Time {
 	return at
 }
 
+// spend stores what models cost, in the place of what was claimed for the call.
 func (m *moving) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
+	if spec := m.spec(s); spec != nil && spec.Kind == workflow.KindModel {
+		if err := m.tx.ReleaseBudget(s.Tenant, s.ID, s.Generation); err != nil {
+			return err
+		}
+	}
 	for _, u := range usage {
 		if u.Cost == "" { // nobody said what it costs
 			u.Cost = "0"

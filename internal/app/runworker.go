@@ -21,7 +21,7 @@ func worker(ctx context.Context) (*gatehouse.Caller, error) {
 }
 
 // checkLease reads the bounds that requests for work have in common.
-func checkLease(v *gatehouse.Violations, most *int, wait, lease *gatehouse.Duration) {
+func checkLease(v *gatehouse.Violations, most *int, wait *gatehouse.Duration, lease *gatehouse.Span) {
 	if *most == 0 {
 		*most = 1
 	}
@@ -32,7 +32,7 @@ func checkLease(v *gatehouse.Violations, most *int, wait, lease *gatehouse.Durat
 		v.Add("/wait", "must be at most %s", gatehouse.Duration(gatehouse.MaxWait))
 	}
 	if *lease == 0 {
-		*lease = gatehouse.Duration(gatehouse.DefaultStepLease)
+		*lease = gatehouse.Span(gatehouse.DefaultStepLease)
 	}
 	if d := lease.D(); d < gatehouse.MinStepLease || d > gatehouse.MaxStepLease {
 		v.Add("/lease", "must be %s to %s", gatehouse.Duration(gatehouse.MinStepLease), gatehouse.Duration(gatehouse.MaxStepLease))
@@ -134,6 +134,9 @@ func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gateho
 		}
 		for _, s := range steps {
 			leased, err := r.handOut(ctx, s, owner)
+			if ctx.Err() != nil {
+				return out, nil //nolint:nilerr // the caller has gone: the leases' end brings these back
+			}
 			if err != nil {
 				// It stays leased, and comes back when the lease is over.
 				r.log.ErrorContext(ctx, "a leased step was not handed out", "step", s.ID, "error", err)
@@ -200,13 +203,18 @@ func (r *Runs) shares(ctx context.Context, due []gatehouse.DueLane, n int) (out 
 	shares := make([]gatehouse.StepShare, 0, len(due))
 	left := make([]int, 0, len(due))
 	for _, d := range due {
+		last = d.Lane
 		own, tenant, err := r.Limits(ctx, d.Tenant, d.Workflow)
-		if err != nil {
+		if err != nil && ctx.Err() != nil {
 			return nil, last, err
+		}
+		if err != nil { // the steps of the others are leased all the same
+			r.log.ErrorContext(ctx, "the limits of a workflow were not read: none of its steps is leased",
+				"tenant", d.Tenant, "workflow", d.Workflow, "error", err)
+			continue
 		}
 		shares = append(shares, gatehouse.StepShare{Lane: d.Lane, MostOfWorkflow: own.MaxConcurrency, MostOfTenant: tenant.MaxConcurrency})
 		left = append(left, room(own.MaxConcurrency, d.WorkflowRunning, room(tenant.MaxConcurrency, d.TenantRunning, d.Ready)))
-		last = d.Lane
 	}
 	for given := true; given && n > 0; {
 		given = false
@@ -254,7 +262,7 @@ func (r *Runs) handOut(ctx context.Context, s *gatehouse.Step, owner string) (*g
 		return nil, err
 	}
 	var out *gatehouse.LeasedStep
-	err = r.move(ctx, s.Tenant, s.RunID, owner, func(m *moving) error {
+	err = r.move(ctx, s.Tenant, s.RunID, s.ID, owner, func(m *moving) error {
 		row, err := m.held(s.ID, s.Generation)
 		if err != nil {
 			return err
@@ -304,7 +312,7 @@ func (r *Runs) settle(ctx context.Context, c *gatehouse.Caller, id string, gener
 		if err := answered(tx, c); err != nil {
 			return err
 		}
-		m, err := r.begin(tx, known.Tenant, known.RunID, c.Principal.ID)
+		m, err := r.begin(tx, known.Tenant, known.RunID, id, c.Principal.ID)
 		if err != nil {
 			return err
 		}
@@ -374,7 +382,7 @@ func (m *moving) within(s *gatehouse.Step, until time.Time) time.Time {
 // beat keeps a lease for another while.
 func (r *Runs) beat(ctx context.Context, s *gatehouse.Step, worker string, generation int, lease time.Duration) (out *gatehouse.LeaseState, err error) {
 	err = r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
-		m, err := r.begin(tx, s.Tenant, s.RunID, worker)
+		m, err := r.begin(tx, s.Tenant, s.RunID, s.ID, worker)
 		if err != nil {
 			return err
 		}

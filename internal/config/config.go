@@ -29,14 +29,18 @@ type Config struct {
 	Secrets map[string]string
 	// RateLimit bounds the requests of one key; absent for none.
 	RateLimit RateLimit
+	// Hooks bounds the webhooks that begin runs.
+	Hooks Hooks
 	// SignIn says how people sign in to the console.
 	SignIn SignIn
 	// Models maps a name, as steps use it, to a provider of models.
 	Models map[string]Model
 	// Runs sets how workflows are executed.
 	Runs Runs
-	nats *yaml.Node
-	file string
+	// Retention sets what is archived, and when.
+	Retention Retention
+	nats      *yaml.Node
+	file      string
 }
 
 // Connector is one entry of connectors, to be decoded by its type.
@@ -69,9 +73,11 @@ type file struct {
 	Dispatch   Dispatch             `yaml:"dispatch"`
 	Secrets    map[string]string    `yaml:"secrets"`
 	RateLimit  RateLimit            `yaml:"rate_limit"`
+	Hooks      Hooks                `yaml:"hooks"`
 	SignIn     SignIn               `yaml:"sign_in"`
 	Models     map[string]Model     `yaml:"models"`
 	Runs       Runs                 `yaml:"runs"`
+	Retention  Retention            `yaml:"retention"`
 	NATS       yaml.Node            `yaml:"nats"`
 }
 
@@ -103,8 +109,8 @@ func Parse(path string, src []byte) (*Config, error) {
 	}
 	c := &Config{
 		Connectors: make(map[string]Connector, len(raw.Connectors)),
-		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, SignIn: raw.SignIn,
-		Models: raw.Models, Runs: raw.Runs, nats: &raw.NATS, file: path,
+		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, Hooks: raw.Hooks, SignIn: raw.SignIn,
+		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, nats: &raw.NATS, file: path,
 	}
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
 		c.Policy.File = filepath.Join(filepath.Dir(path), c.Policy.File)
@@ -122,6 +128,9 @@ func Parse(path string, src []byte) (*Config, error) {
 		}
 		c.Connectors[name] = Connector{Type: head.Type, Tenants: head.Tenants, node: &node, file: path}
 	}
+	if err := c.Hooks.validate(path); err != nil {
+		return nil, err
+	}
 	if err := c.SignIn.validate(path); err != nil {
 		return nil, err
 	}
@@ -129,6 +138,9 @@ func Parse(path string, src []byte) (*Config, error) {
 		return nil, err
 	}
 	if err := c.Runs.validate(path); err != nil {
+		return nil, err
+	}
+	if err := c.Retention.validate(path); err != nil {
 		return nil, err
 	}
 	return c, c.Dispatch.validate(path)

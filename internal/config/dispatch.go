@@ -17,7 +17,7 @@ type Dispatch struct {
 	// Backoff is the wait before each retry; the last one is used again.
 	Backoff []gatehouse.Duration `yaml:"backoff"`
 	// Lease is how long a worker may hold a push; 60s by default, 1s at least.
-	Lease gatehouse.Duration `yaml:"lease"`
+	Lease gatehouse.Span `yaml:"lease"`
 	// Workers is how many calls are under way at once; 16 by default.
 	Workers int `yaml:"workers"`
 	// MaxConcurrency bounds the pushes of a tenant that are claimed or being

@@ -23,7 +23,7 @@ type Model struct {
 	// AllowPrivate permits addresses inside the network, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Timeout bounds one request; 2m by default.
-	Timeout gatehouse.Duration `yaml:"timeout"`
+	Timeout gatehouse.Span `yaml:"timeout"`
 	// MaxTokensField is how a server of type openai names the bound of an
 	// answer: max_completion_tokens, the default, or max_tokens.
 	MaxTokensField string `yaml:"max_tokens_field"`

@@ -31,7 +31,7 @@ models:
 	want := map[string]config.Model{
 		"openai": {
 			Type: "openai", BaseURL: "https://api.openai.com/v1", Key: "OPENAI", Tenants: []string{"default", "acme"},
-			Timeout: gatehouse.Duration(90 * time.Second),
+			Timeout: gatehouse.Span(90 * time.Second),
 			// The digits stay as they are written: no number passes through a float.
 			Prices: map[string]config.Price{"gpt-4o-mini": {InputPerMillion: "0.15", OutputPerMillion: "0.60", Currency: "USD"}},
 		},

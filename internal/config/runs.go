@@ -15,7 +15,7 @@ type Runs struct {
 	Workers int `yaml:"workers"`
 	// Lease is how long a worker of this process may hold a step; 60s by
 	// default, 1s to 1h.
-	Lease gatehouse.Duration `yaml:"lease"`
+	Lease gatehouse.Span `yaml:"lease"`
 	// RunBounds are those of every tenant that sets none of its own.
 	RunBounds `yaml:",inline"`
 	// Tenants sets what single tenants get. All replicas need the same.

@@ -38,7 +38,7 @@ runs:
 	}
 	acme := config.Budget{Amount: "5", Currency: "EUR", Window: 7 * day}
 	want := config.Runs{
-		Workers: 16, Lease: gatehouse.Duration(time.Minute), RunBounds: common,
+		Workers: 16, Lease: gatehouse.Span(time.Minute), RunBounds: common,
 		Tenants: map[string]config.RunTenant{"acme": {
 			Weight: 3, RunBounds: config.RunBounds{MaxRunsPerMin: 60, Budget: &acme},
 			Workspaces: map[string]config.RunWorkspace{"support": {Weight: 2}},

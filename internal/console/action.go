@@ -44,6 +44,8 @@ type actionPage struct {
 	// undo is until when an approval can be taken back, zero when it cannot.
 	undo                time.Time
 	canReverse, canEdit bool
+	// grounds are what the policy went by, nil where that cannot be told.
+	grounds *gatehouse.Grounds
 	// ofRun is the step of a run that proposed it, nil for none.
 	ofRun *gatehouse.Step
 
@@ -68,7 +70,7 @@ func (c *Console) openAction(v *view, id string) (*actionPage, error) {
 		a: a, sentence: card.Describe(a), step: card.Ladder(a), payload: newPayload(a, v.query("full") != "" || v.shownInFull(a)),
 		cannot: mayDecide(a, v.person), looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 		history: historyOf(a), undo: undoUntil(v, a),
-		canReverse: a.Status == gatehouse.StatusApplied && a.Receipt != nil && a.Receipt.Reversible &&
+		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
 			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
 		canEdit: a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer),
 	}
@@ -85,6 +87,9 @@ func (c *Console) openAction(v *view, id string) (*actionPage, error) {
 		}
 	}
 	p.sealed = p.cannot == nil && p.step.Reason
+	if p.grounds, err = c.cfg.PolicyChecker.ActionGrounds(v.ctx, a); err != nil {
+		return nil, err
+	}
 	if p.ofRun, err = c.stepOf(v, a.ID); err != nil {
 		return nil, err
 	}

@@ -210,6 +210,29 @@ func policyLine(a *gatehouse.Action) string {
 	return s
 }
 
+// levelFrom says what the level of an action came from: the greatest of these.
+func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
+	p := card.Phrase{{Text: "the policy "}}
+	if g.Listed == 0 {
+		p = append(p, card.Part{Text: "does not list "}, card.Part{Text: g.Type, Value: true}, card.Part{Text: ", which makes it L3 at least"})
+	} else {
+		p = append(p, card.Part{Text: "lists "}, card.Part{Text: g.Type, Value: true}, card.Part{Text: " with " + g.Listed.String()})
+	}
+	if g.Floor != 0 {
+		p = append(p, card.Part{Text: "; the connector " + a.Connector + " takes nothing below " + g.Floor.String() + " for this operation"})
+	}
+	if g.Claimed != 0 {
+		p = append(p, card.Part{Text: "; the proposer said " + g.Claimed.String()})
+	}
+	if known := max(g.Listed, g.Floor, g.Claimed); a.RiskLevel > max(known, gatehouse.L3) || g.Listed != 0 && a.RiskLevel > known {
+		p = append(p, card.Part{Text: "; a rule raises it to " + a.RiskLevel.String()})
+	}
+	if len(p) > 3 {
+		p = append(p, card.Part{Text: ". The greatest counts"})
+	}
+	return append(p, card.Part{Text: "."})
+}
+
 // quorumLine says who must answer, and until when.
 func quorumLine(ap *gatehouse.Approval) string {
 	s := plural(ap.Required, "person", "different persons") + " must approve"

@@ -44,6 +44,11 @@ func hostileTexts(t *testing.T) []string {
 func TestHostileTextStaysText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	// The rule looks at all of them, so that they stand among its facts.
+	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\nrules:\n"+
+		"  - {id: looks, when: 'has(change.note) && change.note != metadata.m && current.note != target.ref && change.list != [] && size(evaluations) > 0', then: needs_approval}\n"); err != nil {
+		t.Fatal(err)
+	}
 	bot := w.agent("bot")
 	ana := w.signIn("ana", gatehouse.RoleApprover, gatehouse.RoleProposer)
 	calm := ana.get("/actions/" + w.propose(bot, nil).ID).want(200)
@@ -68,6 +73,9 @@ func TestHostileTextStaysText(t *testing.T) {
 			page.plain()
 			if !strings.HasSuffix(path, "/edit") {
 				page.shown(text)
+			}
+			if strings.HasPrefix(path, "/actions/") && !strings.HasSuffix(path, "/edit") {
+				page.has(`data-rule="looks"`, "change.note", "metadata.m")
 			}
 		}
 	}

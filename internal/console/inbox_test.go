@@ -88,7 +88,7 @@ func TestTheListIsFrozenAndNewOnesWait(t *testing.T) {
 	snap := page.body[at : at+strings.IndexAny(page.body[at:], `"&`)]
 	ana.get("/inbox/new?" + snap).want(200).lacks("fresh-pill")
 
-	fresh := w.propose(bot, func(p *gatehouse.Proposal) { p.ExpiresIn = gatehouse.Duration(600e9) })
+	fresh := w.propose(bot, func(p *gatehouse.Proposal) { p.ExpiresIn = gatehouse.Span(600e9) })
 	ana.get("/inbox?" + snap).has(a.ID).lacks(fresh.ID)
 	ana.get("/inbox/new?"+snap).want(200).has("1", "new", testid("fresh-pill")).lacks("<html")
 	ana.get("/inbox").has(a.ID, fresh.ID)

@@ -250,6 +250,40 @@ func TestPolicyIsExplained(t *testing.T) {
 		want(http.StatusOK).has("People would be asked", testid("trace"))
 }
 
+// TestActionSaysWhy reads on the page of an action which rules asked, what they
+// looked at, and where its level comes from: of the version that judged it, not
+// of the one that is active since.
+func TestActionSaysWhy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	plain := w.propose(bot, nil)
+	ana.get("/actions/"+plain.ID).want(http.StatusOK).
+		has("no rule matched; L3 needs approval", "the policy lists price_change with L3", "/policies/1\"").lacks(testid("ground"), "raises it")
+	note := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = "note" })
+	ana.get("/actions/"+note.ID).want(http.StatusOK).has(`data-rule="safe-changes"`, "risk &lt;= 2", "the policy lists note with L1.")
+
+	const source = "version: 1\nrisk: {price_change: 3, label: 1}\nrules:\n" +
+		"  - {id: dear, when: 'has(change.price) && dec(change.price) > 12 && magnitude.amount > 1', then: needs_approval, risk: 4}\n"
+	if _, err := w.gate.ApplyPolicy(w.admin, source); err != nil {
+		t.Fatal(err)
+	}
+	dear := w.propose(bot, func(p *gatehouse.Proposal) {
+		p.Target.EntityRef, p.RiskLevel, p.Magnitude = "SKU-2", 2, &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"}
+	})
+	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\nrisk: {price_change: 5}\n"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/actions/", "/inbox?open="} {
+		ana.get(path+dear.ID).want(http.StatusOK).has(`data-rule="dear"`, "Rule dear says needs_approval and L4 when",
+			"dec(change.price) &gt; 12", "change.price &#34;12.50&#34;", "magnitude.amount 2.50", "/policies/2\"", "Policy version 2",
+			"the policy lists price_change with L3; the proposer said L2; a rule raises it to L4. The greatest counts.").lacks("with L5")
+	}
+	unlisted := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "reticulate", "SKU-3" })
+	ana.get("/actions/"+unlisted.ID).want(http.StatusOK).has("does not list reticulate", "L3 at least")
+}
+
 func TestInsightsCountAndLead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,9 +13,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// PolicyChecker lints a policy's text and runs its tests.
+// PolicyChecker lints a policy's text and runs its tests, and tells by which
+// facts a version judged an action; nil where that cannot be told any more.
 type PolicyChecker interface {
 	CheckPolicy(ctx context.Context, source string) (*gatehouse.PolicyCheck, error)
+	ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehouse.Grounds, error)
 }
 
 func (c *Console) policyRoutes() []route {

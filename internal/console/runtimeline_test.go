@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/runline"
 )
 
 // at is a time so long after the beginning.
@@ -34,11 +35,11 @@ func TestTimelineDrawsWaitsShort(t *testing.T) {
 		Actions: []*gatehouse.Action{{ID: "a1", DecidedAt: atPtr(days + 5*time.Second), DecidedVia: gatehouse.ViaConsole}},
 	}
 	x := newTimeline(d, at(1000*time.Hour))
-	var phases []phase
+	var phases []runline.Phase
 	for _, b := range x.rows[0].bars {
 		phases = append(phases, b.phase)
 	}
-	if !slices.Equal(phases, []phase{phaseFails, phaseQueued, phaseWorks}) {
+	if !slices.Equal(phases, []runline.Phase{runline.Fails, runline.Queued, runline.Works}) {
 		t.Errorf("the first step is drawn as %v", phases)
 	}
 	// Seven seconds of work, one of queueing, and two days at a quarter of the work.
@@ -46,10 +47,10 @@ func TestTimelineDrawsWaitsShort(t *testing.T) {
 		t.Errorf("drawn short: %+v", x.cuts)
 	}
 	people := x.rows[1].bars[1]
-	if people.phase != phasePeople || people.width < 15 || people.width > 20 {
+	if people.phase != runline.People || people.width < 15 || people.width > 20 {
 		t.Errorf("two days take %+v", people)
 	}
-	if last := x.rows[1].bars[2]; last.phase != phaseWorks || last.x+last.width < 99.9 || last.x+last.width > 100.1 {
+	if last := x.rows[1].bars[2]; last.phase != runline.Works || last.x+last.width < 99.9 || last.x+last.width > 100.1 {
 		t.Errorf("the last bar is %+v", last)
 	}
 	if want := "succeeded: worked 4 s, waited for people 2 d 2 h"; x.rows[1].words != want {

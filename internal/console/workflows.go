@@ -90,7 +90,7 @@ func (c *Console) openWorkflow(v *view, name string) (*workflowPage, error) {
 		return nil, err
 	}
 	p.newest = p.versions[0].Version
-	if p.summary, err = c.summaryOf(v, name); err != nil {
+	if p.summary, err = c.cfg.Runs.WorkflowSummary(v.ctx, name); err != nil {
 		return nil, err
 	}
 	if p.def, err = workflow.Parse([]byte(p.w.Source)); err != nil {
@@ -112,25 +112,6 @@ func (c *Console) openWorkflow(v *view, name string) (*workflowPage, error) {
 
 // shownLessons is how many of the newest reflexions a workflow's page has.
 const shownLessons = 5
-
-// summaryOf finds what the runs of one workflow came to, among those of all.
-func (c *Console) summaryOf(v *view, name string) (*gatehouse.WorkflowSummary, error) {
-	cursor := ""
-	for {
-		page, err := c.cfg.Runs.ListWorkflows(v.ctx, cursor, gatehouse.MaxLimit)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range page.Items {
-			if s.Name == name {
-				return s, nil
-			}
-		}
-		if cursor = page.NextCursor; cursor == "" {
-			return nil, gatehouse.E(gatehouse.CodeNotFound, "no such workflow")
-		}
-	}
-}
 
 // startRun begins a run of the newest version with the input that was typed.
 func (c *Console) startRun(v *view) error {

@@ -61,13 +61,14 @@ func (d *Dispatcher) outsideJob(p *gatehouse.Push, owner string, claimed time.Ti
 	return own.newJob(p, claimed)
 }
 
-// told reports whether a holder has told before what came of its call: there is
-// a receipt of its own.
-func (d *Dispatcher) told(ctx context.Context, tenant, id string, generation int) (*gatehouse.Push, bool) {
+// told reports whether the last holder of a push asks, and has told before what
+// came of its call: there is a receipt of its own.
+func (d *Dispatcher) told(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool) (*gatehouse.Push, bool) {
 	var p *gatehouse.Push
 	told := false
 	err := d.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		if p, err = tx.FindPush(tenant, id); err != nil || p.Lane == "" {
+		told = false
+		if p, err = tx.FindPush(tenant, id); err != nil || p.Lane == "" || p.Generation != generation || !holds(p.LeaseOwner) {
 			return err
 		}
 		receipts, err := tx.ListReceipts(tenant, p.ActionID)
@@ -159,7 +160,7 @@ func (d Outside) Fail(ctx context.Context, tenant, id string, holds func(string)
 func (d Outside) settle(ctx context.Context, tenant, id string, generation int, holds func(string) bool, res connector.Result, failure *connector.Error) (*gatehouse.Push, error) {
 	j, err := d.held(ctx, tenant, id, generation, holds)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
-		if p, told := d.told(ctx, tenant, id, generation); told {
+		if p, told := d.told(ctx, tenant, id, generation, holds); told {
 			return p, nil // its answer was lost on the way
 		}
 	}
@@ -191,6 +192,10 @@ func (d Outside) settle(ctx context.Context, tenant, id string, generation int, 
 			return
 		}
 		settled = settle(s)
+		// Who held it last stays known: its answer may be lost on the way, and
+		// nobody else is told what came of it.
+		s.push.LeaseOwner = j.owner
+		s.do(func() error { return s.tx.UpdatePush(s.push, s.push.Status, s.push.Generation) })
 		out = s.push
 	})
 	if err == errLost { //nolint:errorlint // it is never wrapped

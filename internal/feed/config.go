@@ -29,7 +29,7 @@ type Config struct {
 	Stream string `yaml:"stream"`
 	// MaxAge is how long the stream keeps events; 7d by default, 10m at least.
 	// It is used when the stream is made; an existing one keeps its settings.
-	MaxAge gatehouse.Duration `yaml:"max_age"`
+	MaxAge gatehouse.Span `yaml:"max_age"`
 	// Replicas is on how many servers of a cluster the stream lies; 1 to 5, 1
 	// by default. Used when the stream is made.
 	Replicas int `yaml:"replicas"`
@@ -41,8 +41,8 @@ type Config struct {
 const (
 	defaultPrefix = "gatehouse"
 	defaultStream = "GATEHOUSE_EVENTS"
-	defaultMaxAge = gatehouse.Duration(7 * 24 * time.Hour)
-	minMaxAge     = gatehouse.Duration(10 * time.Minute)
+	defaultMaxAge = gatehouse.Span(7 * 24 * time.Hour)
+	minMaxAge     = gatehouse.Span(10 * time.Minute)
 	// window is how long the stream remembers ids; NATS' own default.
 	window = 2 * time.Minute
 )

@@ -190,12 +190,12 @@ func TestConfig(t *testing.T) {
 		want   string
 	}{
 		{feed.Config{URL: "nats://127.0.0.1:4222"}, ""},
-		{feed.Config{URL: "nats://h", Prefix: "a.b-c_D1", Stream: "S-1", MaxAge: gatehouse.Duration(10 * time.Minute), Replicas: 5}, ""},
+		{feed.Config{URL: "nats://h", Prefix: "a.b-c_D1", Stream: "S-1", MaxAge: gatehouse.Span(10 * time.Minute), Replicas: 5}, ""},
 		{feed.Config{}, "nats.url"},
 		{feed.Config{URL: "x", Prefix: "a..b"}, "nats.prefix"},
 		{feed.Config{URL: "x", Prefix: "a.>"}, "nats.prefix"},
 		{feed.Config{URL: "x", Stream: "a.b"}, "nats.stream"},
-		{feed.Config{URL: "x", MaxAge: gatehouse.Duration(time.Minute)}, "nats.max_age"},
+		{feed.Config{URL: "x", MaxAge: gatehouse.Span(time.Minute)}, "nats.max_age"},
 		{feed.Config{URL: "x", Replicas: 6}, "nats.replicas"},
 		{feed.Config{URL: "x", Replicas: -1}, "nats.replicas"},
 	} {

@@ -29,7 +29,7 @@ func (w *World) play(tenant string) {
 	_, err = w.Gate.Revise(w.As("bot"), w.Propose("old", "price_change", 1).ID, w.proposal("revised", "price_change", 2))
 	w.must(err)
 	expiring := w.proposal("expired", "price_change", 1)
-	expiring.ExpiresIn = gatehouse.Duration(10 * time.Minute)
+	expiring.ExpiresIn = gatehouse.Span(10 * time.Minute)
 	_, _, err = w.Gate.Propose(w.caller(w.principal("bot"), w.request("k1")), expiring)
 	w.must(err)
 	w.Clock.Advance(11 * time.Minute)

@@ -40,6 +40,9 @@ func fill(t *testing.T, s gatehouse.Store, clock *gatetest.Clock) gatehouse.LogH
 	w := gatetest.New(t, s, clock)
 	w.Fill()
 	w.FillRuns()
+	if n := w.Archive("acme"); n < 8 {
+		t.Fatalf("%d actions were archived", n)
+	}
 	var head gatehouse.LogHead
 	err := s.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
 		head, err = audit.Head(tx, gatehouse.DefaultTenant)
@@ -271,6 +274,12 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"evidence is lost", `DELETE FROM bundle WHERE run_id = 'run_1'`, 21, "run:run_1", true},
 		{"a step in another tenant's run", `UPDATE step SET run_id = 'run_2' WHERE id = 'stp_3_2'`, 16, "run:run_3", true},
 		{"an entry of no run", `INSERT INTO audit_leaf (tenant, action_id, body) VALUES ('default', 'run_none', '{}')`, 14, "", true},
+		{"an archived document is damaged", `UPDATE action_archive SET document = sha256 WHERE status = 'rejected'`, 22, "", true},
+		{"an archived document has another hash", `UPDATE action_archive SET sha256 = content_hash FROM proposal p WHERE p.seq = ` + where("pair") + ` AND status = 'rejected'`, 22, "", true},
+		{"an archived action is said to be another's", `UPDATE action_archive SET proposer_id = 'prn_none' WHERE status = 'rejected'`, 22, "", true},
+		{"archived and among the living", `UPDATE action_archive SET tenant = 'default', id = (SELECT id FROM action WHERE seq = ` + where("rejected") + `) WHERE status = 'rejected'`, 22, "rejected", false},
+		{"an archived action is gone", `DELETE FROM action_archive WHERE status = 'rejected'`, 22, "", false},
+		{"the log does not name a batch", `DELETE FROM audit_leaf WHERE body LIKE '%archive.stored%' AND seq = (SELECT max(seq) FROM audit_leaf WHERE body LIKE '%archive.stored%')`, 22, "", true},
 		{"nobody is asked", `DELETE FROM approval WHERE seq = ` + where("pending"), 17, "pending", false},
 	} {
 		t.Run(d.name, func(t *testing.T) {

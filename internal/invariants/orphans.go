@@ -67,9 +67,10 @@ func (c *checker) strayLeaves(ctx context.Context) error {
 	for after, more := int64(0), true; more; {
 		more = false
 		err := c.in(ctx, func(tx *sql.Tx) error {
-			query := fmt.Sprintf(`SELECT l.seq, l.tenant, l.action_id, l.action_id <> '' AND a.seq IS NULL AND r.seq IS NULL
+			query := fmt.Sprintf(`SELECT l.seq, l.tenant, l.action_id, l.action_id <> '' AND a.seq IS NULL AND r.seq IS NULL AND z.id IS NULL
 FROM audit_leaf l LEFT JOIN action a ON a.tenant = l.tenant AND a.id = l.action_id
-LEFT JOIN run r ON r.tenant = l.tenant AND r.id = l.action_id WHERE l.seq > %d ORDER BY l.seq LIMIT %d`, after, 10*c.o.Page)
+LEFT JOIN run r ON r.tenant = l.tenant AND r.id = l.action_id
+LEFT JOIN action_archive z ON z.tenant = l.tenant AND z.id = l.action_id WHERE l.seq > %d ORDER BY l.seq LIMIT %d`, after, 10*c.o.Page)
 			return each(ctx, tx, query, func(rows *sql.Rows) error {
 				var tenant, id string
 				var stray bool

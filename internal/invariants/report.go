@@ -61,6 +61,7 @@ var titles = map[int]string{
 	19: "every step under way is leased, due, or waits for what is there, and is woken by its end",
 	20: "no more attempts than leases, and no key held twice",
 	21: "evidence is stored once, and has the hash that it says",
+	22: "what is archived is whole, named by the log, and nowhere else",
 }
 
 func newReport() *Report {

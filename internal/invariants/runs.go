@@ -67,7 +67,8 @@ FROM run r LEFT JOIN bundle b ON b.tenant = r.tenant AND b.run_id = r.id WHERE r
 	last := files[len(files)-1].seq
 	return files, each(ctx, tx, fmt.Sprintf(`SELECT s.run_seq, s.tenant, s.run_id, s.id, s.key, s.parent, s.status, s.attempts, s.generation, s.event,
 s.lease_owner, s.lease_until IS NOT NULL, s.due_at IS NOT NULL, s.ready_at IS NOT NULL, coalesce(s.action_id, ''), coalesce(s.child_run, ''),
-coalesce((SELECT a.status FROM action a WHERE a.tenant = s.tenant AND a.id = s.action_id), ''),
+coalesce((SELECT a.status FROM action a WHERE a.tenant = s.tenant AND a.id = s.action_id),
+  (SELECT z.status FROM action_archive z WHERE z.tenant = s.tenant AND z.id = s.action_id), ''),
 coalesce((SELECT r.status FROM run r WHERE r.tenant = s.tenant AND r.id = s.child_run), ''),
 (SELECT count(*) FROM step_wake w WHERE w.step_seq = s.seq AND w.tenant = s.tenant AND w.run_id = s.run_id AND w.step_id = s.id),
 coalesce((SELECT max(t.generation) FROM step_attempt t WHERE t.tenant = s.tenant AND t.step_id = s.id), 0)

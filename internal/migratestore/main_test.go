@@ -125,6 +125,7 @@ func folder(t *testing.T) (path string, w world) {
 		w := gatetest.New(t, s, clock)
 		w.Fill()
 		w.FillRuns()
+		w.Archive("acme")
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

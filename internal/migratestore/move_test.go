@@ -59,7 +59,7 @@ func TestMove(t *testing.T) {
 
 // filled lists the tables that gatetest fills.
 var filled = []string{
-	"action", "api_key", "approval", "audit_hash", "audit_leaf", "audit_log", "ceiling_claim", "ceremony", "edit_token",
+	"action", "action_archive", "api_key", "approval", "audit_hash", "audit_leaf", "audit_log", "ceiling_claim", "ceremony", "edit_token",
 	"external_identity", "idempotency", "mirror", "passkey", "policy_active", "policy_version", "principal", "proposal", "push",
 	"receipt", "session", "setup_link", "step_up", "tenant", "vote",
 }
@@ -90,6 +90,7 @@ func goOn(t *testing.T, s gatehouse.Store, before world) {
 			t.Errorf("%s (%s) is %s after %d calls", a.ID, a.Target.EntityRef, got.Status, w.Target.Calls(a.IdempotencyKey))
 		}
 	}
+	archivedIsWhole(t, s)
 	w.Number()
 	for _, tenant := range []string{"default", "acme"} {
 		report, err := audit.Check(t.Context(), s, tenant)

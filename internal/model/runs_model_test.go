@@ -131,6 +131,7 @@ type runState struct {
 	writes         int
 	steps          []*stepState
 	again          *runState
+	above          *runState // that began it, as a child
 	retried        *runState
 	heard          int // signals that nobody has taken
 	began, started time.Time
@@ -236,7 +237,7 @@ func (m *runModel) advance(r *runState) {
 	if r.stop != "" {
 		for _, s := range r.steps {
 			switch {
-			case s.final(), s.status == "running", s.status == "waiting" && r.open(s):
+			case s.final(), s.status == "running", s.status == "waiting" && len(r.items(s)) > 0:
 			case s.act != nil && s.status == "waiting_approval", s.child != nil && s.status == "waiting":
 				if r.stopped {
 					s.due = m.now
@@ -292,6 +293,23 @@ func (m *runModel) advance(r *runState) {
 	}
 	if was == "queued" && r.status != "canceled" {
 		r.started = m.now
+	}
+}
+
+// full reports whether the run, or one that it is part of, has proposed all that
+// it may, with the runs below it.
+func (r *runState) full() bool {
+	for ; r != nil; r = r.above {
+		if r.flow.writes > 0 && r.writes >= r.flow.writes {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *runState) write() {
+	for ; r != nil; r = r.above {
+		r.writes++
 	}
 }
 
@@ -377,8 +395,7 @@ func (m *runModel) carry(s *stepState, gen int) {
 		return
 	case does == "make":
 		s.end("succeeded", "")
-	case does == "tag" && r.stop == "" && r.flow.writes > 0 && r.writes >= r.flow.writes,
-		does == "ask" && r.stop == "" && r.flow.writes > 0 && r.writes >= r.flow.writes:
+	case (does == "tag" || does == "ask") && r.stop == "" && r.full():
 		s.end("failed_terminal", "too_many_writes")
 	case r.stop != "":
 		s.end("canceled", "")
@@ -392,11 +409,12 @@ func (m *runModel) carry(s *stepState, gen int) {
 	case does == "sub":
 		s.status = "waiting"
 		s.child = m.begin(m.child, earlier)
+		s.child.above = r
 	case does == "tag":
-		r.writes++
+		r.write()
 		s.status, s.act = "waiting_approval", &actState{status: "approved"}
 	case does == "ask":
-		r.writes++
+		r.write()
 		s.status, s.act = "waiting_approval", &actState{status: "pending", asked: true, expires: m.now.Add(askFor)}
 	}
 	s.leased = time.Time{}

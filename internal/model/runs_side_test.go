@@ -226,7 +226,7 @@ func (s *runSide) claim() (names []string) {
 }
 
 func (s *runSide) leaseOutside() (names []string) {
-	steps, err := s.runs.LeaseSteps(s.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 100, Lease: gatehouse.Duration(stepLease)})
+	steps, err := s.runs.LeaseSteps(s.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 100, Lease: gatehouse.Span(stepLease)})
 	s.must(err)
 	for _, l := range steps {
 		name := s.place(l.Step)
@@ -253,7 +253,7 @@ func (s *runSide) carry(name string) {
 
 func (s *runSide) heartbeat(name string) string {
 	step := s.leased[name]
-	_, err := s.runs.HeartbeatStep(s.as("bot"), step.ID, gatehouse.Heartbeat{Generation: step.Generation, Lease: gatehouse.Duration(stepLease)})
+	_, err := s.runs.HeartbeatStep(s.as("bot"), step.ID, gatehouse.Heartbeat{Generation: step.Generation, Lease: gatehouse.Span(stepLease)})
 	return s.word(err)
 }
 

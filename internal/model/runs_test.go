@@ -68,11 +68,11 @@ func TestRuns(t *testing.T) {
 		t.Logf("%6d %s", seen[word], word)
 	}
 	want := []string{
-		"run succeeded", "run failed_terminal", "run canceled", "step failed_retryable", "step waiting_approval", "step waiting", "step skipped",
+		"run succeeded", "run failed_terminal", "run canceled", "step waiting_approval", "step waiting", "step skipped",
 		"lease lost", "complete ok", "retry ok", "cancel ok", "signal ok", "action expired", "failure lease_expired",
 	}
 	if long() {
-		want = append(want, "failure child_failed", "fail ok", "propose ok", "start replayed", "action unknown", "failure deadline_exceeded", "failure too_many_writes", "failure timeout")
+		want = append(want, "step failed_retryable", "failure child_failed", "fail ok", "propose ok", "start replayed", "action unknown", "failure deadline_exceeded", "failure too_many_writes", "failure timeout")
 	}
 	for _, want := range want {
 		if seen[want] == 0 {
@@ -333,12 +333,12 @@ func (m *runMatch) serve(rt *rapid.T) {
 			want = "too_late"
 			s.end("canceled", "")
 			m.model.advance(r)
-		case r.flow.writes > 0 && r.writes >= r.flow.writes:
+		case r.full():
 			want = "too_late"
 			s.end("failed_terminal", "too_many_writes")
 			m.model.advance(r)
 		default:
-			r.writes++
+			r.write()
 			s.status, s.act, s.leased = "waiting_approval", &actState{status: "approved"}, time.Time{}
 			m.model.advance(r)
 		}

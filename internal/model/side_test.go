@@ -151,7 +151,7 @@ func (s *side) proposal(p proposal) *gatehouse.Proposal {
 		ActionType: p.kind, Connector: p.connector, Operation: p.operation,
 		Target:         gatehouse.Target{EntityType: "item", EntityRef: p.entity},
 		ProposedChange: gatehouse.JSON(fmt.Sprintf(`{"amount":"%d"}`, p.amount)), OnBehalfOf: p.behalf,
-		RiskLevel: gatehouse.RiskLevel(p.claimedRisk), ExpiresIn: gatehouse.Duration(p.expiresIn), IdempotencyKey: p.key,
+		RiskLevel: gatehouse.RiskLevel(p.claimedRisk), ExpiresIn: gatehouse.Span(p.expiresIn), IdempotencyKey: p.key,
 	}
 }
 

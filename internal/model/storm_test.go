@@ -95,7 +95,7 @@ func (c *crowd) subjects(random *rand.Rand) []subject {
 		kind := []string{price, pair, purge}[random.IntN(3)]
 		p := c.proposal(kind)
 		if out[i].mortal = random.IntN(5) == 0; out[i].mortal {
-			p.ExpiresIn = gatehouse.Duration(10 * time.Minute)
+			p.ExpiresIn = gatehouse.Span(10 * time.Minute)
 		}
 		a, _, err := c.gates[0].Propose(c.as(context.Background(), c.bot), p)
 		c.must(err)

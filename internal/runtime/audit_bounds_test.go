@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
 // What one run, or one workflow, may take of what others need too.
@@ -130,5 +131,51 @@ func testWhatCannotBeginKeepsNobody(t *testing.T, w *world) {
 	}
 	if run, err := w.runs.FindRun(w.as("admin"), page.Items[0].ID); err != nil || run.Status == gatehouse.RunQueued {
 		t.Errorf("the run behind them is %s, %v", run.Status, err)
+	}
+}
+
+// TestBudgetOutlivesItsProcess: what a call of a process that died may have cost
+// stays claimed, and other processes see what is under way.
+func TestBudgetOutlivesItsProcess(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testBudgetOutlivesItsProcess)
+}
+
+func testBudgetOutlivesItsProcess(t *testing.T, w *world) {
+	w.stop()
+	w.apply("dear", "name: dear\nlimits: {budget: {amount: \"0.40\", currency: USD, window: 1h}}\nsteps:\n"+
+		"  - {id: one, uses: model.local, retry: {max: 0}, with: {model: small, prompt: hi}}\n")
+	first, second := w.start("dear", `{}`), w.start("dear", `{}`)
+	lane := gatehouse.StepShare{Lane: gatehouse.Lane{Tenant: gatehouse.DefaultTenant, Workspace: "default", Workflow: "dear"}, Limit: 2}
+	steps, err := w.runs.Claim(t.Context(), "one", lane)
+	w.must(err)
+	if len(steps) != 2 {
+		t.Fatalf("leased %d", len(steps))
+	}
+	dead := make(chan struct{})
+	w.models.died = dead // the first call never ends, as far as anybody hears
+	go func() { _ = w.runs.Carry(t.Context(), steps[0], "one") }()
+	<-dead
+	another := app.NewRuns(w.gate, app.RunsConfig{Models: w.models})
+	w.must(another.Carry(t.Context(), steps[1], "another"))
+	for _, id := range []string{first.ID, second.ID} {
+		run, err := w.runs.FindRun(w.as("admin"), id)
+		w.must(err)
+		if s := run.Steps[0]; s.ID == steps[1].ID && (s.Failure == nil || s.Failure.Code != "budget_exceeded") {
+			t.Errorf("beside a call that may cost 0.25, one of 0.25 within 0.40: %s", describe(run))
+		}
+	}
+}
+
+// TestBudgetIsSettled: once it is known what a call cost, it counts once.
+func TestBudgetIsSettled(t *testing.T) { t.Parallel(); onBoth(t, testBudgetIsSettled) }
+
+func testBudgetIsSettled(t *testing.T, w *world) {
+	w.models.failures = []*gatehouse.StepFailure{{Code: "busy", Detail: "later", Retryable: true}} // which costs nothing
+	w.apply("two", "name: two\nlimits: {budget: {amount: \"0.60\", currency: USD, window: 1h}}\nsteps:\n"+
+		"  - {id: one, uses: model.local, retry: {max: 1, backoff: [1s]}, with: {model: small, prompt: hi}}\n"+
+		"  - {id: two, uses: model.local, retry: {max: 0}, with: {model: small, prompt: ho}}\n")
+	if run := w.ended(w.start("two", `{}`).ID); run.Status != gatehouse.RunSucceeded {
+		t.Errorf("two calls of 0.25 within 0.60: %s", describe(run))
 	}
 }

@@ -97,8 +97,8 @@ func (b *branch) sub(seen map[*node]*branch, name string, weight int) *branch {
 }
 
 // share gives n leases to the lanes. most tells the bounds of a lane, 0 for
-// none.
-func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (workflow, tenant int)) []gatehouse.StepShare {
+// none; a lane of which it does not know them gets no lease.
+func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (workflow, tenant int, ok bool)) []gatehouse.StepShare {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	root, seen := &branch{node: &f.root}, make(map[*node]*branch)
@@ -107,7 +107,10 @@ func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (
 		left := d.Ready
 		s := &shares[i]
 		s.Lane = d.Lane
-		s.MostOfWorkflow, s.MostOfTenant = most(d.Lane)
+		var ok bool
+		if s.MostOfWorkflow, s.MostOfTenant, ok = most(d.Lane); !ok {
+			continue
+		}
 		if s.MostOfWorkflow > 0 {
 			left = min(left, s.MostOfWorkflow-d.WorkflowRunning)
 		}

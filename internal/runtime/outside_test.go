@@ -23,7 +23,7 @@ func (w *world) onERP(operation, ref string) *gatehouse.Action {
 func (w *world) leasePush(lease time.Duration) gatehouse.LeasedPush {
 	w.Helper()
 	got, err := w.runs.LeasePushes(w.as("bot"), gatehouse.PushLeaseRequest{
-		Connectors: []string{"erp"}, Wait: gatehouse.Duration(10 * time.Second), Lease: gatehouse.Duration(lease),
+		Connectors: []string{"erp"}, Wait: gatehouse.Duration(10 * time.Second), Lease: gatehouse.Span(lease),
 	})
 	w.must(err)
 	if len(got) != 1 {
@@ -87,6 +87,9 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 	for range 2 { // the second one is a retry whose first answer was lost
 		_, err = w.runs.CompletePush(w.as("bot"), p.Push.ID, done)
 		w.must(err)
+	}
+	if p, err := w.runs.CompletePush(w.as("other"), p.Push.ID, done); gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
+		t.Errorf("another worker is shown what came of the call: %+v, %v", p, err)
 	}
 	got := w.settled(a, gatehouse.StatusApplied)
 	if got.Receipt == nil || got.Receipt.ExternalID != "doc-7" {

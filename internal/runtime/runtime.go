@@ -128,13 +128,13 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 		return nil, err
 	}
 	r.fair.looked(due)
-	shares := r.fair.share(due, n, func(l gatehouse.Lane) (workflow, tenant int) {
+	shares := r.fair.share(due, n, func(l gatehouse.Lane) (workflow, tenant int, ok bool) {
 		own, of, err := r.runs.Limits(ctx, l.Tenant, l.Workflow)
-		if err != nil {
-			r.log.ErrorContext(ctx, "the limits of a workflow were not read", "tenant", l.Tenant, "workflow", l.Workflow, "error", err)
-			return 1, 1
+		if err != nil { // the steps of the others are leased all the same
+			r.log.ErrorContext(ctx, "the limits of a workflow were not read: none of its steps is leased",
+				"tenant", l.Tenant, "workflow", l.Workflow, "error", err)
 		}
-		return own.MaxConcurrency, of.MaxConcurrency
+		return own.MaxConcurrency, of.MaxConcurrency, err == nil
 	})
 	if len(shares) == 0 {
 		return nil, nil
@@ -217,19 +217,20 @@ func (r *Runtime) wake(ctx context.Context) {
 			r.log.ErrorContext(ctx, "waking steps failed", "error", err)
 		}
 		r.sleep(ctx, rest, nil, nil)
-		if n > 0 && err == nil {
+		if n > 0 { // what failed is set aside
 			continue
 		}
 		r.sleep(ctx, r.untilDue(ctx), moved, nil)
 	}
 }
 
-// untilDue is how long nothing will be due by the clock, the poll at most.
+// untilDue is how long nothing will be due by the clock, the poll at most. Beside
+// what is set aside, which stays due, it is the poll.
 func (r *Runtime) untilDue(ctx context.Context) time.Duration {
 	wait := r.config.Poll
 	err := r.store.View(ctx, func(tx gatehouse.ReadTx) error {
 		next, err := tx.NextRunWorkAt()
-		if err == nil && !next.IsZero() {
+		if err == nil && !next.IsZero() && (next.After(tx.Now()) || r.runs.SetAside() == 0) {
 			wait = min(wait, max(next.Sub(tx.Now())+time.Millisecond, rest))
 		}
 		return err

@@ -302,7 +302,7 @@ output: "${{ steps.page.output }}"
 	lease := func(d time.Duration) gatehouse.LeasedStep {
 		t.Helper()
 		got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{
-			Tools: []string{"page"}, Wait: gatehouse.Duration(10 * time.Second), Lease: gatehouse.Duration(d), Worker: "w1",
+			Tools: []string{"page"}, Wait: gatehouse.Duration(10 * time.Second), Lease: gatehouse.Span(d), Worker: "w1",
 		})
 		w.must(err)
 		if len(got) != 1 {

@@ -29,9 +29,21 @@ func TestWaitSeesWhatMovedMeanwhile(t *testing.T) {
 	onBoth(t, testWaitSeesWhatMovedMeanwhile)
 }
 
+// still waits until nothing of a run is at work.
+func (w *world) still(id string) *gatehouse.Run {
+	w.Helper()
+	return w.until(id, "still", func(r *gatehouse.Run) bool { return r.Status == gatehouse.RunWaiting })
+}
+
+func (w *world) signal(id string) {
+	w.Helper()
+	_, err := w.runs.SignalRun(w.as("bot"), id, "go", "")
+	w.must(err)
+}
+
 func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
-	w.apply("idle", "name: idle\nsteps:\n  - id: wait\n    uses: wait\n    with: {event: never}\n")
-	run := w.status(w.start("idle", `{}`).ID, gatehouse.RunWaiting)
+	w.apply("idle", "name: idle\nsteps:\n  - {id: wait, uses: wait, with: {event: never}}\n  - {id: hear, needs: [], uses: wait, with: {event: go}}\n")
+	run := w.still(w.start("idle", `{}`).ID)
 	registry, err := engine.NewRegistry()
 	w.must(err)
 	hints := &late{Hints: w.hub, before: func() {
@@ -40,6 +52,19 @@ func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
 	}}
 	log := slog.New(slog.DiscardHandler)
 	runs := app.NewRuns(app.New(w.store, registry, hints, app.Config{PolicySource: policy.DefaultSource()}, log), app.RunsConfig{})
+	// What moved between two waits is heard at the beginning of the second.
+	at, err := w.runs.FindRun(w.as("admin"), run.ID)
+	w.must(err)
+	w.signal(run.ID)
+	began := time.Now()
+	moved, err := w.runs.WatchRun(w.as("admin"), run.ID, at.Position, time.Minute)
+	w.must(err)
+	if moved.Position == at.Position || moved.StepOf("hear").Status == gatehouse.StepWaiting || time.Since(began) > 30*time.Second {
+		t.Errorf("after %s: %s", time.Since(began), describe(moved))
+	}
+	if same, err := w.runs.WatchRun(w.as("admin"), run.ID, w.still(run.ID).Position, 50*time.Millisecond); err != nil || same.Status.Final() {
+		t.Errorf("where nothing moved: %v, %v", same, err)
+	}
 	// So short a wait hears no hint: only a look shows it.
 	got, err := runs.WaitRun(w.as("admin"), run.ID, time.Nanosecond)
 	w.must(err)

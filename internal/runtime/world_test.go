@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	runtimes "runtime"
 	"sync"
 	"testing"
 	"time"
@@ -83,9 +84,19 @@ type models struct {
 	asked    int
 	// slow, when set, is how long a call takes that nobody ends.
 	slow time.Duration
+	// died, when set, is closed by the next call, of which nothing more is heard.
+	died chan struct{}
 }
 
 func (m *models) Ask(ctx context.Context, _, provider string, request gatehouse.JSON) (gatehouse.JSON, *gatehouse.ModelUsage, *gatehouse.StepFailure) {
+	m.mu.Lock()
+	died := m.died
+	m.died = nil
+	m.mu.Unlock()
+	if died != nil {
+		close(died)
+		runtimes.Goexit()
+	}
 	if m.slow > 0 {
 		select {
 		case <-ctx.Done():

@@ -71,6 +71,7 @@ type openRuns struct {
 	store gatehouse.Store
 	runs  *prometheus.Desc
 	ready *prometheus.Desc
+	lanes *prometheus.Desc
 
 	mu     sync.Mutex
 	counts map[gatehouse.RunStatus]int
@@ -90,6 +91,8 @@ func newOpenRuns(s gatehouse.Store) *openRuns {
 		runs:  prometheus.NewDesc("gatehouse_runs", "Runs that have not ended by status, up to a minute old.", []string{"status"}, nil),
 		ready: prometheus.NewDesc("gatehouse_steps_ready",
 			"Built-in steps that wait for a worker, of 64 workflows at most and at most 1000 of each.", nil, nil),
+		lanes: prometheus.NewDesc("gatehouse_step_lanes_waiting",
+			"Workflows with built-in steps that wait for a worker, by tenant each; 64 at most.", nil, nil),
 	}
 }
 
@@ -97,6 +100,7 @@ func newOpenRuns(s gatehouse.Store) *openRuns {
 func (o *openRuns) Describe(ch chan<- *prometheus.Desc) {
 	ch <- o.runs
 	ch <- o.ready
+	ch <- o.lanes
 }
 
 // Collect implements prometheus.Collector.
@@ -105,15 +109,18 @@ func (o *openRuns) Collect(ch chan<- prometheus.Metric) {
 	defer cancel()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	ready := 0
+	ready, waiting := 0, 0
 	err := o.store.View(ctx, func(tx gatehouse.ReadTx) error {
 		lanes, err := tx.DueLanes("", "", gatehouse.Lane{}, maxReadyLanes, maxReady)
 		if err != nil {
 			return err
 		}
-		ready = 0
+		ready, waiting = 0, 0
 		for _, l := range lanes {
 			ready += l.Ready
+			if l.Ready > 0 {
+				waiting++
+			}
 		}
 		if now := time.Now(); !now.Before(o.until) {
 			o.until = now.Add(countsAge) // also where that takes too long
@@ -135,4 +142,5 @@ func (o *openRuns) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	ch <- prometheus.MustNewConstMetric(o.ready, prometheus.GaugeValue, float64(ready))
+	ch <- prometheus.MustNewConstMetric(o.lanes, prometheus.GaugeValue, float64(waiting))
 }

@@ -19,6 +19,8 @@ type Scope struct {
 	// Run is the run; nil where there is none yet.
 	Run   *gatehouse.Run
 	Input gatehouse.JSON
+	// ReadInput, when set, is asked for the input instead, when it is needed.
+	ReadInput func() gatehouse.JSON
 	// Output tells a step's output; false when it has none, since it was skipped.
 	Output func(stepID string) (gatehouse.JSON, bool)
 	// Item and Index are those of a for_each, when HasItem is set.
@@ -154,6 +156,9 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	case "input":
 		if a.input == nil {
 			in := a.Input
+			if a.ReadInput != nil {
+				in = a.ReadInput()
+			}
 			if in == "" {
 				in = "{}"
 			}

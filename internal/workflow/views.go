@@ -36,7 +36,7 @@ type proposalWith struct {
 	ArtifactDiff *gatehouse.ArtifactDiff `json:"artifact_diff"`
 	Metadata     gatehouse.JSON          `json:"metadata"`
 	Context      gatehouse.JSON          `json:"context"`
-	ExpiresIn    gatehouse.Duration      `json:"expires_in"`
+	ExpiresIn    gatehouse.Span          `json:"expires_in"`
 }
 
 // Proposal makes the action that a connector or approval step proposes, of its

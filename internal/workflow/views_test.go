@@ -39,7 +39,7 @@ func TestProposal(t *testing.T) {
 		Magnitude:    &gatehouse.Magnitude{Amount: "2.40", Currency: "USD"},
 		Evaluations:  []gatehouse.Evaluation{{Name: "e", Kind: "probabilistic", Result: "pass", Confidence: "0.90"}},
 		ArtifactDiff: &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "-a"},
-		Context:      `{"a":1}`, Metadata: `{"m":true}`, ExpiresIn: gatehouse.Duration(4 * time.Hour),
+		Context:      `{"a":1}`, Metadata: `{"m":true}`, ExpiresIn: gatehouse.Span(4 * time.Hour),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

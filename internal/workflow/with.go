@@ -1,6 +1,8 @@
 package workflow
 
 import (
+	"time"
+
 	"go.yaml.in/yaml/v4"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -87,7 +89,7 @@ func (p *parser) proposal(w form.Fields) {
 		}
 	}
 	if n := w.Values["expires_in"]; n != nil && !hasExpression(n) {
-		p.Duration(n, "expires_in", gatehouse.Duration(1), gatehouse.Duration(gatehouse.MaxExpiry))
+		p.Duration(n, "expires_in", gatehouse.Duration(time.Second), gatehouse.Duration(gatehouse.MaxExpiry))
 	}
 }
 

@@ -46,6 +46,7 @@ func bugs() []bug {
 	all = append(all, replicaBugs()...)
 	all = append(all, wallBugs()...)
 	all = append(all, runBugs()...)
+	all = append(all, archiveBugs()...)
 	return append(all, edgeBugs()...)
 }
 

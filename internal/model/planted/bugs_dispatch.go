@@ -51,7 +51,7 @@ func dispatchBugs() []bug {
 		plant("the lease is not looked at before the intent", "12", "internal/engine/send.go",
 			"if p.LeaseUntil == nil || !now.Before(*p.LeaseUntil) {", "if false {", engine, "TestLeaseOverButNotRescued"),
 		plant("a lease that ended in sent is never freed", "13", sqlite+"/pushes.go",
-			"FROM push WHERE status IN ('picking', 'sent') AND lease_until <= ?", "FROM push WHERE status IN ('picking') AND lease_until <= ?", sqlite, conform+"Leases"),
+			"leased + ` AND lease_until <= ?1", "leased + ` AND status <> 'sent' AND lease_until <= ?1", sqlite, conform+"Leases"),
 		plant("a retry is never due", "13", "internal/engine/step.go",
 			"s.push.NextAttempt = &next\n", "next = next.AddDate(9, 0, 0)\n\ts.push.NextAttempt = &next\n", model, "TestModel"),
 		plant("poison is claimed for ever", "13", "internal/engine/job.go",

@@ -35,7 +35,7 @@ func storeBugs() []bug {
 		plant("an expiry leaves no leaf", "14", "internal/app/expire.go",
 			"return record(tx, a, \"hitl.expired\", \"system\", gatehouse.StatusPending, gatehouse.StatusExpired,\n\t\tmap[string]any{\"expires_at\": a.Approval.ExpiresAt})", "return nil", model, "TestModel"),
 		plant("a vote leaves no leaf", "14", decide,
-			"return record(tx, a, \"hitl.voted\", r.caller.Principal.ID, gatehouse.StatusPending, gatehouse.StatusPending, r.voteData())", "return nil", model, "TestModel"),
+			"return r.record(tx, \"hitl.voted\", gatehouse.StatusPending)", "return nil", model, "TestModel"),
 		plant("an intent leaves no leaf", "14, 15", "internal/engine/send.go",
 			"\t\ts.leaf(\"push.sent\")\n", "", model, "TestModel"),
 		plant("a second sequencer is not fenced", "14", sqlite+"/log.go",

@@ -79,7 +79,7 @@ func scanAction(r *row) (seq int64, a *gatehouse.Action, err error) {
 		a.Magnitude = &gatehouse.Magnitude{Amount: gatehouse.Decimal(r.text()), Currency: r.text()}
 	}
 	a.OnBehalfOf = r.text()
-	a.ExpiresIn, a.HoldFor = gatehouse.Duration(r.int()), gatehouse.Duration(r.int())
+	a.ExpiresIn, a.HoldFor = gatehouse.Span(r.int()), gatehouse.Duration(r.int())
 	a.Digest, a.Fingerprint, a.ContentHash = gatehouse.Digest(r.text()), r.text(), r.hash()
 	a.Policy.Outcome, a.Policy.Version = gatehouse.Outcome(r.text()), int(r.int())
 	a.Policy.Rules, a.Policy.Reasons = listAt[string](r, &err), listAt[string](r, &err)
@@ -111,17 +111,16 @@ func (t *readTx) show(a *gatehouse.Action) {
 	}
 }
 
-// stored loads an action as it is stored, after the locks.
-func (t *readTx) stored(locks []query, seq, tenant, key string) (a *gatehouse.Action, err error) {
-	err = t.locked(
-		locks,
+// stored loads an action as it is stored, after the locks, and asks more with it.
+func (t *readTx) stored(locks []query, seq, tenant, key string, more ...query) (a *gatehouse.Action, err error) {
+	err = t.locked(locks, append([]query{
 		ask(selectAction+seq, func(r *row) (err error) { _, a, err = scanAction(r); return err }, tenant, key),
 		ask(selectVotes+`= `+seq+orderVotes, func(r *row) error {
 			_, v := scanVote(r)
 			a.Approval.Votes = append(a.Approval.Votes, v)
 			return nil
 		}, tenant, key),
-	)
+	}, more...)...)
 	if err == nil && a == nil {
 		return nil, gatehouse.ErrNotFound
 	}
@@ -130,12 +129,24 @@ func (t *readTx) stored(locks []query, seq, tenant, key string) (a *gatehouse.Ac
 
 // FindAction finds by the id of the action or of its approval.
 func (t *readTx) FindAction(tenant, id string) (*gatehouse.Action, error) {
-	return t.shown(t.stored(nil, seqByID, tenant, id))
+	a, err := t.shown(t.stored(nil, seqByID, tenant, id))
+	return t.orArchived(id, a, tenant, err)
 }
 
-// FindActionByKey finds by the idempotency key.
+// FindActionByKey finds by the idempotency key, here and in the archive in one
+// round trip: mostly it is in neither.
 func (t *readTx) FindActionByKey(tenant, key string) (*gatehouse.Action, error) {
-	return t.shown(t.stored(nil, seqByKey, tenant, key))
+	var archived *gatehouse.Archived
+	a, err := t.shown(t.stored(nil, seqByKey, tenant, key,
+		ask(archivedByKey, func(r *row) (err error) { archived, err = scanArchived(r); return err }, tenant, key)))
+	switch {
+	case err != gatehouse.ErrNotFound: //nolint:errorlint // the package's own, unwrapped
+		return a, err
+	case archived != nil:
+		return actionOf(archived, nil)
+	}
+	t.free = keyOf{tenant, key}
+	return nil, err
 }
 
 func (t *readTx) shown(a *gatehouse.Action, err error) (*gatehouse.Action, error) {
@@ -153,7 +164,11 @@ func (t *tx) LockAction(tenant, id string) (*gatehouse.Action, error) {
 			return a, err
 		}
 	}
-	return t.stored([]query{ask(lockApproval, nil, tenant, id), ask(lockUnasked, nil, tenant, id)}, seqByID, tenant, id)
+	a, err := t.stored([]query{ask(lockApproval, nil, tenant, id), ask(lockUnasked, nil, tenant, id)}, seqByID, tenant, id)
+	if err != nil {
+		return t.orArchived(id, nil, tenant, err)
+	}
+	return a, t.claim(a)
 }
 
 // seqOf finds an action's number by its own id or its approval's, whichever it
@@ -184,7 +199,7 @@ func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
 		return nil, err
 	}
 	a.Approval.Votes = append(a.Approval.Votes, votes...)
-	return a, nil
+	return a, t.claim(a)
 }
 
 // RelockAction is LockAction: a round trip costs more than its bytes.
@@ -227,6 +242,11 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	if !gatehouse.Status("").CanMove(a.Status) {
 		return gatehouse.ErrConflict
 	}
+	if a.IdempotencyKey != "" && !shared.OwnKey(a) && t.free != (keyOf{a.Tenant, a.IdempotencyKey}) {
+		if err := t.write(keyIsFree, a.Tenant, a.IdempotencyKey); err != nil {
+			return err
+		}
+	}
 	var expires *time.Time
 	if a.Approval != nil {
 		expires = &a.Approval.ExpiresAt
@@ -265,17 +285,28 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 
 // insertAction and insertProposal are one statement; insertApproval can stand
 // between them.
+//
+// In a set, the number of each action is drawn first.
 const (
-	insertAction = `WITH a AS (INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
-decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) RETURNING seq)
+	actionNames = `tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
+decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses, reversed_by`
+	actionValues = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19`
+	insertAction = `WITH a AS (INSERT INTO action (` + actionNames + `)
+VALUES (` + actionValues + `) RETURNING seq)
 `
-	insertProposal = `INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
+	insertActions = `, s AS (SELECT nextval('action_seq_seq') AS seq, u.* FROM u), a AS (INSERT INTO action (seq, ` + actionNames + `)
+SELECT seq, ` + actionValues + ` FROM s u)
+`
+	insertProposal  = insertProposalOf + `a`
+	insertProposals = insertProposalOf + `s u`
+	actionKinds     = "tttt i tt ii tt ii tt tttt  i tttttt i ttt ii tt b t i tttttttttt"
+
+	insertProposalOf = `INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
 target_version, claimed_risk, amount, currency, on_behalf_of, expires_in, hold, digest, fingerprint, content_hash,
 policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by, rationale, search,
 proposed_change, current_state, context, metadata, extra)
 SELECT seq, $1, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42,
-  $43, $44, $45, $46, $47 FROM a`
+  $43, $44, $45, $46, $47 FROM `
 )
 
 const moveAction = `UPDATE action SET status = $1::text,
@@ -291,6 +322,7 @@ const (
 	moveGuard    = ` WHERE tenant = $8 AND id = $9 AND status = $10`
 	moveReversed = guarded + moveAction + `, reversed_by = $11` + moveGuard + orConflict
 	moveOther    = guarded + moveAction + moveGuard + orConflict
+	moveActions  = moveAction + ` FROM u` + moveGuard
 )
 
 // MoveAction is one guarded transition. An action that goes back to work, by a

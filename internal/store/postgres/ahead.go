@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -21,6 +22,8 @@ type ahead struct {
 	// people are principals by id; shared are those that are locked against
 	// change.
 	people, shared map[string]*gatehouse.Principal
+	// keys are of what it is about to lock or to insert.
+	keys []string
 	// open says that the action which LockAction finds is likely to be open.
 	open bool
 }
@@ -44,7 +47,7 @@ ORDER BY p.id FOR SHARE`
 	selectSides = `SELECT (SELECT version FROM policy_active WHERE tenant = $1), ` + principalColumns + `, ` + sponsorColumns + `
 FROM action a JOIN principal p ON p.tenant = a.tenant AND p.id = a.proposer_id
 LEFT JOIN principal s ON s.tenant = p.tenant AND s.id = p.sponsor
-WHERE a.tenant = $1 AND a.seq = `
+WHERE a.seq = `
 	sponsorColumns = `s.tenant, s.id, s.name, s.kind, s.roles, s.person, s.sponsor, s.disabled, s.created_at`
 )
 
@@ -56,6 +59,7 @@ func (t *tx) Foresee(o gatehouse.Outlook) {
 	h := &t.ahead
 	h.forget()
 	h.tenant = o.Tenant
+	h.keep(o)
 	h.open = o.ActionID != "" && o.PushID == ""
 	if o.PushID != "" {
 		h.fetch(lockPush, o.Tenant, o.PushID)
@@ -66,6 +70,7 @@ func (t *tx) Foresee(o gatehouse.Outlook) {
 	if o.ActionKey != "" {
 		h.fetch(selectAction+seqByKey, o.Tenant, o.ActionKey)
 		h.fetch(selectVotes+`= `+seqByKey+orderVotes, o.Tenant, o.ActionKey)
+		h.fetch(archivedByKey, o.Tenant, o.ActionKey)
 	}
 	sides := o.Voters && o.ActionID != ""
 	if sides {
@@ -86,7 +91,7 @@ func (t *tx) Foresee(o gatehouse.Outlook) {
 		if sides && o.Voter != "" { // the same row
 			q := &h.queries[len(h.queries)-1]
 			fetched := q.row
-			q.sql += ` FOR SHARE OF p`
+			q.sql += lockCredential
 			q.row = func(r *row) error {
 				if err := fetched(r); err != nil {
 					return err
@@ -100,6 +105,22 @@ func (t *tx) Foresee(o gatehouse.Outlook) {
 	}
 	for _, name := range o.Names {
 		h.fetch(byName, o.Tenant, name)
+	}
+}
+
+// keep keeps what no two members of a group have in common.
+func (h *ahead) keep(o gatehouse.Outlook) {
+	key := func(kind string, parts ...string) {
+		h.keys = append(h.keys, strings.Join(append([]string{kind, o.Tenant}, parts...), "\x00"))
+	}
+	if o.ActionID != "" {
+		key("id", o.ActionID)
+	}
+	if o.ActionKey != "" {
+		key("key", o.ActionKey)
+	}
+	if a := o.Answer; a != nil {
+		key("answer", o.PrincipalID, a.Route, a.Key)
 	}
 }
 

@@ -19,9 +19,16 @@ func scanApproval(r *row, actionID string, err *error) *gatehouse.Approval {
 	return o
 }
 
-const insertApproval = `, o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
-confirm_prompt, confirm_value) SELECT seq, $1, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57 FROM a)
+const (
+	insertApprovalOf = `, o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
+confirm_prompt, confirm_value) SELECT seq, $1, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57 FROM `
+
+	insertApproval = insertApprovalOf + `a)
 `
+	insertApprovals = insertApprovalOf + `s u)
+`
+	approvalKinds = "tti tttii tt"
+)
 
 // insertAsked inserts an action with its approval; args are those of the action.
 func (t *tx) insertAsked(a *gatehouse.Action, args []any) error {
@@ -62,22 +69,34 @@ func scanVote(r *row) (seq int64, v gatehouse.Vote) {
 	return seq, v
 }
 
+const (
+	approvalAsked = ` WHERE tenant = $2 AND id = $3 AND status = 'requested'`
+	moveApproval  = guarded + `UPDATE approval SET status = $1` + approvalAsked + orConflict
+	moveApprovals = `UPDATE approval SET status = $1 FROM u` + approvalAsked
+)
+
 // MoveApproval moves a requested approval on.
 func (t *tx) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStatus) error {
 	if !gatehouse.ApprovalRequested.CanMove(to) {
 		return gatehouse.ErrConflict
 	}
-	return t.write(guarded+`UPDATE approval SET status = $1 WHERE tenant = $2 AND id = $3 AND status = 'requested'`+orConflict,
-		string(to), tenant, approvalID)
+	return t.write(moveApproval, string(to), tenant, approvalID)
 }
+
+const (
+	voteColumns = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
+SELECT seq, tenant, $3, $4, $5, $6, $7, $8, $9, $10 FROM `
+	voteAsked   = `approval WHERE tenant = $1 AND id = $2 AND status = 'requested'`
+	replaceVote = `
+ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name, decision = excluded.decision,
+  notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at`
+	insertVote = guarded + voteColumns + voteAsked + ` FOR NO KEY UPDATE` + replaceVote +
+		unless + `SELECT 1 FROM approval WHERE tenant = $1 AND id = $2` + orSo
+	insertVotes = voteColumns + ofEach + voteAsked + once + replaceVote
+)
 
 // PutVote stores a person's vote, in the place of an earlier one. There is no
 // voting on a question that has its answer.
 func (t *tx) PutVote(tenant, approvalID string, v gatehouse.Vote) error {
-	return t.write(guarded+`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
-SELECT seq, tenant, $3, $4, $5, $6, $7, $8, $9, $10 FROM approval WHERE tenant = $1 AND id = $2 AND status = 'requested' FOR NO KEY UPDATE
-ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name, decision = excluded.decision,
-  notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at`+
-		unless+`SELECT 1 FROM approval WHERE tenant = $1 AND id = $2`+orSo,
-		tenant, approvalID, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At)
+	return t.write(insertVote, tenant, approvalID, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At)
 }

@@ -14,9 +14,8 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) gatehouse.Store {
 		if strings.HasSuffix(t.Name(), "/CanceledCaller") {
-			// One caller waits for another: with two connections there is one
-			// for Updates.
-			return openTest(t, Config{MaxConns: 2})
+			// One caller waits for another.
+			return openTest(t, Config{callers: 1})
 		}
 		if strings.HasSuffix(t.Name(), "/ClockJumps") {
 			return openClocked(t)

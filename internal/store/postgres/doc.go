@@ -27,6 +27,33 @@
 // What an Update is told that it will be asked (Foresee) goes out with its first
 // batch, after the locks of that batch, and answers until the closure writes.
 //
+// # Groups
+//
+// Updates that foresee what they ask, or ask for the clock first, may go
+// together. A closure runs up to its first question and gets in line. When
+// nobody is under way it goes on by itself, at once; else those in line form the
+// next group, of up to 64, in one transaction and two round trips: one locks and
+// reads for all, then each closure runs on its own answers, and the other writes
+// and commits for all. Nobody is waited for. Equal statements are sent as one,
+// over a table of the members' arguments (see sets.go). The rules:
+//
+//   - A group waits for no row's lock: what somebody else holds is not among its
+//     answers, and the member that wanted it runs alone, and waits there.
+//   - No two members lock or write the same action, nor insert the same key: by
+//     what they foresee, and again by what they were given. The later one runs
+//     alone.
+//   - Who asks what was not foreseen, or writes what groups do not write, runs
+//     alone, from the beginning; who fails by themselves has written nothing; who
+//     gives up before COMMIT is sent takes their writes along; who thinks for
+//     longer than a tenth of a second is left behind.
+//   - Any failure of the server undoes the group, and each member runs again,
+//     alone: so it is told its own failure, and nobody else's. A set of guarded
+//     writes fails when one of them does.
+//   - The mark is the group's, and so is its fate when the answer to COMMIT is
+//     lost: all members share it.
+//   - The clock is read once, after the locks, for all.
+//   - Members may be of several tenants; no statement is about more than one.
+//
 // # Reading
 //
 // View is a READ ONLY REPEATABLE READ transaction: one snapshot. Read, of one

@@ -364,9 +364,10 @@ func TestFence(t *testing.T) {
 		if runs++; runs > 1 {
 			return errors.New("it was run again")
 		}
+		now := w.Now() // it has a connection from here on
 		o := *sessionOf(w.(walls).w.c)
 		o.pid = 0 // the session lives on
-		if err := w.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: w.Now()}); err != nil {
+		if err := w.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: now}); err != nil {
 			return err
 		}
 		for range 2 {

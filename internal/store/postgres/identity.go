@@ -113,6 +113,8 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id
 LEFT JOIN edit_token e ON e.tenant = p.tenant AND e.principal_id = p.id
 WHERE k.hash = $2 AND k.tenant = $1 AND k.revoked_at IS NULL`
 
+const lockCredential = ` FOR SHARE OF p`
+
 // FindCredential finds an unrevoked key's principal and edit token.
 func (t *readTx) FindCredential(tenant string, hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {
 	err = t.one(findCredential, func(r *row) (err error) {
@@ -209,13 +211,21 @@ func (t *readTx) FindIdempotency(tenant, principalID, route, key string) (*gateh
 
 func (t *readTx) windowStart() time.Time { return t.Now().Add(-gatehouse.IdempotencyWindow) }
 
+const (
+	answerColumns = `INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body)
+`
+	replaceAnswer = `ON CONFLICT (tenant, principal_id, route, key) DO UPDATE SET body_hash = excluded.body_hash, created_at = excluded.created_at,
+  body = excluded.body WHERE idempotency.created_at <= `
+	insertAnswer = guarded + answerColumns + `VALUES ($1, $2, $3, $4, $5, $6, $7)
+` + replaceAnswer + `$8` + orConflict
+	insertAnswers = answerColumns + `SELECT $1, $2, $3, $4, $5, $6, $7 FROM u
+` + replaceAnswer + `(SELECT min(a8) FROM u)`
+)
+
 // InsertIdempotency stores an answer. One that is past its window, and not yet
 // purged, makes room; one within it is ErrConflict.
 func (t *tx) InsertIdempotency(a *gatehouse.IdempotencyRecord) error {
-	return t.write(guarded+`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at, body)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
-ON CONFLICT (tenant, principal_id, route, key) DO UPDATE SET body_hash = excluded.body_hash, created_at = excluded.created_at,
-  body = excluded.body WHERE idempotency.created_at <= $8`+orConflict,
+	return t.write(insertAnswer,
 		a.Tenant, a.PrincipalID, a.Route, a.Key, a.BodyHash[:], a.CreatedAt, a.Body, t.windowStart())
 }
 

@@ -5,13 +5,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
+const (
+	leafColumns  = `INSERT INTO audit_leaf (tenant, action_id, body) `
+	appendLeaf   = leafColumns + `VALUES ($1, $2, $3)`
+	appendLeaves = leafColumns + `SELECT $1, $2, $3 FROM u ORDER BY n`
+)
+
 // AppendLeaf stores a leaf, unnumbered. It fills in time and id where they are
 // missing.
 func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 	if err := shared.CompleteLeaf(l, t.Now()); err != nil {
 		return err
 	}
-	return t.write(`INSERT INTO audit_leaf (tenant, action_id, body) VALUES ($1, $2, $3)`, l.Tenant, shared.LeafKey(l), shared.LeafBody(l))
+	return t.write(appendLeaf, l.Tenant, shared.LeafKey(l), shared.LeafBody(l))
 }
 
 func (t *readTx) entries(sql string, args ...any) (list []*gatehouse.Entry, err error) {

@@ -86,17 +86,10 @@ WHERE tenant = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`, func(r *row) error {
 		limit = n
 	}
 	var seqs []int64
-	err = t.each(`SELECT seq, tenant, action_id, action_type, connector, operation, target, before_state, after_state, digest, external_id,
-receipt_id, applied_at FROM mirror WHERE tenant = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`, func(r *row) error {
+	err = t.each(`SELECT seq, `+mirrorColumns+` FROM mirror WHERE tenant = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`, func(r *row) error {
 		var err error
 		seqs = append(seqs, r.int())
-		m := &gatehouse.AppliedMirror{Tenant: r.text(), ActionID: r.text(), ActionType: r.text(), Connector: r.text(), Operation: r.text()}
-		if target := jsonAt[gatehouse.Target](r, &err); target != nil {
-			m.Target = *target
-		}
-		m.Before, m.After, m.Digest = r.json(), r.json(), gatehouse.Digest(r.text())
-		m.ExternalID, m.ReceiptID, m.AppliedAt = r.text(), r.text(), r.time()
-		page.Items = append(page.Items, m)
+		page.Items = append(page.Items, scanMirror(r, &err))
 		return err
 	}, tenant, before, limit+1)
 	return shared.Finish(page, limit, func(*gatehouse.AppliedMirror) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} },

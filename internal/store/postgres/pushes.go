@@ -28,7 +28,7 @@ const lockPush = findPush + ` FOR NO KEY UPDATE`
 // FindPush finds by id.
 func (t *readTx) FindPush(tenant, id string) (p *gatehouse.Push, err error) {
 	err = t.one(findPush, func(r *row) error { p = scanPush(r); return nil }, tenant, id)
-	return p, err
+	return t.orArchivedPush(id, p, tenant, err)
 }
 
 // LockPush is FindPush that locks the row.
@@ -37,7 +37,7 @@ func (t *tx) LockPush(tenant, id string) (p *gatehouse.Push, err error) {
 	if err == nil && p == nil {
 		err = gatehouse.ErrNotFound
 	}
-	return p, err
+	return t.orArchivedPush(id, p, tenant, err)
 }
 
 // PushCounts counts by status.
@@ -116,12 +116,17 @@ func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err er
 	return list, err
 }
 
-const insertPush = guarded + `INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts,
+const (
+	pushInserted = `INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts,
 attempt_base, last_error, error_code, not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation,
 lease_owner, lease_until, replays, lane)
-SELECT tenant, $3, seq, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23 FROM action
-WHERE tenant = $1 AND id = $2 AND status = 'approved' FOR NO KEY UPDATE` +
-	unless + `SELECT 1 FROM action WHERE tenant = $1 AND id = $2` + orSo
+SELECT tenant, $3, seq, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23 FROM `
+	pushAllowed = `action
+WHERE tenant = $1 AND id = $2 AND status = 'approved'`
+	insertPush = guarded + pushInserted + pushAllowed + ` FOR NO KEY UPDATE` +
+		unless + `SELECT 1 FROM action WHERE tenant = $1 AND id = $2` + orSo
+	insertPushes = pushInserted + ofEach + pushAllowed + once
+)
 
 // InsertPush puts an approved action into the outbox: once, and only while it
 // is approved.
@@ -200,16 +205,23 @@ func due(p *gatehouse.Push) time.Time {
 	return p.NotBefore
 }
 
+const (
+	pushUpdated = `UPDATE push SET status = $5, attempts = $6, attempt_base = $7, last_error = $8, error_code = $9, not_before = $10,
+next_attempt = $11, picked_at = $12, sent_at = $13, applied_at = $14, finished_at = $15, generation = $16, lease_owner = $17,
+lease_until = $18, replays = $19`
+	pushHeld = `
+WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4`
+	updatePush   = guarded + pushUpdated + pushHeld + orConflict
+	updatePushes = pushUpdated + ` FROM u` + pushHeld
+)
+
 // UpdatePush writes what may change of a push, guarded by the status and the
 // generation that its holder read. A heartbeat keeps the status.
 func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation int) error {
 	if p.Status != from && !from.CanMove(p.Status) || p.Generation < generation {
 		return gatehouse.ErrConflict
 	}
-	return t.write(guarded+`UPDATE push SET status = $5, attempts = $6, attempt_base = $7, last_error = $8, error_code = $9, not_before = $10,
-next_attempt = $11, picked_at = $12, sent_at = $13, applied_at = $14, finished_at = $15, generation = $16, lease_owner = $17,
-lease_until = $18, replays = $19
-WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4`+orConflict,
+	return t.write(updatePush,
 		p.Tenant, p.ID, string(from), generation,
 		string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode, p.NotBefore,
 		p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner, p.LeaseUntil, p.Replays)

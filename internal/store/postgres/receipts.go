@@ -17,16 +17,23 @@ func scanReceipt(r *row, err *error) *gatehouse.Receipt {
 	}
 }
 
+const (
+	receiptInserted = `INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome,
+error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal)
+SELECT tenant, $4, action_seq, action_id, id, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18 FROM `
+	receiptOf = `push
+WHERE tenant = $1 AND id = $2 AND action_id = $3`
+	insertReceipt  = guarded + receiptInserted + receiptOf + orMissing
+	insertReceipts = receiptInserted + ofEach + receiptOf + once
+)
+
 // InsertReceipt stores what came of a call. Its push must be there.
 func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
 	reversal, err := shared.EncodeJSON(c.Reversal)
 	if err != nil {
 		return err
 	}
-	return t.write(guarded+`INSERT INTO receipt (tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome,
-error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal)
-SELECT tenant, $4, action_seq, action_id, id, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18 FROM push
-WHERE tenant = $1 AND id = $2 AND action_id = $3`+orMissing,
+	return t.write(insertReceipt,
 		c.Tenant, c.PushID, c.ActionID,
 		c.ID, c.IdempotencyKey, c.Attempt, c.Generation, string(c.Outcome), c.ErrorCode, c.Error, c.ExternalID, c.Reversible, c.Late,
 		c.Source, c.At, c.RequestMetadata, c.ResponseMetadata, reversal)
@@ -49,15 +56,22 @@ WHERE action_seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2) ORDER 
 	return list, err
 }
 
+const (
+	mirrorInserted = `INSERT INTO mirror (tenant, action_seq, action_id, action_type, connector, operation, target, digest, external_id,
+receipt_id, applied_at, before_state, after_state)
+SELECT tenant, seq, id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM `
+	mirrorOf      = `action WHERE tenant = $1 AND id = $2`
+	insertMirror  = guarded + mirrorInserted + mirrorOf + orMissing
+	insertMirrors = mirrorInserted + ofEach + mirrorOf + once
+)
+
 // InsertMirror stores what an application did, once per action.
 func (t *tx) InsertMirror(m *gatehouse.AppliedMirror) error {
 	target, err := shared.EncodeJSON(&m.Target)
 	if err != nil {
 		return err
 	}
-	return t.write(guarded+`INSERT INTO mirror (tenant, action_seq, action_id, action_type, connector, operation, target, digest, external_id,
-receipt_id, applied_at, before_state, after_state)
-SELECT tenant, seq, id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM action WHERE tenant = $1 AND id = $2`+orMissing,
+	return t.write(insertMirror,
 		m.Tenant, m.ActionID,
 		m.ActionType, m.Connector, m.Operation, target, string(m.Digest), m.ExternalID, m.ReceiptID, m.AppliedAt, m.Before, m.After)
 }

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -13,8 +15,15 @@ const (
 	seqOfRun = `(SELECT seq FROM run WHERE tenant = $1 AND id = $2)`
 	seqOfRef = `(SELECT seq FROM run WHERE tenant = $1 AND workflow = $2 AND trigger_ref = $3 AND trigger_ref IS NOT NULL)`
 	wholeRun = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.seq = `
-	lightRun = `SELECT ` + runColumns + ` FROM run r WHERE r.seq = `
 	lockRun  = `SELECT 1 FROM run WHERE tenant = $1 AND id = $2 FOR NO KEY UPDATE`
+
+	runHead   = `SELECT ` + runColumns + ` FROM run r WHERE r.tenant = $1 AND r.id = $2`
+	runBodies = `SELECT b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.tenant = $1 AND r.id = $2`
+	lineage   = `WITH RECURSIVE l (id) AS (
+  SELECT $2::text COLLATE "C"
+  UNION
+  SELECT b.id FROM l JOIN run r ON r.tenant = $1 AND r.id = l.id CROSS JOIN LATERAL (VALUES (r.parent_run), (r.retry_of)) b (id) WHERE b.id <> '')
+SELECT ` + runColumns + ` FROM l JOIN run r ON r.tenant = $1 AND r.id = l.id`
 )
 
 func scanRun(r *row) *gatehouse.Run {
@@ -45,35 +54,85 @@ func failureArgs(f *gatehouse.Failure) (code, detail any) {
 
 // FindRun finds by id.
 func (t *readTx) FindRun(tenant, id string) (*gatehouse.Run, error) {
-	return t.run(nil, true, seqOfRun, tenant, id)
+	return t.run(seqOfRun, tenant, id)
 }
 
 // FindRunByRef finds by the workflow's trigger_ref.
 func (t *readTx) FindRunByRef(tenant, workflow, ref string) (*gatehouse.Run, error) {
-	return t.run(nil, true, seqOfRef, tenant, workflow, ref)
+	return t.run(seqOfRef, tenant, workflow, ref)
 }
 
 // LockRun leaves the bodies out. Run and steps are read after the lock.
-func (t *tx) LockRun(tenant, id string) (*gatehouse.Run, error) {
-	return t.run([]query{ask(lockRun, nil, tenant, id)}, false, seqOfRun, tenant, id)
+func (t *tx) LockRun(tenant, id, item string) (run *gatehouse.Run, err error) {
+	var steps []*gatehouse.Step
+	open := make(map[string][]gatehouse.StepStatus)
+	err = t.locked(
+		[]query{ask(lockRun, nil, tenant, id)},
+		ask(runHead, func(r *row) error { run = scanRun(r); return nil }, tenant, id),
+		ask(boardSteps, func(r *row) error { steps = append(steps, scanStep(r, false)); return nil }, tenant, id, item),
+		ask(openItems, func(r *row) error {
+			step := r.text()
+			open[step] = append(open[step], gatehouse.StepStatus(r.text()))
+			return nil
+		}, tenant, id, item),
+	)
+	if err != nil {
+		return nil, err
+	}
+	if run == nil {
+		return nil, gatehouse.ErrNotFound
+	}
+	for _, s := range steps {
+		if shared.MayHaveItems(s) {
+			s.OpenItems = open[s.ID]
+		}
+	}
+	run.Steps = steps
+	shared.SortSteps(run.Steps)
+	return run, nil
 }
 
-// run reads a run and its steps, after the locks.
-func (t *readTx) run(locks []query, whole bool, seq string, args ...any) (run *gatehouse.Run, err error) {
-	runSQL, stepSQL := lightRun, lightStep
-	if whole {
-		runSQL, stepSQL = wholeRun, wholeStep
+// LockRunHead reads the row after the lock.
+func (t *tx) LockRunHead(tenant, id string) (run *gatehouse.Run, err error) {
+	err = t.locked([]query{ask(lockRun, nil, tenant, id)},
+		ask(runHead, func(r *row) error { run = scanRun(r); return nil }, tenant, id))
+	if err == nil && run == nil {
+		err = gatehouse.ErrNotFound
 	}
+	return run, err
+}
+
+// FindRunHead reads one row.
+func (t *readTx) FindRunHead(tenant, id string) (run *gatehouse.Run, err error) {
+	err = t.one(runHead, func(r *row) error { run = scanRun(r); return nil }, tenant, id)
+	return run, err
+}
+
+// FindRunBodies reads what FindRunHead leaves out.
+func (t *readTx) FindRunBodies(tenant, id string) (input, output gatehouse.JSON, err error) {
+	err = t.one(runBodies, func(r *row) error { input, output = r.json(), r.json(); return nil }, tenant, id)
+	return input, output, err
+}
+
+// ListLineage asks once, however long the line is.
+func (t *readTx) ListLineage(tenant, id string) (list []*gatehouse.Run, err error) {
+	err = t.each(lineage, func(r *row) error { list = append(list, scanRun(r)); return nil }, tenant, id)
+	if at := slices.IndexFunc(list, func(r *gatehouse.Run) bool { return r.ID == id }); at > 0 {
+		list[0], list[at] = list[at], list[0]
+	}
+	return list, err
+}
+
+// run reads a run and its steps, with their bodies.
+func (t *readTx) run(seq string, args ...any) (run *gatehouse.Run, err error) {
 	var steps []*gatehouse.Step
-	err = t.locked(
-		locks,
-		ask(runSQL+seq, func(r *row) error {
-			if run = scanRun(r); whole {
-				run.Input, run.Output = r.json(), r.json()
-			}
+	err = t.read(
+		ask(wholeRun+seq, func(r *row) error {
+			run = scanRun(r)
+			run.Input, run.Output = r.json(), r.json()
 			return nil
 		}, args...),
-		ask(stepSQL+`WHERE s.run_seq = `+seq, func(r *row) error { steps = append(steps, scanStep(r, whole)); return nil }, args...),
+		ask(wholeStep+`WHERE s.run_seq = `+seq, func(r *row) error { steps = append(steps, scanStep(r, true)); return nil }, args...),
 	)
 	if err != nil {
 		return nil, err

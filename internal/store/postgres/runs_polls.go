@@ -28,7 +28,7 @@ FROM l LIMIT $9`
 	nextQueued    = `SELECT r.tenant, r.workflow, r.workspace FROM run r WHERE r.status = 'queued'`
 	firstOfQueued = ` ORDER BY r.tenant, r.workflow, r.created_at, r.seq LIMIT 1`
 	queuedLanes   = `WITH RECURSIVE l (tenant, workflow, workspace) AS (
-  (` + nextQueued + firstOfQueued + `)
+  (` + nextQueued + ` AND (r.tenant, r.workflow) > ($4, $5)` + firstOfQueued + `)
   UNION ALL
   SELECT n.tenant, n.workflow, n.workspace FROM l
     CROSS JOIN LATERAL (` + nextQueued + ` AND (r.tenant, r.workflow) > (l.tenant, l.workflow)` + firstOfQueued + `) n)
@@ -89,13 +89,13 @@ func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each
 }
 
 // QueuedLanes walks from workflow to workflow.
-func (t *readTx) QueuedLanes(limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
+func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
 	err = t.each(queuedLanes, func(r *row) error {
 		list = append(list, gatehouse.QueuedLane{
 			Tenant: r.text(), Workspace: r.text(), Workflow: r.text(), Queued: int(r.int()), WorkflowStarted: int(r.int()), TenantStarted: int(r.int()),
 		})
 		return nil
-	}, each, since, limit)
+	}, each, since, limit, after.Tenant, after.Workflow)
 	return list, err
 }
 

@@ -73,6 +73,48 @@ func (t *readTx) Spent(tenant, workflow, currency string, since time.Time) (sum 
 	return sum, err
 }
 
+const (
+	claimedByTenant = `SELECT coalesce(sum(micros), 0)::bigint, coalesce(sum(picos), 0)::bigint FROM budget_claim
+WHERE tenant = $1 AND currency = $2 AND at > $3`
+	claimedByWorkflow = claimedByTenant + ` AND workflow = $4`
+	forgetClaims      = `DELETE FROM budget_claim WHERE tenant = $1 AND currency = $2 AND at < $3`
+)
+
+// BudgetClaimed sums claims. A sum that does not fit fails, as one of costs.
+func (t *readTx) BudgetClaimed(tenant, workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
+	row := func(r *row) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
+	if workflow == "" {
+		err = t.one(claimedByTenant, row, tenant, currency, since)
+	} else {
+		err = t.one(claimedByWorkflow, row, tenant, currency, since, workflow)
+	}
+	return sum, err
+}
+
+// LockBudget lets those who claim of a tenant's budgets do so one after another.
+func (t *tx) LockBudget(tenant string) error {
+	return t.locked([]query{lockFor("budget", tenant)})
+}
+
+// ClaimBudget stores what a call may cost.
+func (t *tx) ClaimBudget(c *gatehouse.BudgetClaim, forget time.Time) error {
+	micros, picos, err := shared.SplitCost(c.Most)
+	if err != nil {
+		return err
+	}
+	if err := t.write(forgetClaims, c.Tenant, c.Currency, forget); err != nil {
+		return err
+	}
+	return t.write(`INSERT INTO budget_claim (tenant, workflow, step_id, generation, currency, micros, picos, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (tenant, step_id, generation) DO UPDATE SET currency = excluded.currency, micros = excluded.micros, picos = excluded.picos, at = excluded.at`,
+		c.Tenant, c.Workflow, c.StepID, c.Generation, c.Currency, micros, picos, c.At)
+}
+
+// ReleaseBudget removes a claim.
+func (t *tx) ReleaseBudget(tenant, stepID string, generation int) error {
+	return t.write(`DELETE FROM budget_claim WHERE tenant = $1 AND step_id = $2 AND generation = $3`, tenant, stepID, generation)
+}
+
 const signalColumns = `tenant, run_id, id, name, data, sent_by, at`
 
 func scanSignal(r *row) *gatehouse.Signal {

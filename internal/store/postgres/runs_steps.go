@@ -14,7 +14,22 @@ const (
 	wholeStep  = `SELECT ` + stepColumns + stepBodies + ` FROM step s LEFT JOIN step_body b ON b.seq = s.seq `
 	lightStep  = `SELECT ` + stepColumns + ` FROM step s `
 
+	// What a transition reads of a run's steps: those of the workflow, and one of
+	// their items; of the others, with one look into the index for each state,
+	// how they stand.
+	boardSteps = lightStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.parent = ''
+UNION ALL ` + lightStep + `WHERE s.tenant = $1 AND s.id = $3 AND s.run_id = $2 AND length(s.parent) > 0`
+	openItems = `SELECT p.id, o.status FROM step p
+CROSS JOIN unnest('{ready,running,waiting_approval,waiting,failed_retryable}'::text[]) AS o (status)
+CROSS JOIN LATERAL (SELECT 1 FROM step s
+  WHERE s.tenant = $1 AND s.parent = p.id COLLATE "C" AND s.parent <> '' AND s.status = o.status AND s.id <> $3 LIMIT 1) s
+WHERE p.run_seq = ` + seqOfRun + ` AND p.parent = '' AND p.status = 'waiting'`
+	itemsOfStep     = wholeStep + `WHERE s.tenant = $1 AND s.parent = $2 COLLATE "C" AND s.parent <> ''`
+	openItemsOfStep = itemsOfStep + ` AND s.status IN ('ready', 'running', 'waiting_approval', 'waiting', 'failed_retryable', 'blocked')`
+	countSteps      = `SELECT count(*) FROM step WHERE run_seq = ` + seqOfRun
+
 	findStep      = wholeStep + `WHERE s.tenant = $1 AND s.id = $2`
+	findStepOf    = wholeStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.key = $3`
 	findStepByKey = wholeStep + `WHERE s.tenant = $1 AND s.idempotency_key = $2 AND s.idempotency_key IS NOT NULL
 AND s.status NOT IN ('failed_terminal', 'canceled')`
 	findStepByAction = wholeStep + `WHERE s.tenant = $1 AND s.action_id = $2 AND s.action_id IS NOT NULL
@@ -43,6 +58,28 @@ func (t *readTx) step(sql string, args ...any) (s *gatehouse.Step, err error) {
 // FindStep finds by id.
 func (t *readTx) FindStep(tenant, id string) (*gatehouse.Step, error) {
 	return t.step(findStep, tenant, id)
+}
+
+// FindStepOf finds by the run's own name for it.
+func (t *readTx) FindStepOf(tenant, runID, key string) (*gatehouse.Step, error) {
+	return t.step(findStepOf, tenant, runID, key)
+}
+
+// ListItems lists what a for_each made.
+func (t *readTx) ListItems(tenant, stepID string, open bool) (list []*gatehouse.Step, err error) {
+	sql := itemsOfStep
+	if open {
+		sql = openItemsOfStep
+	}
+	err = t.each(sql, func(r *row) error { list = append(list, scanStep(r, true)); return nil }, tenant, stepID)
+	shared.SortItems(list)
+	return list, err
+}
+
+// CountSteps counts by an index alone.
+func (t *readTx) CountSteps(tenant, runID string) (int, error) {
+	n, err := t.number(countSteps, tenant, runID)
+	return int(n), err
 }
 
 // FindStepByKey finds the one that holds a key.
@@ -123,7 +160,8 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') 
 	unwakeStep = `DELETE FROM step_wake WHERE step_seq = (SELECT seq FROM step WHERE tenant = $1 AND id = $2)`
 	wakeStep   = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT s.seq, s.tenant, s.run_id, s.id FROM step s
 WHERE s.tenant = $1 AND s.id = $2 AND `
-	wakeIfAction   = wakeStep + `EXISTS (SELECT 1 FROM action WHERE seq = ` + actionOfStep + ` AND ` + shared.Ended + `)`
+	wakeIfAction = wakeStep + `EXISTS (SELECT 1 FROM action WHERE seq = ` + actionOfStep + ` AND ` + shared.Ended + `
+UNION ALL SELECT 1 FROM action_archive r WHERE r.tenant = $1 AND r.id = (SELECT k.action_id FROM step k WHERE k.tenant = $1 AND k.id = $2))`
 	wakeIfChild    = wakeStep + `(SELECT status FROM run WHERE seq = ` + childOfStep + `) IN ('succeeded', 'failed_terminal', 'canceled')`
 	wakeActionStep = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id) SELECT seq, tenant, run_id, id FROM step
 WHERE tenant = $1 AND action_id = $2 AND action_id IS NOT NULL AND status = 'waiting_approval' ON CONFLICT DO NOTHING`

@@ -26,12 +26,36 @@ func (w readWalls) FindRunByRef(tenant, workflow, ref string) (*gatehouse.Run, e
 	return w.in(tenant).FindRunByRef(tenant, workflow, ref)
 }
 
+func (w readWalls) FindRunHead(tenant, id string) (*gatehouse.Run, error) {
+	return w.in(tenant).FindRunHead(tenant, id)
+}
+
+func (w readWalls) FindRunBodies(tenant, id string) (input, output gatehouse.JSON, err error) {
+	return w.in(tenant).FindRunBodies(tenant, id)
+}
+
+func (w readWalls) ListLineage(tenant, id string) ([]*gatehouse.Run, error) {
+	return w.in(tenant).ListLineage(tenant, id)
+}
+
 func (w readWalls) ListRuns(tenant string, f gatehouse.RunFilter) (gatehouse.Page[*gatehouse.Run], error) {
 	return w.in(tenant).ListRuns(tenant, f)
 }
 
 func (w readWalls) FindStep(tenant, id string) (*gatehouse.Step, error) {
 	return w.in(tenant).FindStep(tenant, id)
+}
+
+func (w readWalls) FindStepOf(tenant, runID, key string) (*gatehouse.Step, error) {
+	return w.in(tenant).FindStepOf(tenant, runID, key)
+}
+
+func (w readWalls) ListItems(tenant, stepID string, open bool) ([]*gatehouse.Step, error) {
+	return w.in(tenant).ListItems(tenant, stepID, open)
+}
+
+func (w readWalls) CountSteps(tenant, runID string) (int, error) {
+	return w.in(tenant).CountSteps(tenant, runID)
 }
 
 func (w readWalls) FindStepByKey(tenant, idempotencyKey string) (*gatehouse.Step, error) {
@@ -58,6 +82,10 @@ func (w readWalls) Spent(tenant, workflow, currency string, since time.Time) (ga
 	return w.in(tenant).Spent(tenant, workflow, currency, since)
 }
 
+func (w readWalls) BudgetClaimed(tenant, workflow, currency string, since time.Time) (gatehouse.Decimal, error) {
+	return w.in(tenant).BudgetClaimed(tenant, workflow, currency, since)
+}
+
 func (w readWalls) ListReflexions(tenant, workflow, cursor string, limit int) (gatehouse.Page[*gatehouse.Reflexion], error) {
 	return w.in(tenant).ListReflexions(tenant, workflow, cursor, limit)
 }
@@ -77,8 +105,8 @@ func (w readWalls) DueLanes(tenant, tool string, after gatehouse.Lane, limit, ea
 	return w.all().DueLanes(tenant, tool, after, limit, each)
 }
 
-func (w readWalls) QueuedLanes(limit, each int, since time.Time) ([]gatehouse.QueuedLane, error) {
-	return w.all().QueuedLanes(limit, each, since)
+func (w readWalls) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since time.Time) ([]gatehouse.QueuedLane, error) {
+	return w.all().QueuedLanes(after, limit, each, since)
 }
 
 func (w readWalls) OldestQueued(tenant, workflow string, limit int) ([]*gatehouse.Run, error) {
@@ -133,8 +161,12 @@ func (w walls) InsertRun(r *gatehouse.Run) error {
 	return w.in(r.Tenant).InsertRun(r)
 }
 
-func (w walls) LockRun(tenant, id string) (*gatehouse.Run, error) {
-	return w.in(tenant).LockRun(tenant, id)
+func (w walls) LockRun(tenant, id, item string) (*gatehouse.Run, error) {
+	return w.in(tenant).LockRun(tenant, id, item)
+}
+
+func (w walls) LockRunHead(tenant, id string) (*gatehouse.Run, error) {
+	return w.in(tenant).LockRunHead(tenant, id)
 }
 
 func (w walls) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
@@ -164,6 +196,16 @@ func (w walls) InsertAttempt(a *gatehouse.StepAttempt) error {
 
 func (w walls) InsertUsage(u *gatehouse.ModelUsage) error {
 	return w.in(u.Tenant).InsertUsage(u)
+}
+
+func (w walls) LockBudget(tenant string) error { return w.in(tenant).LockBudget(tenant) }
+
+func (w walls) ClaimBudget(c *gatehouse.BudgetClaim, forget time.Time) error {
+	return w.in(c.Tenant).ClaimBudget(c, forget)
+}
+
+func (w walls) ReleaseBudget(tenant, stepID string, generation int) error {
+	return w.in(tenant).ReleaseBudget(tenant, stepID, generation)
 }
 
 func (w walls) InsertSignal(s *gatehouse.Signal) error {

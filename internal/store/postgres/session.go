@@ -24,19 +24,24 @@ type query struct {
 	sql  string
 	args []any
 	row  func(*row) error
+	// tenant is whose rows a write is about, where a group sends it.
+	tenant string
 }
 
 func ask(sql string, row func(*row) error, args ...any) query {
-	return query{sql, bind(args), row}
+	return query{sql: sql, args: bind(args), row: row}
 }
 
 // readTx implements gatehouse.ReadTx over a connection. Statements go out in
 // batches, one round trip each: BEGIN with the first reads, writes with the
 // next reads or with COMMIT.
 type readTx struct {
-	s    *Store
-	ctx  context.Context
+	s   *Store
+	ctx context.Context
+	// c is nil until an Update has to go to the server, and for good in one
+	// that goes with a group; w is such an Update.
 	c    *pgx.Conn
+	w    *tx
 	view bool
 	// single is a View of one question: it goes out without a BEGIN, or, where
 	// it takes several statements, with BEGIN and COMMIT around them.
@@ -56,6 +61,8 @@ type readTx struct {
 	// was told last; see walls.
 	tenant, told string
 	ahead        ahead
+	// free is a key that neither an action nor the archive has.
+	free keyOf
 	// tag is what the last statement of the last batch was answered with.
 	tag string
 	r   row
@@ -92,9 +99,14 @@ func (t *readTx) locked(locks []query, queries ...query) error {
 	if t.single && !first {
 		return errAskedTwice
 	}
+	if t.w != nil && t.c == nil {
+		if grouped, err := t.w.join(locks, queries); grouped || err != nil {
+			return err
+		}
+	}
 	batch := append(t.turned(t.waiting(len(locks)+len(queries))), locks...)
 	if first || len(locks) > 0 && !t.fixed {
-		batch = append(batch, query{readClock, nil, t.state})
+		batch = append(batch, query{sql: readClock, row: t.state})
 	}
 	t.queue = t.queue[:0]
 	t.begun = true
@@ -206,7 +218,15 @@ func (t *readTx) write(sql string, args ...any) error {
 		return t.err
 	}
 	t.ahead.forget()
-	t.queue = append(t.turned(t.queue), query{sql: sql, args: bind(args)})
+	q := query{sql: sql, args: bind(args), tenant: t.tenant}
+	if t.w != nil && t.w.member != nil {
+		if t.err = t.w.member.may(q); t.err != nil {
+			return t.err
+		}
+		t.queue, t.wrote = append(t.queue, q), true
+		return nil
+	}
+	t.queue = append(t.turned(t.queue), q)
 	t.wrote = true
 	if len(t.queue) >= maxQueue {
 		return t.read()

@@ -37,6 +37,8 @@ type Config struct {
 	Moving bool
 
 	inspect bool // see Inspect
+	// callers replaces maxCallers, for tests.
+	callers int
 	// trip is told the statements of each round trip, for tests.
 	trip func(statements []string)
 }
@@ -49,8 +51,13 @@ type Store struct {
 	conn   *pgx.ConnConfig
 	high   atomic.Int64 // the highest reading of the clock so far, in microseconds
 
-	// Places for Updates and for Views.
-	updates, views chan struct{}
+	// Places for Updates' connections and for Views, and for closures of
+	// Updates under way, of which there are more.
+	updates, views, callers chan struct{}
+	// line is where Updates wait for each other; sets has the statements that
+	// groups of them send.
+	line line
+	sets map[string]*set
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -68,6 +75,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		config.MaxConns = 16
 	}
 	config.MaxConns = max(config.MaxConns, 2)
+	if config.callers == 0 {
+		config.callers = maxCallers
+	}
 	if config.Patience == 0 {
 		config.Patience = 30 * time.Second
 	}
@@ -105,8 +115,10 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	return &Store{
+		sets:   makeSets(),
 		config: config, log: config.Logger, pool: pool, conn: pc.ConnConfig,
 		updates: make(chan struct{}, config.MaxConns-1), views: make(chan struct{}, config.MaxConns-1),
+		callers: make(chan struct{}, config.callers),
 		closing: make(chan struct{}),
 	}, nil
 }
@@ -166,13 +178,21 @@ func (s *Store) closed() bool {
 	}
 }
 
-// take waits for a place.
-func (s *Store) take(ctx context.Context, places chan struct{}) error {
+// may reports what is in the way of anything.
+func (s *Store) may(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if s.closed() {
 		return errClosed
+	}
+	return nil
+}
+
+// take waits for a place.
+func (s *Store) take(ctx context.Context, places chan struct{}) error {
+	if err := s.may(ctx); err != nil {
+		return err
 	}
 	select {
 	case places <- struct{}{}:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -22,19 +23,33 @@ const (
 )
 
 // tx implements gatehouse.Tx, but for the walls between tenants.
-type tx struct{ readTx }
+type tx struct {
+	readTx
+	conn *pgxpool.Conn
+	// alone keeps it out of groups, and member is its part in one. pass gives its
+	// place in the line back, if it has one.
+	alone  bool
+	member *member
+	pass   func()
+	// unclear says that what became of its COMMIT could not be found out.
+	unclear bool
+}
 
 // Update runs fn in a transaction; see the package comment for its rules.
 func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
-	if err := s.take(ctx, s.updates); err != nil {
+	if err := s.take(ctx, s.callers); err != nil {
 		return err
 	}
-	defer func() { <-s.updates }()
-	pause := minPause
+	defer func() { <-s.callers }()
+	pause, alone := minPause, false
 	for n := 1; ; n++ {
-		again, err := s.run(ctx, fn)
+		again, err := s.run(ctx, fn, alone)
 		if !again {
 			return err
+		}
+		if errors.Is(err, errApart) {
+			alone = true
+			continue
 		}
 		if n == maxRuns {
 			return fmt.Errorf("%w: after %d runs: %w", gatehouse.ErrBusy, n, err)
@@ -56,16 +71,10 @@ func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
 
 // run runs fn once. again says that nothing is stored and that another run may
 // succeed.
-func (s *Store) run(ctx context.Context, fn func(gatehouse.Tx) error) (again bool, err error) {
-	c, err := s.acquire(ctx)
-	if err != nil {
-		return kindOf(err) == lost, err
-	}
-	t := &tx{readTx{s: s, ctx: ctx, c: c.Conn()}}
-	defer func() {
-		t.end = true
-		t.leave(c)
-	}()
+func (s *Store) run(ctx context.Context, fn func(gatehouse.Tx) error, alone bool) (again bool, err error) {
+	t := &tx{readTx: readTx{s: s, ctx: ctx}, alone: alone}
+	t.w = t
+	defer t.release()
 	if err = t.call(fn); err == nil && t.err == nil {
 		return t.commit()
 	}
@@ -75,10 +84,44 @@ func (s *Store) run(ctx context.Context, fn func(gatehouse.Tx) error) (again boo
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
+	if errors.Is(t.err, errApart) {
+		return true, errApart
+	}
 	if err == nil {
 		err = t.err // it went on after an error
 	}
 	return t.mayRunAgain(), err
+}
+
+// connect takes a place among the Updates, and a connection.
+func (t *tx) connect() error {
+	if t.conn != nil {
+		return nil
+	}
+	if t.err = t.s.take(t.ctx, t.s.updates); t.err != nil {
+		return t.err
+	}
+	if t.conn, t.err = t.s.acquire(t.ctx); t.err != nil {
+		<-t.s.updates
+		return t.err
+	}
+	t.c = t.conn.Conn()
+	return nil
+}
+
+// release ends the transaction, and gives back what it has taken.
+func (t *tx) release() {
+	t.end = true
+	if t.member != nil {
+		t.member.group.ended(t.member, nil)
+	}
+	if t.conn != nil {
+		t.leave(t.conn)
+		<-t.s.updates
+	}
+	if t.pass != nil {
+		t.pass()
+	}
 }
 
 func (t *tx) mayRunAgain() bool {
@@ -106,6 +149,13 @@ func (t *tx) commit() (again bool, err error) {
 	if err := t.ctx.Err(); err != nil {
 		return false, err
 	}
+	if t.member != nil {
+		err := t.member.settle(t.ctx)
+		return errors.Is(err, errApart), err
+	}
+	if err := t.connect(); err != nil {
+		return t.mayRunAgain(), err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.config.Patience)
 	defer cancel()
 	o := sessionOf(t.c)
@@ -124,5 +174,7 @@ func (t *tx) commit() (again bool, err error) {
 		t.err = explain(err)
 		return t.mayRunAgain(), t.err
 	}
-	return t.s.resolve(*o, err)
+	again, err = t.s.resolve(*o, err)
+	t.unclear = err != nil && !again
+	return again, err
 }

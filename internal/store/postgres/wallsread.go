@@ -192,3 +192,11 @@ func (w readWalls) LogHashes(tenant string, indexes []int64) ([]gatehouse.Hash, 
 func (w readWalls) UnnumberedLeaves(limit int) ([]*gatehouse.PendingLeaf, error) {
 	return w.all().UnnumberedLeaves(limit)
 }
+
+func (w readWalls) FindArchived(tenant, id string) (*gatehouse.Archived, error) {
+	return w.in(tenant).FindArchived(tenant, id)
+}
+
+func (w readWalls) PlanArchive(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
+	return w.all().PlanArchive(after, before, limit)
+}

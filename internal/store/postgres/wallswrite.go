@@ -201,3 +201,17 @@ func (w walls) AppendLeaf(l *gatehouse.Leaf) error {
 func (w walls) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
 	return w.in(tenant).NumberLeaves(tenant, expectedSize, leaves, hashes)
 }
+
+func (w walls) LockEnded(families []gatehouse.ActionFamily, before time.Time) ([]*gatehouse.Record, error) {
+	if len(families) == 0 {
+		return nil, nil
+	}
+	return w.in(families[0].Tenant).LockEnded(families, before)
+}
+
+func (w walls) PutArchived(list []*gatehouse.Archived) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return w.in(list[0].Tenant).PutArchived(list)
+}

@@ -61,6 +61,19 @@ func SortSteps(steps []*gatehouse.Step) {
 	})
 }
 
+// SortItems puts the items of one step in order: by the numbers in their keys.
+func SortItems(items []*gatehouse.Step) {
+	slices.SortFunc(items, func(a, b *gatehouse.Step) int {
+		return cmp.Or(cmp.Compare(len(a.Key), len(b.Key)), cmp.Compare(a.Key, b.Key))
+	})
+}
+
+// MayHaveItems reports whether a step may wait for items: it waits for nothing
+// else.
+func MayHaveItems(s *gatehouse.Step) bool {
+	return s.Status == gatehouse.StepWaiting && s.Parent == "" && s.ChildRun == "" && s.Event == "" && s.DueAt == nil
+}
+
 // LeafKey is the id under which a leaf is found again: the action's, or of a
 // leaf about a run alone the run's.
 func LeafKey(l *gatehouse.Leaf) string {

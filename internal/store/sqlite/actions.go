@@ -80,7 +80,7 @@ func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
 		a.Magnitude = &gatehouse.Magnitude{Amount: gatehouse.Decimal(r.text()), Currency: r.text()}
 	}
 	a.OnBehalfOf = r.text()
-	a.ExpiresIn, a.HoldFor = gatehouse.Duration(r.int()), gatehouse.Duration(r.int())
+	a.ExpiresIn, a.HoldFor = gatehouse.Span(r.int()), gatehouse.Duration(r.int())
 	a.Digest, a.Fingerprint, a.ContentHash = gatehouse.Digest(r.text()), r.text(), r.hash()
 	a.Policy.Outcome, a.Policy.Version = gatehouse.Outcome(r.text()), int(r.int())
 	a.Policy.Rules, a.Policy.Reasons = listAt[string](r, &err), listAt[string](r, &err)
@@ -117,14 +117,15 @@ func (t *readTx) find(tenant, id string) (scanned, error) {
 	}
 	row, err := t.load(first, tenant, id)
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
-		return t.load(second, tenant, id)
+		row, err = t.load(second, tenant, id)
 	}
-	return row, err
+	return t.orArchived(archivedByID, tenant, id, row, err)
 }
 
 // FindActionByKey finds by the idempotency key.
 func (t *readTx) FindActionByKey(tenant, key string) (*gatehouse.Action, error) {
 	row, err := t.load(findActionByKey, tenant, key)
+	row, err = t.orArchived(archivedByKey, tenant, key, row, err)
 	return row.action, err
 }
 
@@ -172,6 +173,9 @@ AND NOT (status = 'pending' AND expires_at <= ?) ORDER BY id DESC LIMIT 1`,
 func (t *tx) InsertAction(a *gatehouse.Action) error {
 	if !gatehouse.Status("").CanMove(a.Status) {
 		return gatehouse.ErrConflict
+	}
+	if err := t.keyIsFree(a); err != nil {
+		return err
 	}
 	var expires *time.Time
 	if a.Approval != nil {

@@ -259,6 +259,7 @@ func (w *writer) mend() {
 		w.commits.Add(1)
 	}
 	w.people.touch()
+	w.actives.touch()
 	w.settle()
 	w.s.log.Warn("sqlite: an unclear commit was read back; writing again", "batch", w.unclear, "stored", stored)
 	w.unclear, w.again = 0, nil

@@ -14,12 +14,17 @@ const checkpointPages = 8000
 // waits, as long as its busy_timeout, for the Views that look into it.
 const longLog = 8
 
+// passes is how often the log is copied beside the writer before the writer has
+// its turn: each copies what was written during the one before, so that little
+// is left for which everybody waits.
+const passes = 3
+
 // checkpointer copies the log into the file beside the writer, on a connection
-// of its own, so that nobody waits for it. What was written meanwhile the
-// writer copies itself, between two batches; then the log is copied whole, and
-// the next batch begins it anew, unless a View looks into it at that moment. So
-// it does not grow under a load that never pauses; and where Views have kept it
-// from being begun anew for long, the writer waits for them.
+// of its own, so that nobody waits for it. What was written during its last pass
+// the writer copies itself, between two batches; then the log is copied whole,
+// and the next batch begins it anew, unless a View looks into it at that moment.
+// So it does not grow under a load that never pauses; and where Views have kept
+// it from being begun anew for long, the writer waits for them.
 type checkpointer struct {
 	s    *Store
 	c    *conn
@@ -42,8 +47,10 @@ func newCheckpointer(s *Store, c *conn) *checkpointer {
 func (k *checkpointer) run() {
 	defer close(k.done)
 	for range k.wake {
-		if _, err := k.c.checkpoint(`PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
-			k.s.log.Warn("sqlite: checkpoint", "error", err)
+		for range passes {
+			if _, err := k.c.checkpoint(`PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
+				k.s.log.Warn("sqlite: checkpoint", "error", err)
+			}
 		}
 		k.copied.Store(true)
 	}

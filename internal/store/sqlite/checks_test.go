@@ -2,8 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -110,6 +113,33 @@ func TestHotWritesMakeNoTables(t *testing.T) {
 			t.Errorf("no %s was looked at", want)
 		}
 	}
+}
+
+// No statement is compiled anew for what is bound to it, such as the limit of a
+// page: of what pushes and steps took, that was a tenth.
+func TestNothingIsCompiledTwice(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	walked(t, s)
+	for n := range 4 {
+		update(t, s, func(tx gatehouse.Tx) error {
+			_, err := tx.DueTenants("", 10, n+1)
+			_, err2 := tx.ClaimPushes("me", 1e9, gatehouse.PushShare{Tenant: "default", Limit: n + 1, Most: 10})
+			_, err3 := tx.UnnumberedLeaves(n + 1)
+			_, err4 := tx.ListPushes("default", gatehouse.PushFilter{Status: gatehouse.PushQueued, Limit: n + 1})
+			_, err5 := tx.ListActions("default", gatehouse.ActionFilter{Status: gatehouse.StatusApplied, Limit: n + 1})
+			return errors.Join(err, err2, err3, err4, err5)
+		})
+	}
+	update(t, s, func(x gatehouse.Tx) error {
+		c := x.(*tx).c
+		for sql, st := range c.stmts {
+			if n := sqlite3.Xsqlite3_stmt_status(c.tls, st.p, sqlite3.SQLITE_STMTSTATUS_REPREPARE, 0); n != 0 {
+				t.Errorf("%s\nwas compiled %d times more", sql, n)
+			}
+		}
+		return nil
+	})
 }
 
 // The checks that were written anew hold as they did.

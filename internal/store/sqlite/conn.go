@@ -49,7 +49,21 @@ func openConn(path string, create bool) (*conn, error) {
 		return nil, err
 	}
 	sqlite3.Xsqlite3_extended_result_codes(c.tls, c.db, 1)
+	// Else a statement whose plan could depend on what is bound, as every one
+	// with a limit, is compiled anew each time that it is bound.
+	if rc := c.configure(sqlite3.SQLITE_DBCONFIG_ENABLE_QPSG, 1); rc != sqlite3.SQLITE_OK {
+		err := c.failure(rc)
+		_ = c.close()
+		return nil, err
+	}
 	return c, nil
+}
+
+// configure sets one of the library's options of a connection.
+func (c *conn) configure(option, value int32) int32 {
+	list := libc.NewVaList(value, uintptr(0))
+	defer libc.Xfree(c.tls, list)
+	return sqlite3.Xsqlite3_db_config(c.tls, c.db, option, list)
 }
 
 const pointerSize = bits.UintSize / 8

@@ -33,6 +33,9 @@ func (c condition) sql() string { return strings.Join(c.where, " AND ") }
 // ListActions finds the numbers of the page's rows by the narrow indexes, then
 // loads the rows and what belongs to them, one statement per table.
 func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+	if f.Archived {
+		return t.listArchived(tenant, f)
+	}
 	kind := kindNewest
 	if f.Sort == gatehouse.SortUrgency {
 		kind = kindUrgency

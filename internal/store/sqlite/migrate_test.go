@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -130,6 +131,24 @@ func TestMigrateFromTheFirstVersion(t *testing.T) {
 			return err
 		})
 	}
+	view(func(tx gatehouse.ReadTx) error {
+		page, err := tx.ListPushes("default", gatehouse.PushFilter{Status: gatehouse.PushQueued})
+		if len(page.Items) != 1 || page.Items[0].ID != "psh_1" {
+			t.Errorf("%d pushes are queued, want psh_1", len(page.Items))
+		}
+		counts, countErr := tx.PushCounts()
+		if d := cmp.Diff(map[gatehouse.PushStatus]int{gatehouse.PushQueued: 1}, counts); d != "" {
+			t.Errorf("pushes (-want +got):\n%s", d)
+		}
+		return errors.Join(err, countErr)
+	})
+	update(t, s, func(tx gatehouse.Tx) error {
+		claimed, err := tx.ClaimPushes("me", time.Minute, gatehouse.PushShare{Tenant: "default", Limit: 5, Most: 5})
+		if len(claimed) != 1 || claimed[0].ID != "psh_1" {
+			t.Errorf("%d were claimed, want psh_1", len(claimed))
+		}
+		return err
+	})
 	update(t, s, func(tx gatehouse.Tx) error { return decide(tx, "3") })
 	sequencer := &audit.Sequencer{Store: s}
 	if n, err := sequencer.Once(t.Context()); err != nil || n != 4 {

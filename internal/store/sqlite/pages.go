@@ -14,7 +14,7 @@ func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehou
 	var where condition
 	where.add("tenant = ?", tenant)
 	if f.Status != "" {
-		where.add("status = ?", string(f.Status))
+		where.add("status = ?"+narrow(f.Status), string(f.Status))
 	}
 	if c.ID != "" {
 		where.add("id < ?", c.ID)
@@ -23,6 +23,19 @@ func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehou
 	list, err := t.pushes(`SELECT `+pushColumns+` FROM push WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
 	page.Items = append([]*gatehouse.Push{}, list...)
 	return finish(page, limit, func(p *gatehouse.Push) cursorAt { return cursorAt{ID: p.ID} }, kindPushes, tenant, string(f.Status)), err
+}
+
+// narrow is by which rows pushes of a status are found. Those that were applied
+// are most of all.
+func narrow(status gatehouse.PushStatus) string {
+	switch status {
+	case gatehouse.PushPicking, gatehouse.PushSent:
+		return ` AND seq IN (SELECT seq FROM push INDEXED BY push_lease WHERE ` + leased + `
+UNION ALL SELECT seq FROM push INDEXED BY push_lease_lane WHERE ` + leasedTo + `)`
+	case gatehouse.PushApplied:
+		return ""
+	}
+	return " AND " + standing
 }
 
 // ListCorpus lists what people's decisions teach, that on the newest approval
@@ -80,17 +93,9 @@ WHERE tenant = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { s
 		limit = n
 	}
 	var seqs []int64
-	err = t.each(`SELECT seq, tenant, action_id, action_type, connector, operation, target, before_state, after_state, digest, external_id,
-receipt_id, applied_at FROM mirror WHERE tenant = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
-		var err error
-		seqs = append(seqs, r.int())
-		m := &gatehouse.AppliedMirror{Tenant: r.text(), ActionID: r.text(), ActionType: r.text(), Connector: r.text(), Operation: r.text()}
-		if target := jsonAt[gatehouse.Target](r, &err); target != nil {
-			m.Target = *target
-		}
-		m.Before, m.After, m.Digest = r.json(), r.json(), gatehouse.Digest(r.text())
-		m.ExternalID, m.ReceiptID, m.AppliedAt = r.text(), r.text(), r.time()
-		page.Items = append(page.Items, m)
+	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE tenant = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
+		seq, m, err := scanMirror(r)
+		seqs, page.Items = append(seqs, seq), append(page.Items, m)
 		return err
 	}, tenant, before, limit+1)
 	return finish(page, limit, func(*gatehouse.AppliedMirror) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, kindMirror, tenant), err

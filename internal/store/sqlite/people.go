@@ -89,6 +89,32 @@ type people struct {
 	touched bool
 }
 
+// actives keeps, in the same way, the number of each tenant's active policy.
+type actives struct {
+	by      map[string]int
+	touched bool
+}
+
+func (a *actives) find(tenant string, load func() (int, error)) (int, error) {
+	if a.touched {
+		return load()
+	}
+	if n, found := a.by[tenant]; found {
+		return n, nil
+	}
+	n, err := load()
+	if err != nil {
+		return 0, err
+	}
+	if a.by == nil || len(a.by) >= maxPeople {
+		a.by = make(map[string]int)
+	}
+	a.by[tenant] = n
+	return n, nil
+}
+
+func (a *actives) touch() { a.by, a.touched = nil, true }
+
 func (p *people) find(tenant, idOrName string, load func() (*gatehouse.Principal, error)) (*gatehouse.Principal, error) {
 	if p.touched {
 		return load()
@@ -112,6 +138,7 @@ func (p *people) touch() { p.by, p.touched = nil, true }
 
 // settle ends a transaction, whatever came of it.
 func (w *writer) settle() {
+	w.actives.touched = false
 	if w.people.touched {
 		w.people.touched = false
 		w.s.credentials.forget()

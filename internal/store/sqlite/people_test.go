@@ -184,4 +184,45 @@ func TestWriterSeesPeopleAsTheyAre(t *testing.T) {
 	check(true)
 }
 
+// TestWriterSeesThePolicyInForce checks what the writer keeps of policies.
+func TestWriterSeesThePolicyInForce(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	check := func(want int) {
+		t.Helper()
+		update(t, s, func(tx gatehouse.Tx) error {
+			for range 2 {
+				if got, err := tx.ActivePolicyVersion("default"); err != nil || got != want {
+					t.Errorf("version %d is in force, want %d: %v", got, want, err)
+				}
+			}
+			return nil
+		})
+	}
+	check(0)
+	insert := func(tx gatehouse.Tx) error {
+		_, err := tx.InsertPolicy(&gatehouse.PolicyVersion{Tenant: "default", Source: "x", SHA256: "x", AppliedBy: "ana", AppliedAt: tx.Now()})
+		return err
+	}
+	update(t, s, insert)
+	check(1)
+	err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+		if err := insert(tx); err != nil {
+			return err
+		}
+		if got, err := tx.ActivePolicyVersion("default"); err != nil || got != 2 {
+			t.Errorf("the transaction sees version %d, want its own: %v", got, err)
+		}
+		return errUndone
+	})
+	if !errors.Is(err, errUndone) {
+		t.Fatal(err)
+	}
+	check(1)
+	update(t, s, insert)
+	check(2)
+	update(t, s, func(tx gatehouse.Tx) error { return tx.ActivatePolicy("default", 1) })
+	check(1)
+}
+
 var errUndone = errors.New("undone")

@@ -28,6 +28,11 @@ func (t *readTx) ActivePolicyVersion(tenant string) (int, error) {
 	return int(n), err
 }
 
+// ActivePolicyVersion is known to the writer until it puts another in force.
+func (t *tx) ActivePolicyVersion(tenant string) (int, error) {
+	return t.w.actives.find(tenant, func() (int, error) { return t.readTx.ActivePolicyVersion(tenant) })
+}
+
 // FindPolicy finds by number.
 func (t *readTx) FindPolicy(tenant string, version int) (p *gatehouse.PolicyVersion, err error) {
 	err = t.one(`SELECT `+policyColumns+`, v.source`+policyTables+`WHERE v.tenant = ? AND v.version = ?`,
@@ -59,6 +64,7 @@ func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (int, error) {
 
 // ActivatePolicy puts a stored version in force.
 func (t *tx) ActivatePolicy(tenant string, version int) error {
+	t.w.actives.touch()
 	return t.found(`INSERT INTO policy_active (tenant, version) SELECT tenant, version FROM policy_version WHERE tenant = ? AND version = ?
 ON CONFLICT (tenant) DO UPDATE SET version = excluded.version`, tenant, version)
 }

@@ -24,6 +24,9 @@ func scanPush(r *stmt) *gatehouse.Push {
 func (t *readTx) FindPush(tenant, id string) (p *gatehouse.Push, err error) {
 	err = t.one(`SELECT `+pushColumns+` FROM push WHERE tenant = ? AND id = ?`,
 		func(r *stmt) error { p = scanPush(r); return nil }, tenant, id)
+	if err == gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
+		return t.archivedPush(tenant, id)
+	}
 	return p, err
 }
 
@@ -54,13 +57,34 @@ func (t *readTx) attachPush(row scanned) error {
 		func(r *stmt) (err error) { row.action.Receipt, err = scanReceipt(r); return err }, row.seq)
 }
 
-// PushCounts counts by status.
+// The conditions of three indexes, which the questions that they answer repeat:
+// of what rests or has ended otherwise than well, and of what is leased, to the
+// dispatcher and to workers outside.
+const (
+	standing = `status <> 'picking' AND status <> 'sent' AND status <> 'applied'`
+	leased   = `lane = '' AND status IN ('picking', 'sent')`
+	leasedTo = `lane <> '' AND status IN ('picking', 'sent')`
+)
+
+// PushCounts counts by status. What was applied, which is most, is what is left.
 func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 	counts := make(map[gatehouse.PushStatus]int)
-	err := t.each(`SELECT status, count(*) FROM push GROUP BY status`, func(r *stmt) error {
-		counts[gatehouse.PushStatus(r.text())] = int(r.int())
-		return nil
-	})
+	applied, err := t.number(`SELECT count(*) FROM push`)
+	if err != nil {
+		return nil, err
+	}
+	err = t.each(`SELECT status, count(*) FROM push INDEXED BY push_status WHERE `+standing+` GROUP BY status
+UNION ALL SELECT status, count(*) FROM push INDEXED BY push_lease WHERE `+leased+` GROUP BY status
+UNION ALL SELECT status, count(*) FROM push INDEXED BY push_lease_lane WHERE `+leasedTo+` GROUP BY status`,
+		func(r *stmt) error {
+			status, n := gatehouse.PushStatus(r.text()), r.int()
+			counts[status] += int(n)
+			applied -= n
+			return nil
+		})
+	if applied > 0 {
+		counts[gatehouse.PushApplied] = int(applied)
+	}
 	return counts, err
 }
 
@@ -74,9 +98,15 @@ const (
 WHERE status = 'queued' AND lane = '' AND tenant > ? AND tenant <= ? ORDER BY tenant, due_at LIMIT 1`
 	countDue = `SELECT count(*) FROM (SELECT 1 FROM push INDEXED BY push_due_tenant
 WHERE tenant = ? AND status = 'queued' AND lane = '' AND due_at <= ? LIMIT ?)`
-	inFlight = `SELECT (SELECT count(*) FROM push WHERE tenant = ?1 AND status = 'picking' AND lane = '')
-  + (SELECT count(*) FROM push WHERE tenant = ?1 AND status = 'sent' AND lane = '')`
-	nextLease = `SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1`
+	inFlight  = `SELECT count(*) FROM push INDEXED BY push_lease WHERE ` + leased + ` AND tenant = ?`
+	nextLease = `SELECT lease_until FROM (SELECT lease_until FROM push INDEXED BY push_lease WHERE ` + leased + ` ORDER BY lease_until LIMIT 1)
+UNION ALL SELECT lease_until FROM (SELECT lease_until FROM push INDEXED BY push_lease_lane WHERE ` + leasedTo + ` ORDER BY lease_until LIMIT 1)
+ORDER BY lease_until LIMIT 1`
+	leasesEnded = `SELECT * FROM (SELECT ` + pushColumns + ` FROM push INDEXED BY push_lease WHERE ` + leased + ` AND lease_until <= ?1
+  ORDER BY lease_until LIMIT ?2)
+UNION ALL SELECT * FROM (SELECT ` + pushColumns + ` FROM push INDEXED BY push_lease_lane WHERE ` + leasedTo + ` AND lease_until <= ?1
+  ORDER BY lease_until LIMIT ?2)
+ORDER BY lease_until LIMIT ?2`
 )
 
 // walk calls fn for each tenant after one, and up to another, that has pushes
@@ -136,8 +166,7 @@ func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.Due
 
 // ExpiredLeases lists pushes whose lease has ended, the longest ago first.
 func (t *readTx) ExpiredLeases(limit int) ([]*gatehouse.Push, error) {
-	return t.pushes(`SELECT `+pushColumns+` FROM push WHERE status IN ('picking', 'sent') AND lease_until <= ?
-ORDER BY lease_until LIMIT ?`, t.at, limit)
+	return t.pushes(leasesEnded, t.at, limit)
 }
 
 func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err error) {

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"errors"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -45,7 +47,8 @@ const (
 	findRun = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.tenant = ? AND r.id = ?`
 	runRef  = `SELECT ` + runColumns + `, b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq
 WHERE r.tenant = ? AND r.workflow = ? AND r.trigger_ref = ?`
-	lockRun = `SELECT ` + runColumns + ` FROM run r WHERE r.tenant = ? AND r.id = ?`
+	runHead   = `SELECT ` + runColumns + ` FROM run r WHERE r.tenant = ? AND r.id = ?`
+	runBodies = `SELECT b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.tenant = ? AND r.id = ?`
 )
 
 // FindRun finds by id.
@@ -68,21 +71,79 @@ func (t *readTx) wholeRun(sql string, args ...any) (run *gatehouse.Run, err erro
 	if err != nil {
 		return nil, err
 	}
-	run.Steps, err = t.steps(stepsOfRun, true, seq)
+	run.Steps, err = t.steps(stepsOfRun, seq)
 	shared.SortSteps(run.Steps)
 	return run, err
 }
 
 // LockRun leaves the bodies out. The writer's transaction is the lock.
-func (t *tx) LockRun(tenant, id string) (run *gatehouse.Run, err error) {
-	var seq int64
-	err = t.one(lockRun, func(r *stmt) error { seq, run = scanRun(r); return nil }, tenant, id)
+func (t *tx) LockRun(tenant, id, item string) (*gatehouse.Run, error) {
+	seq, run, err := t.runHead(tenant, id)
 	if err != nil {
 		return nil, err
 	}
-	run.Steps, err = t.steps(lightStepsOfRun, false, seq)
+	if run.Steps, err = t.boardSteps(run, topSteps, seq); err != nil {
+		return nil, err
+	}
+	if item != "" && run.StepByID(item) == nil {
+		items, err := t.boardSteps(run, itemOfRun, tenant, item, seq)
+		if err != nil {
+			return nil, err
+		}
+		run.Steps = append(run.Steps, items...)
+	}
 	shared.SortSteps(run.Steps)
+	for _, s := range run.Steps {
+		if !shared.MayHaveItems(s) {
+			continue
+		}
+		err := t.each(openItems, func(r *stmt) error { s.OpenItems = append(s.OpenItems, gatehouse.StepStatus(r.text())); return nil },
+			tenant, s.ID, item)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return run, nil
+}
+
+// LockRunHead needs no other lock than the writer's transaction.
+func (t *tx) LockRunHead(tenant, id string) (*gatehouse.Run, error) { return t.FindRunHead(tenant, id) }
+
+func (t *readTx) runHead(tenant, id string) (seq int64, run *gatehouse.Run, err error) {
+	err = t.one(runHead, func(r *stmt) error { seq, run = scanRun(r); return nil }, tenant, id)
+	return seq, run, err
+}
+
+// FindRunHead reads one row.
+func (t *readTx) FindRunHead(tenant, id string) (*gatehouse.Run, error) {
+	_, run, err := t.runHead(tenant, id)
 	return run, err
+}
+
+// FindRunBodies reads what FindRunHead leaves out.
+func (t *readTx) FindRunBodies(tenant, id string) (input, output gatehouse.JSON, err error) {
+	err = t.one(runBodies, func(r *stmt) error { input, output = r.json(), r.json(); return nil }, tenant, id)
+	return input, output, err
+}
+
+// ListLineage walks from run to run.
+func (t *readTx) ListLineage(tenant, id string) (list []*gatehouse.Run, err error) {
+	seen := map[string]bool{"": true}
+	for next := []string{id}; len(next) > 0; next = next[1:] {
+		if seen[next[0]] {
+			continue
+		}
+		seen[next[0]] = true
+		_, run, err := t.runHead(tenant, next[0])
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list, next = append(list, run), append(next, run.ParentRun, run.RetryOf)
+	}
+	return list, nil
 }
 
 // runs reads runs without their steps and bodies.

@@ -103,8 +103,8 @@ func (t *readTx) countLane(lane gatehouse.Lane, each int) (d gatehouse.DueLane, 
 }
 
 // QueuedLanes walks from workflow to workflow.
-func (t *readTx) QueuedLanes(limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
-	for at := (gatehouse.QueuedLane{}); len(list) < limit; {
+func (t *readTx) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since time.Time) (list []gatehouse.QueuedLane, err error) {
+	for at := after; len(list) < limit; {
 		var lane gatehouse.QueuedLane
 		err := t.each(nextQueued, func(r *stmt) error {
 			lane = gatehouse.QueuedLane{Tenant: r.text(), Workflow: r.text(), Workspace: r.text()}

@@ -73,6 +73,47 @@ func (t *readTx) Spent(tenant, workflow, currency string, since time.Time) (sum 
 	return sum, err
 }
 
+const (
+	claimedByTenant = `SELECT coalesce(sum(micros), 0), coalesce(sum(picos), 0) FROM budget_claim INDEXED BY budget_claim_at
+WHERE tenant = ? AND currency = ? AND at > ?`
+	claimedByWorkflow = claimedByTenant + ` AND workflow = ?`
+)
+
+// BudgetClaimed sums claims. A sum that does not fit fails, as one of costs.
+func (t *readTx) BudgetClaimed(tenant, workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
+	row := func(r *stmt) (err error) { sum, err = shared.JoinCost(r.int(), r.int()); return err }
+	if workflow == "" {
+		err = t.one(claimedByTenant, row, tenant, currency, since)
+	} else {
+		err = t.one(claimedByWorkflow, row, tenant, currency, since, workflow)
+	}
+	return sum, err
+}
+
+// LockBudget does nothing: there is one writer.
+func (t *tx) LockBudget(string) error { return nil }
+
+// ClaimBudget stores what a call may cost.
+func (t *tx) ClaimBudget(c *gatehouse.BudgetClaim, forget time.Time) error {
+	micros, picos, err := shared.SplitCost(c.Most)
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec(`DELETE FROM budget_claim WHERE tenant = ? AND currency = ? AND at < ?`, c.Tenant, c.Currency, forget); err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO budget_claim (tenant, workflow, step_id, generation, currency, micros, picos, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant, step_id, generation) DO UPDATE SET currency = excluded.currency, micros = excluded.micros, picos = excluded.picos, at = excluded.at`,
+		c.Tenant, c.Workflow, c.StepID, c.Generation, c.Currency, micros, picos, c.At)
+	return err
+}
+
+// ReleaseBudget removes a claim.
+func (t *tx) ReleaseBudget(tenant, stepID string, generation int) error {
+	_, err := t.exec(`DELETE FROM budget_claim WHERE tenant = ? AND step_id = ? AND generation = ?`, tenant, stepID, generation)
+	return err
+}
+
 const signalColumns = `tenant, run_id, id, name, data, sent_by, at`
 
 func scanSignal(r *stmt) *gatehouse.Signal {

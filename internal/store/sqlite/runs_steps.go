@@ -11,12 +11,28 @@ const (
   coalesce(s.child_run, ''), s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at, s.ready_at, s.started_at, s.finished_at`
 
 	stepBodies = `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')`
-	wholeStep  = `SELECT ` + stepColumns + stepBodies + ` FROM step s LEFT JOIN step_body b ON b.seq = s.seq `
+	selectStep = `SELECT ` + stepColumns + stepBodies + ` FROM step s `
+	stepBody   = `LEFT JOIN step_body b ON b.seq = s.seq `
+	wholeStep  = selectStep + stepBody
 
-	stepsOfRun      = wholeStep + `WHERE s.run_seq = ?`
-	lightStepsOfRun = `SELECT ` + stepColumns + ` FROM step s WHERE s.run_seq = ?`
+	stepsOfRun = wholeStep + `WHERE s.run_seq = ?`
+
+	// What a transition reads of a run's steps: all but what the run itself says.
+	boardColumns = `s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped, s.idempotency_key,
+  s.failure_code, s.failure_detail, s.action_id, s.child_run, s.event, s.due_at, s.lease_owner, s.lease_until, s.created_at, s.ready_at,
+  s.started_at, s.finished_at`
+	topSteps  = `SELECT ` + boardColumns + ` FROM step s INDEXED BY step_top WHERE s.run_seq = ? AND s.parent = ''`
+	itemOfRun = `SELECT ` + boardColumns + ` FROM step s WHERE s.tenant = ? AND s.id = ? AND s.run_seq = ?`
+	// One look into the index for each state.
+	openItems = `WITH o (status) AS (VALUES ('ready'), ('running'), ('waiting_approval'), ('waiting'), ('failed_retryable'))
+SELECT o.status FROM o WHERE EXISTS (SELECT 1 FROM step s INDEXED BY step_items
+  WHERE s.tenant = ?1 AND s.parent = ?2 AND s.parent <> '' AND s.status = o.status AND s.id <> ?3)`
+	itemsOfStep     = selectStep + `INDEXED BY step_items ` + stepBody + `WHERE s.tenant = ? AND s.parent = ? AND s.parent <> ''`
+	openItemsOfStep = itemsOfStep + ` AND s.status IN ('ready', 'running', 'waiting_approval', 'waiting', 'failed_retryable', 'blocked')`
+	countSteps      = `SELECT count(*) FROM step WHERE run_seq = (SELECT seq FROM run WHERE tenant = ? AND id = ?)`
 
 	findStep      = wholeStep + `WHERE s.tenant = ? AND s.id = ?`
+	findStepOf    = wholeStep + `WHERE s.run_seq = (SELECT seq FROM run WHERE tenant = ? AND id = ?) AND s.key = ?`
 	findStepByKey = wholeStep + `WHERE s.tenant = ? AND s.idempotency_key = ? AND s.idempotency_key IS NOT NULL
 AND s.status NOT IN ('failed_terminal', 'canceled')`
 	findStepByAction = wholeStep + `WHERE s.tenant = ? AND s.action_id = ? AND s.action_id IS NOT NULL
@@ -34,13 +50,31 @@ func scanStep(r *stmt) (seq int64, s *gatehouse.Step) {
 	}
 }
 
-// steps reads steps, with their bodies where the query has them.
-func (t *readTx) steps(sql string, whole bool, args ...any) (list []*gatehouse.Step, err error) {
+// boardSteps reads steps of a run without their bodies.
+func (t *readTx) boardSteps(run *gatehouse.Run, sql string, args ...any) (list []*gatehouse.Step, err error) {
+	err = t.each(sql, func(r *stmt) error {
+		s := &gatehouse.Step{
+			Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Workspace: run.Workspace,
+			ID: r.text(), Key: r.text(), Index: int(r.int()), Parent: r.text(), Uses: r.text(), Tool: r.text(),
+			Status: gatehouse.StepStatus(r.text()), Attempts: int(r.int()), Generation: int(r.int()), Skipped: r.bool(),
+		}
+		list = append(list, s)
+		if s.Status == gatehouse.StepSucceeded || s.Status == gatehouse.StepCanceled {
+			return nil // nothing moves it any more
+		}
+		s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.text(), scanFailure(r), r.text(), r.text(), r.text()
+		s.DueAt, s.LeaseOwner, s.LeaseUntil = r.timePtr(), r.text(), r.timePtr()
+		s.CreatedAt, s.ReadyAt, s.StartedAt, s.FinishedAt = r.time(), r.timePtr(), r.timePtr(), r.timePtr()
+		return nil
+	}, args...)
+	return list, err
+}
+
+// steps reads steps with their bodies.
+func (t *readTx) steps(sql string, args ...any) (list []*gatehouse.Step, err error) {
 	err = t.each(sql, func(r *stmt) error {
 		_, s := scanStep(r)
-		if whole {
-			s.Item, s.Input, s.Output = r.json(), r.json(), r.json()
-		}
+		s.Item, s.Input, s.Output = r.json(), r.json(), r.json()
 		list = append(list, s)
 		return nil
 	}, args...)
@@ -48,7 +82,7 @@ func (t *readTx) steps(sql string, whole bool, args ...any) (list []*gatehouse.S
 }
 
 func (t *readTx) step(sql string, args ...any) (*gatehouse.Step, error) {
-	list, err := t.steps(sql, true, args...)
+	list, err := t.steps(sql, args...)
 	if err == nil && len(list) == 0 {
 		return nil, gatehouse.ErrNotFound
 	}
@@ -61,6 +95,28 @@ func (t *readTx) step(sql string, args ...any) (*gatehouse.Step, error) {
 // FindStep finds by id.
 func (t *readTx) FindStep(tenant, id string) (*gatehouse.Step, error) {
 	return t.step(findStep, tenant, id)
+}
+
+// FindStepOf finds by the run's own name for it.
+func (t *readTx) FindStepOf(tenant, runID, key string) (*gatehouse.Step, error) {
+	return t.step(findStepOf, tenant, runID, key)
+}
+
+// ListItems lists what a for_each made.
+func (t *readTx) ListItems(tenant, stepID string, open bool) ([]*gatehouse.Step, error) {
+	sql := itemsOfStep
+	if open {
+		sql = openItemsOfStep
+	}
+	list, err := t.steps(sql, tenant, stepID)
+	shared.SortItems(list)
+	return list, err
+}
+
+// CountSteps counts by an index alone.
+func (t *readTx) CountSteps(tenant, runID string) (int, error) {
+	n, err := t.number(countSteps, tenant, runID)
+	return int(n), err
 }
 
 // FindStepByKey finds the one that holds a key.
@@ -161,7 +217,7 @@ func (t *tx) wakeStep(seq int64, s *gatehouse.Step) (err error) {
 	ended := false
 	switch {
 	case s.Status == gatehouse.StepWaitingApproval && s.ActionID != "":
-		err = t.each(`SELECT status FROM action WHERE tenant = ? AND id = ?`,
+		err = t.each(`SELECT status FROM action WHERE tenant = ?1 AND id = ?2 UNION ALL SELECT status FROM action_archive WHERE tenant = ?1 AND id = ?2`,
 			func(r *stmt) error { ended = shared.HasEnded(gatehouse.Status(r.text())); return nil }, s.Tenant, s.ActionID)
 	case s.Status == gatehouse.StepWaiting && s.ChildRun != "":
 		err = t.each(`SELECT status FROM run WHERE tenant = ? AND id = ?`,

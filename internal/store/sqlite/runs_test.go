@@ -66,7 +66,7 @@ var polls = map[string]func(gatehouse.ReadTx) (int, error){
 		return len(r), err
 	},
 	"QueuedLanes": func(tx gatehouse.ReadTx) (int, error) {
-		r, err := tx.QueuedLanes(64, 16, tx.Now().Add(-time.Minute))
+		r, err := tx.QueuedLanes(gatehouse.QueuedLane{}, 64, 16, tx.Now().Add(-time.Minute))
 		return len(r), err
 	},
 	"OverdueRuns":   func(tx gatehouse.ReadTx) (int, error) { r, err := tx.OverdueRuns(100); return len(r), err },
@@ -123,12 +123,13 @@ func TestRunPlans(t *testing.T) {
 	reader := <-s.readers
 	defer func() { s.readers <- reader }()
 	statements := map[string]string{
-		"find": findRun, "by ref": runRef, "lock": lockRun, "steps": stepsOfRun, "light steps": lightStepsOfRun,
+		"find": findRun, "by ref": runRef, "head": runHead, "bodies": runBodies, "steps": stepsOfRun, "top": topSteps,
+		"item": itemOfRun, "items": itemsOfStep, "open items": openItemsOfStep, "step of": findStepOf, "count": countSteps,
 		"step": findStep, "by key": findStepByKey, "by action": findStepByAction, "of an action": stepsOfAction,
 		"lane": nextLane, "ready": countReady, "of workflow": runningOfWorkflow, "of tenant": runningOfTenant, "claim": claimSteps,
 		"queued": nextQueued, "count queued": countQueued, "starts": countStarts, "oldest": `SELECT r.id FROM run r ` + oldestQueued,
 		"due": dueSteps, "expired": expiredSteps, "overdue": `SELECT r.id FROM run r ` + overdueRuns,
-		"unbundled": `SELECT r.id FROM run r ` + unbundledRuns, "schedules": dueSchedules, "spent": spentByTenant, "spent of one": spentByWorkflow,
+		"unbundled": `SELECT r.id FROM run r ` + unbundledRuns, "schedules": dueSchedules, "spent": spentByTenant, "spent of one": spentByWorkflow, "claimed": claimedByTenant, "claimed of one": claimedByWorkflow,
 		"update": updateStep, "move": moveRun, "newest": newestWorkflow, "version": findWorkflow, "since": runsSince,
 	}
 	for _, f := range []gatehouse.RunFilter{{}, {Status: "x"}, {Workflow: "x"}, {Status: "x", Workflow: "x"}} {

@@ -46,6 +46,7 @@ type writer struct {
 	running  *request
 	outcomes []error
 	people   people
+	actives  actives
 	// careful is how many batches from now on get savepoints.
 	careful int
 	// fault is why the store takes no writes for now: it does not know whether

@@ -58,7 +58,7 @@ func (s *suite) full(at time.Time) *gatehouse.Action {
 		}
 		a.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "-a\n+b\n", Summary: "s", LinesAdded: &added, LinesRemoved: &removed}
 		a.Callback = &gatehouse.Callback{Type: "webhook", URL: "https://example.com/x", TaskToken: "t"}
-		a.ExpiresIn, a.HoldFor = gatehouse.Duration(4*time.Hour), gatehouse.Duration(10*time.Second)
+		a.ExpiresIn, a.HoldFor = gatehouse.Span(4*time.Hour), gatehouse.Duration(10*time.Second)
 		a.Policy.Rules, a.Policy.Reasons = []string{"r1", "r2"}, []string{`says "no"`, ""}
 		a.Ceilings = []gatehouse.CeilingClaim{{Ceiling: "daily", Scope: "agent:prn_bot", Amount: "2.50", Limit: "100", Window: gatehouse.Duration(24 * time.Hour)}}
 		a.ContentHash = [32]byte{1, 2, 3, 31: 9}

@@ -222,6 +222,14 @@ func (s *suite) workflows() {
 		s.same("the first page", one.Items, want[:1])
 		two, err := tx.ListWorkflows(tenant, before, one.NextCursor, 1)
 		s.same("the second page", two, gatehouse.Page[*gatehouse.WorkflowSummary]{Items: want[1:]})
+		if err != nil {
+			return err
+		}
+		if _, err := tx.FindWorkflowSummary(tenant, "nobody", before); !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("the summary of none: error %v", err)
+		}
+		summary, err := tx.FindWorkflowSummary(tenant, "triage", before)
+		s.same("one by its name", summary, &gatehouse.WorkflowSummary{Workflow: second, Versions: 2, Runs: want[1].Runs})
 		return err
 	})
 }
@@ -276,25 +284,44 @@ func (s *suite) runRoundTrip() {
 	for what, err := range map[string]error{
 		"FindRun":          s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindRun(tenant, "run_x"); return err }),
 		"FindRunByRef":     s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindRunByRef(tenant, "triage", ""); return err }),
+		"FindRunHead":      s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindRunHead(tenant, "run_x"); return err }),
+		"FindRunBodies":    s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, _, err := tx.FindRunBodies(tenant, "run_x"); return err }),
+		"FindStepOf":       s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindStepOf(tenant, r.ID, "x"); return err }),
+		"LockRunHead":      s.store.Update(s.Context(), func(tx gatehouse.Tx) error { _, err := tx.LockRunHead(tenant, "run_x"); return err }),
 		"FindStep":         s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindStep(tenant, "stp_x"); return err }),
 		"FindStepByKey":    s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindStepByKey(tenant, ""); return err }),
 		"FindStepByAction": s.store.View(s.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindStepByAction(tenant, ""); return err }),
-		"LockRun":          s.store.Update(s.Context(), func(tx gatehouse.Tx) error { _, err := tx.LockRun(tenant, "run_x"); return err }),
+		"LockRun":          s.store.Update(s.Context(), func(tx gatehouse.Tx) error { _, err := tx.LockRun(tenant, "run_x", ""); return err }),
 	} {
 		if !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("%s of nothing: error %v", what, err)
 		}
 	}
-	// The lock leaves the bodies out, and nothing else.
+	// The lock leaves out the bodies, the items but one, and may leave out what is
+	// of no use of a step that nothing moves any more.
+	used := func(st *gatehouse.Step) *gatehouse.Step {
+		c := *st
+		c.Input, c.Output, c.Item = "", "", ""
+		if st.Status == gatehouse.StepSucceeded || st.Status == gatehouse.StepCanceled {
+			c = gatehouse.Step{
+				Tenant: c.Tenant, RunID: c.RunID, Workflow: c.Workflow, Workspace: c.Workspace, ID: c.ID, Key: c.Key, Index: c.Index, Parent: c.Parent,
+				Uses: c.Uses, Tool: c.Tool, Status: c.Status, Attempts: c.Attempts, Generation: c.Generation, Skipped: c.Skipped,
+			}
+		}
+		return &c
+	}
 	light := want
 	light.Input, light.Output, light.Steps = "", "", nil
 	for _, st := range want.Steps {
-		c := *st
-		c.Input, c.Output, c.Item = "", "", ""
-		light.Steps = append(light.Steps, &c)
+		if st.Parent == "" || st == items[1] {
+			light.Steps = append(light.Steps, used(st))
+		}
 	}
 	var locked *gatehouse.Run
-	s.update(func(tx gatehouse.Tx) (err error) { locked, err = tx.LockRun(tenant, r.ID); return err })
+	s.update(func(tx gatehouse.Tx) (err error) { locked, err = tx.LockRun(tenant, r.ID, items[1].ID); return err })
+	for i, st := range locked.Steps {
+		locked.Steps[i] = used(st)
+	}
 	s.same("the locked run", locked, &light)
 	s.refused(gatehouse.ErrNotFound, "items of no run", func(tx gatehouse.Tx) error {
 		item := *items[0]

@@ -162,7 +162,7 @@ func (s *suite) runLock() {
 		group.Go(func() {
 			for range times {
 				err := s.store.Update(context.Background(), func(tx gatehouse.Tx) error {
-					locked, err := tx.LockRun(tenant, r.ID)
+					locked, err := tx.LockRun(tenant, r.ID, "")
 					if err != nil {
 						return err
 					}

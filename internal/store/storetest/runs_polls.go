@@ -206,7 +206,7 @@ func (s *suite) queuedRuns() {
 	started(b, since.Add(time.Second))
 	s.insert(s.newRun(c))
 	s.view(func(tx gatehouse.ReadTx) error {
-		lanes, err := tx.QueuedLanes(10, 3, since)
+		lanes, err := tx.QueuedLanes(gatehouse.QueuedLane{}, 10, 3, since)
 		if err != nil {
 			return err
 		}
@@ -215,9 +215,14 @@ func (s *suite) queuedRuns() {
 			{Tenant: tenant, Workspace: "support", Workflow: "a", Queued: 1},
 			{Tenant: "acme", Workspace: "support", Workflow: "a", Queued: 3, WorkflowStarted: 1, TenantStarted: 2},
 		})
-		lanes, err = tx.QueuedLanes(1, 3, since)
-		if err != nil || len(lanes) != 1 {
-			s.Errorf("one workflow: %v, %v", lanes, err)
+		first, err := tx.QueuedLanes(gatehouse.QueuedLane{}, 1, 3, since)
+		if err != nil || len(first) != 1 || first[0].Tenant != "acme" {
+			s.Errorf("one workflow: %v, %v", first, err)
+			return err
+		}
+		rest, err := tx.QueuedLanes(first[0], 10, 3, since)
+		if err != nil || len(rest) != 1 || rest[0].Tenant != tenant {
+			s.Errorf("the workflows after it: %v, %v", rest, err)
 		}
 		got, err := tx.OldestQueued("acme", "a", 3)
 		if err != nil {

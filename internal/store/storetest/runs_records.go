@@ -150,6 +150,14 @@ func (s *suite) reflexions() {
 		}
 		s.same("reflexions of "+workflow, got, want)
 	}
+	s.view(func(tx gatehouse.ReadTx) error {
+		got, err := tx.FindReflexion(tenant, all[0].RunID)
+		s.same("that of a run", got, all[0])
+		if _, err := tx.FindReflexion(tenant, "run_x"); !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("of no run: error %v", err)
+		}
+		return err
+	})
 	again := *all[0]
 	again.ID = "rfx_again"
 	s.refused(gatehouse.ErrConflict, "a second one of a run", func(tx gatehouse.Tx) error { return tx.InsertReflexion(&again) })

@@ -170,7 +170,7 @@ func (s *suite) wakeRace() {
 					next = gatehouse.StepCanceled
 				}
 				// The lock as use cases take it, which spreads who comes first.
-				if _, err := tx.LockRun(tenant, st.RunID); err != nil {
+				if _, err := tx.LockRun(tenant, st.RunID, ""); err != nil {
 					return err
 				}
 				return tx.UpdateStep(moved(st, next, tx.Now(), on), st.Status, st.Generation)

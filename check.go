@@ -1,0 +1,43 @@
+package gatehouse
+
+import "context"
+
+// CheckService walks a whole store, for who has no access to its files.
+type CheckService interface {
+	// CheckStore holds every row of every tenant against the invariants of
+	// docs/reliability.md, and the audit logs against heads that were kept
+	// elsewhere; a head without a tenant is of the default one. Nothing is
+	// changed or locked. It reads everything: end it by ctx. The caller must be
+	// an administrator of the default tenant; else its error has code
+	// role_required.
+	CheckStore(ctx context.Context, held []LogHead) (*StoreCheck, error)
+}
+
+// StoreCheck is what a check of a store found.
+type StoreCheck struct {
+	// OK is true when nothing is violated.
+	OK         bool             `json:"ok"`
+	Violations int              `json:"violations"`
+	Invariants []InvariantCheck `json:"invariants"`
+}
+
+// InvariantCheck is one rule, by its number in docs/reliability.md; 0 is the
+// store itself.
+type InvariantCheck struct {
+	Number int    `json:"number"`
+	Title  string `json:"title"`
+	// Examined counts the rows, or actions with their rows, that were looked at.
+	Examined int64 `json:"examined"`
+	// NotChecked says why the rule was not looked at.
+	NotChecked string `json:"not_checked,omitempty"`
+	Violations int    `json:"violations"`
+	// Listed are the first hundred of the violations.
+	Listed []StoreViolation `json:"listed"`
+}
+
+// StoreViolation is one thing that is wrong with a store.
+type StoreViolation struct {
+	Tenant string `json:"tenant,omitempty"`
+	ID     string `json:"id"`
+	Detail string `json:"detail"`
+}

@@ -1,0 +1,17 @@
+package client
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var _ gatehouse.CheckService = (*Client)(nil)
+
+// CheckStore has the server check its whole store, which takes up to 90 s.
+func (c *Client) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
+	out, _, err := post[gatehouse.StoreCheck](ctx, c, false, "/doctor", struct {
+		Held []gatehouse.LogHead `json:"held,omitempty"`
+	}{held})
+	return out, err
+}

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Front stands before a mux that has the API on it ([Server.Mount]), and answers
+// what the mux would answer by itself for paths of the API: a redirect to the
+// path without // and .., a page of plain text for what is no path at all. Those
+// have neither a request id nor the form of our errors, and a client that
+// follows a redirect with another method does something else than it was told.
+func (s *Server) Front(mux http.Handler) http.Handler {
+	asked, open, nowhere := s.authenticated(s.unclean), s.plain(s.unclean), s.plain(s.notFound)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch p := r.URL.EscapedPath(); {
+		case !strings.HasPrefix(p, "/"): // CONNECT host:port, GET *
+			nowhere.ServeHTTP(w, r)
+		case isClean(p) || !ours(path.Clean(p)) && !ours(p):
+			mux.ServeHTTP(w, r)
+		case strings.HasPrefix(path.Clean(p), "/api"):
+			asked.ServeHTTP(w, r)
+		default:
+			open.ServeHTTP(w, r)
+		}
+	})
+}
+
+// HealthOnly answers the health endpoints; everything else is 404.
+func (s *Server) HealthOnly() http.Handler {
+	elsewhere := s.plain(func(http.ResponseWriter, *http.Request) error {
+		return gatehouse.E(gatehouse.CodeNotFound, "this process has no role api")
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.EscapedPath() {
+		case "/healthz", "/readyz", "/metrics":
+			s.mux.ServeHTTP(w, r)
+		default:
+			elsewhere.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (s *Server) unclean(_ http.ResponseWriter, r *http.Request) error {
+	return gatehouse.E(gatehouse.CodeNotFound, "no such path; without //, /./ and /../ it is %s", gatehouse.Quote(path.Clean(r.URL.Path)))
+}
+
+// isClean reports whether a mux takes a path as it is: one slash at the end may
+// stay.
+func isClean(p string) bool {
+	clean := path.Clean(p)
+	return clean == p || len(p) == len(clean)+1 && strings.HasSuffix(p, "/")
+}
+
+// ours reports whether a path is one that [Server.Mount] takes.
+func ours(p string) bool {
+	switch p {
+	case "/api", "/openapi.json", "/docs", "/healthz", "/readyz", "/metrics":
+		return true
+	}
+	return strings.HasPrefix(p, "/api/") || strings.HasPrefix(p, "/docs/")
+}

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const (
+	// checkTime bounds one check of the store, and checksPerHour how many of
+	// them a process makes, whoever asks: each reads everything.
+	checkTime     = 90 * time.Second
+	checksPerHour = 6
+)
+
+// heldHeads is what POST /doctor takes.
+type heldHeads struct {
+	// Held are heads of audit logs that were kept elsewhere.
+	Held []gatehouse.LogHead `json:"held,omitempty"`
+}
+
+func (s *Server) checkRoutes() []route {
+	if s.cfg.Checks == nil {
+		return nil
+	}
+	checks := &storeChecks{service: s.cfg.Checks, time: checkTime, hour: newWindow(checksPerHour)}
+	checks.hour.span = time.Hour
+	return []route{{
+		method: "POST", path: "/doctor", name: "checkStore", tag: tagAudit,
+		summary: "Check the whole store against every invariant",
+		doc: "What gatehouse doctor --deep does beside the store, for who has no access to it: every row of every tenant. Nothing is changed. " +
+			"One at a time, six an hour and at most 90 seconds each: a store that takes longer answers unsupported, and has to be checked from beside it. " +
+			"The caller must be of the default tenant.",
+		roles: admins, status: http.StatusOK, out: typeOf[gatehouse.StoreCheck](),
+		codes:   []gatehouse.Code{gatehouse.CodeUnsupported},
+		handler: maybe(body(nil, checks.run)),
+	}}
+}
+
+// storeChecks makes one check at a time, and few.
+type storeChecks struct {
+	service gatehouse.CheckService
+	time    time.Duration
+	hour    *window
+	one     sync.Mutex
+}
+
+func (s *storeChecks) run(ctx context.Context, c *call, in *heldHeads) (reply, error) {
+	if c.caller.Principal.Tenant != gatehouse.DefaultTenant {
+		return reply{}, gatehouse.E(gatehouse.CodeRoleRequired, "this needs an administrator of the tenant %s", gatehouse.DefaultTenant)
+	}
+	if !s.one.TryLock() {
+		e := gatehouse.E(gatehouse.CodeBusy, "the store is being checked; try again later")
+		e.RetryAfter = int(s.time.Seconds())
+		return reply{}, e
+	}
+	defer s.one.Unlock()
+	if err := s.hour.take(""); err != nil {
+		return reply{}, err
+	}
+	c.outlast(s.time)
+	ctx, cancel := context.WithTimeout(ctx, s.time)
+	defer cancel()
+	report, err := s.service.CheckStore(ctx, in.Held)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return reply{}, gatehouse.E(gatehouse.CodeUnsupported,
+			"the store cannot be checked in %s; run gatehouse doctor --deep beside it", gatehouse.Duration(s.time))
+	}
+	return answer(report, err)
+}

@@ -1,0 +1,208 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// The archiver's pace: a transaction is short, and after each the archiver
+// rests for much longer than it worked, so that decisions go on beside it.
+const (
+	archivePlan    = 128
+	archiveBatch   = 16
+	archiveRest    = 9 // times the work
+	longestArchive = 2 * time.Second
+)
+
+// ArchiveMetrics is told how the archiver gets on.
+type ArchiveMetrics interface {
+	// Archived counts actions.
+	Archived(n int)
+	// Behind is by how much the oldest action that waits to be archived is
+	// older than the retention asks; 0 when none waits.
+	Behind(d time.Duration)
+}
+
+// Archiver moves what ended long ago into the archive. Any number of them may
+// work on one store.
+type Archiver struct {
+	gate      *Gate
+	retention time.Duration
+	metrics   ArchiveMetrics
+	// planned ended before that time; after is where the next look begins.
+	planned []gatehouse.ActionFamily
+	before  time.Time
+	after   int64
+}
+
+// NewArchiver returns an archiver of what ended longer ago than the retention,
+// which is at least [gatehouse.MinRetention]. metrics may be nil.
+func (g *Gate) NewArchiver(retention time.Duration, metrics ArchiveMetrics) (*Archiver, error) {
+	if retention < gatehouse.MinRetention {
+		return nil, fmt.Errorf("the retention is %s; the least is %s", gatehouse.Duration(retention), gatehouse.Duration(gatehouse.MinRetention))
+	}
+	return &Archiver{gate: g, retention: retention, metrics: metrics}, nil
+}
+
+// Step archives one batch, and rests. more is false at the end of a pass over
+// the store; the next call begins another one.
+func (a *Archiver) Step(ctx context.Context) (n int, more bool, err error) {
+	began := time.Now()
+	n, more, err = a.Batch(ctx)
+	if more && err == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(archiveRest*time.Since(began), longestArchive)):
+		}
+	}
+	return n, more, err
+}
+
+// Batch is Step without the rest. What cannot be archived, by an error, is
+// passed over until the next pass.
+func (a *Archiver) Batch(ctx context.Context) (n int, more bool, err error) {
+	if len(a.planned) == 0 {
+		if err := a.plan(ctx); err != nil {
+			return 0, true, err
+		}
+	}
+	count, size := 0, 0
+	for count < len(a.planned) && size < archiveBatch {
+		size += len(a.planned[count].IDs)
+		count++
+	}
+	batch := a.planned[:count]
+	n, err = a.store(ctx, batch)
+	if err != nil && ctx.Err() == nil && len(batch) > 1 {
+		n, err = a.oneByOne(ctx, batch)
+	}
+	if ctx.Err() != nil {
+		return n, true, errors.Join(err, ctx.Err())
+	}
+	a.planned = a.planned[count:]
+	if a.metrics != nil {
+		a.metrics.Archived(n)
+	}
+	if n > 0 {
+		a.gate.hints.Notify(TopicAudit)
+	}
+	return n, len(a.planned) > 0 || a.after != 0, err
+}
+
+// plan looks for what is next.
+func (a *Archiver) plan(ctx context.Context) error {
+	var plan *gatehouse.ArchivePlan
+	var before time.Time
+	err := a.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		before = tx.Now().Add(-a.retention)
+		plan, err = tx.PlanArchive(a.after, before, archivePlan)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	a.planned, a.before, a.after = plan.Families, before, plan.Next
+	if a.metrics != nil {
+		behind := time.Duration(0)
+		if !plan.Oldest.IsZero() {
+			behind = before.Sub(plan.Oldest)
+		}
+		a.metrics.Behind(behind)
+	}
+	return nil
+}
+
+func (a *Archiver) oneByOne(ctx context.Context, families []gatehouse.ActionFamily) (n int, err error) {
+	var errs []error
+	for _, f := range families {
+		one, err := a.store(ctx, []gatehouse.ActionFamily{f})
+		n += one
+		if err != nil {
+			errs = append(errs, fmt.Errorf("archive %s: %w", f.IDs[0], err))
+		}
+	}
+	return n, errors.Join(errs...)
+}
+
+// store archives families in one transaction, with a leaf for each tenant.
+func (a *Archiver) store(ctx context.Context, families []gatehouse.ActionFamily) (n int, err error) {
+	if len(families) == 0 {
+		return 0, nil
+	}
+	byTenant := map[string][]gatehouse.ActionFamily{}
+	var tenants []string
+	for _, f := range families {
+		if byTenant[f.Tenant] == nil {
+			tenants = append(tenants, f.Tenant)
+		}
+		byTenant[f.Tenant] = append(byTenant[f.Tenant], f)
+	}
+	slices.Sort(tenants)
+	err = a.gate.store.Update(ctx, func(tx gatehouse.Tx) error {
+		n = 0
+		for _, tenant := range tenants {
+			one, err := ArchiveFamilies(tx, byTenant[tenant], a.before)
+			if err != nil {
+				return err
+			}
+			n += one
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// ArchiveFamilies archives what of families of one tenant has ended before a
+// time and is free, with one leaf, and returns how many actions that were.
+func ArchiveFamilies(tx gatehouse.Tx, families []gatehouse.ActionFamily, before time.Time) (int, error) {
+	records, err := tx.LockEnded(families, before)
+	if err != nil || len(records) == 0 {
+		return 0, err
+	}
+	batch, now := NewID("arc"), tx.Now()
+	list := make([]*gatehouse.Archived, len(records))
+	named := make([]gatehouse.JSON, len(records))
+	for i, r := range records {
+		if list[i], err = gatehouse.NewArchived(r, batch, now); err != nil {
+			return 0, err
+		}
+		named[i] = gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "id", Value: gatehouse.StringJSON(list[i].ID)},
+			gatehouse.Member{Name: "sha256", Value: gatehouse.MustJSON(list[i].SHA256)},
+		)
+	}
+	if err := tx.PutArchived(list); err != nil {
+		return 0, err
+	}
+	return len(list), tx.AppendLeaf(&gatehouse.Leaf{
+		Tenant: list[0].Tenant, Type: gatehouse.EventArchived, Subject: batch, Actor: "system",
+		Data: gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "actions", Value: gatehouse.ArrayJSON(named...)},
+			gatehouse.Member{Name: "ended_before", Value: encode(before)},
+		),
+	})
+}
+
+// receiptsOf lists an action's receipts, oldest first, wherever it is kept.
+func receiptsOf(tx gatehouse.ReadTx, a *gatehouse.Action) ([]*gatehouse.Receipt, error) {
+	if a.ArchivedAt == nil {
+		return tx.ListReceipts(a.Tenant, a.ID)
+	}
+	archived, err := tx.FindArchived(a.Tenant, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	record, err := archived.Record()
+	if err != nil {
+		return nil, err
+	}
+	return record.Receipts, nil
+}

@@ -1,0 +1,26 @@
+package app
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// WorkflowSummary returns the newest version of a workflow with its source, and
+// what its runs of the last 30 days came to.
+func (r *Runs) WorkflowSummary(ctx context.Context, name string) (w *gatehouse.WorkflowSummary, err error) {
+	err = r.gate.view(ctx, "workflow", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		w, err = tx.FindWorkflowSummary(c.Principal.Tenant, name, tx.Now().Add(-summarized))
+		return err
+	})
+	return w, err
+}
+
+// RunReflexion returns what a finished run teaches.
+func (r *Runs) RunReflexion(ctx context.Context, id string) (x *gatehouse.Reflexion, err error) {
+	err = r.gate.view(ctx, "reflexion", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		x, err = tx.FindReflexion(c.Principal.Tenant, id)
+		return err
+	})
+	return x, err
+}

@@ -1,0 +1,26 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Retention sets how long what has ended stays in the tables of the living.
+type Retention struct {
+	// Finished is how long after its end an action is archived, 30d to 3650d;
+	// absent: nothing is. The archive is kept for good. From then on an action
+	// cannot be reversed.
+	Finished gatehouse.Duration `yaml:"finished"`
+}
+
+// maxRetention is ten years.
+const maxRetention = 3650
+
+func (r *Retention) validate(path string) error {
+	const day = gatehouse.MinRetention / 30
+	if d := r.Finished.D(); d != 0 && (d < gatehouse.MinRetention || d > maxRetention*day) {
+		return fmt.Errorf("%s: retention.finished: must be %s to %dd", path, gatehouse.Duration(gatehouse.MinRetention), maxRetention)
+	}
+	return nil
+}

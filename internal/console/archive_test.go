@@ -1,0 +1,36 @@
+package console_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+)
+
+// TestArchivedActionIsShown reads the page of an action before and after it is
+// archived: the same, but for the way to reverse it; in the inbox it is no more.
+func TestArchivedActionIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	a := w.propose(bot, func(p *gatehouse.Proposal) { p.Rationale = "the words of old" })
+	ctx := w.as(ana.creds)
+	if _, err := w.gate.Decide(ctx, a.ID, gatehouse.Decision{Decision: gatehouse.Reject, Digest: a.Digest, Notes: "not then"}); err != nil {
+		t.Fatal(err)
+	}
+	ana.get("/actions/"+a.ID).want(http.StatusOK).has("the words of old", "not then").lacks(testid("archived"))
+	err := w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+		n, err := app.ArchiveFamilies(tx, []gatehouse.ActionFamily{{Tenant: a.Tenant, IDs: []string{a.ID}}}, tx.Now())
+		if n != 1 {
+			t.Errorf("%d were archived", n)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ana.get("/actions/"+a.ID).want(http.StatusOK).has("the words of old", "not then", testid("archived"), "in the archive since")
+	ana.get("/inbox?tab=all").want(http.StatusOK).lacks(a.ID)
+}

@@ -1,0 +1,37 @@
+package gatetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+)
+
+// Archive archives all of a tenant that can be, whatever its age, and returns
+// how many actions those are.
+func (w *World) Archive(tenant string) (n int) {
+	w.t.Helper()
+	w.Clock.Advance(time.Second)
+	for after, more := int64(0), true; more; {
+		var plan *gatehouse.ArchivePlan
+		var before time.Time
+		w.must(w.Store.View(context.Background(), func(tx gatehouse.ReadTx) (err error) {
+			before = tx.Now()
+			plan, err = tx.PlanArchive(after, before, 4)
+			return err
+		}))
+		after, more = plan.Next, plan.Next != 0
+		for _, f := range plan.Families {
+			if f.Tenant != tenant {
+				continue
+			}
+			w.must(w.Store.Update(context.Background(), func(tx gatehouse.Tx) error {
+				one, err := app.ArchiveFamilies(tx, []gatehouse.ActionFamily{f}, before)
+				n += one
+				return err
+			}))
+		}
+	}
+	return n
+}

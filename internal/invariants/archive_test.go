@@ -1,0 +1,305 @@
+package invariants
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+)
+
+// TestArchivingChangesNoAnswer plays everything that there is, archives it
+// batch by batch, and asks after each what had been asked before: every action
+// by its id, its approval's and its key, its evidence, its push, and what each
+// call that changes something says of it. The log only grows.
+func TestArchivingChangesNoAnswer(t *testing.T) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "gatehouse.db")
+		clock := gatetest.NewClock()
+		s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock.Now, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		archiving(t, s, clock, func(t *testing.T) (*Target, error) { return OpenFile(t.Context(), path, quiet()) })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		dsn := pgtest.Database(t)
+		clock := gatetest.NewClock()
+		s, err := postgres.Open(t.Context(), postgres.Config{URL: dsn, Clock: clock.Now, Logger: quiet(), MaxConns: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		archiving(t, s, clock, func(t *testing.T) (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) })
+	})
+}
+
+func archiving(t *testing.T, s gatehouse.Store, clock *gatetest.Clock, open func(*testing.T) (*Target, error)) {
+	t.Helper()
+	w := gatetest.New(t, s, clock)
+	w.Fill()
+	w.FillRuns()
+	// Long enough for every ceiling's window; what waits for people expires.
+	clock.Advance(gatehouse.MaxCeilingWindow + time.Hour)
+	for n := 1; n > 0; {
+		var err error
+		if n, err = w.Gate.SweepExpired(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Worker.Rescue(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	purge(t, s)
+	w.Number()
+	before := answers(t, w)
+	if len(before) < 25 {
+		t.Fatalf("%d actions", len(before))
+	}
+	head := headOf(t, s)
+	a, err := w.Gate.NewArchiver(gatehouse.MinRetention, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archived := 0
+	for more := true; more; {
+		n, again, err := a.Step(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		archived, more = archived+n, again
+		compare(t, before, answers(t, w))
+	}
+	w.Number()
+	inArchive := 0
+	for id, after := range answers(t, w) {
+		pinned := !after.action.Status.Archivable() || after.action.Target.EntityRef == "late"
+		if after.action.ArchivedAt != nil {
+			inArchive++
+		}
+		if after.action.ArchivedAt != nil && pinned {
+			t.Errorf("%s (%s, %s) is archived", id, after.action.Target.EntityRef, after.action.Status)
+		}
+	}
+	// The others are the other tenant's.
+	if inArchive < 10 || archived != 2*inArchive {
+		t.Errorf("%d were archived, %d of them of one of two tenants", archived, inArchive)
+	}
+	r := check(t, func() (*Target, error) { return open(t) }, Options{Held: []gatehouse.LogHead{head}})
+	for _, i := range r.Invariants {
+		for _, v := range i.Listed {
+			t.Errorf("%d %s: %+v", i.Number, i.Title, v)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// purge forgets sessions and their step-ups, as servers do after a month.
+func purge(t *testing.T, s gatehouse.Store) {
+	t.Helper()
+	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+		_, err := tx.PurgeSessions(tx.Now().Add(-gatehouse.SessionKept), 1000)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func headOf(t *testing.T, s gatehouse.Store) (head gatehouse.LogHead) {
+	t.Helper()
+	err := s.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
+		head, err = audit.Head(tx, gatehouse.DefaultTenant)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return head
+}
+
+// told is all that can be asked about one action.
+type told struct {
+	action   *gatehouse.Action
+	receipts []*gatehouse.Receipt
+	entries  []*gatehouse.Entry
+	said     []string
+}
+
+// answers asks about all actions of the default tenant.
+func answers(t *testing.T, w *gatetest.World) map[string]*told {
+	t.Helper()
+	out := map[string]*told{}
+	for _, archive := range []bool{false, true} {
+		f := gatehouse.ActionFilter{Archived: archive, Limit: 7}
+		for {
+			page, err := w.Gate.ListActions(w.Admin(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range page.Items {
+				if out[a.ID] != nil {
+					t.Errorf("%s is listed twice", a.ID)
+				}
+				if archive != (a.ArchivedAt != nil) {
+					t.Errorf("%s is in the wrong list", a.ID)
+				}
+				out[a.ID] = ask(t, w, a)
+			}
+			if f.Cursor = page.NextCursor; f.Cursor == "" {
+				break
+			}
+		}
+	}
+	return out
+}
+
+func ask(t *testing.T, w *gatetest.World, listed *gatehouse.Action) *told {
+	t.Helper()
+	e, err := w.Gate.Evidence(w.Admin(), listed.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &told{action: e.Action, receipts: e.Receipts, entries: e.Entries}
+	same := func(what string, a *gatehouse.Action, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s of %s: %v", what, listed.ID, err)
+		}
+		if d := cmp.Diff(e.Action, a); d != "" {
+			t.Errorf("%s of %s (-evidence +this):\n%s", what, listed.ID, d)
+		}
+	}
+	same("the list's row", listed, nil)
+	a, err := w.Gate.FindAction(w.Admin(), listed.ID)
+	same("the id", a, err)
+	if listed.Approval != nil {
+		a, err = w.Gate.FindAction(w.Admin(), listed.Approval.ID)
+		same("the approval", a, err)
+	}
+	err = w.Store.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
+		a, err = tx.FindActionByKey(listed.Tenant, listed.IdempotencyKey)
+		return err
+	})
+	same("the key", a, err)
+	if a.ContentHash == ([32]byte{}) {
+		t.Errorf("%s has lost what its content is compared by", a.ID)
+	}
+	if !listed.Status.Archivable() {
+		return out // something may come of asking
+	}
+	say := func(what string, err error) {
+		t.Helper()
+		var e *gatehouse.Error
+		if err != nil && !errors.As(err, &e) {
+			t.Fatalf("%s of %s: %v", what, listed.ID, err)
+		}
+		out.said = append(out.said, fmt.Sprintf("%s: %s", what, gatehouse.CodeOf(err)))
+	}
+	for _, kind := range []gatehouse.DecisionKind{gatehouse.Approve, gatehouse.Reject} {
+		_, err = w.Gate.Decide(w.As("ben"), listed.ID, gatehouse.Decision{Decision: kind, Digest: listed.Digest})
+		say("decide "+string(kind), err)
+	}
+	_, err = w.Gate.Cancel(w.As("bot"), listed.ID)
+	say("cancel", err)
+	_, err = w.Gate.Revise(w.As("bot"), listed.ID, &gatehouse.Proposal{})
+	say("revise", err)
+	if p := listed.Push; p != nil {
+		_, err = w.Gate.ResolvePush(w.Admin(), p.ID, gatehouse.Resolution{Outcome: "failed", Reason: "r"})
+		say("resolve", err)
+		answer, err := w.Gate.ReplayDeadLetters(w.Admin(), gatehouse.ReplayRequest{IDs: []string{p.ID}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Its receipt is not among the living any more, its state says the same.
+		out.said = append(out.said, "replay: "+answer.Results[0].Skipped)
+	}
+	if listed.ArchivedAt != nil {
+		_, err = w.Gate.Reverse(w.As("bot"), listed.ID, gatehouse.ReverseRequest{})
+		if gatehouse.CodeOf(err) != gatehouse.CodeNotReversible {
+			t.Errorf("reversing %s, which is archived: %v", listed.ID, err)
+		}
+	}
+	return out
+}
+
+func compare(t *testing.T, before, after map[string]*told) {
+	t.Helper()
+	if d := cmp.Diff(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after))); d != "" {
+		t.Fatalf("actions (-before +after):\n%s", d)
+	}
+	for id, want := range before {
+		got := *after[id]
+		a := *got.action
+		a.ArchivedAt = nil
+		got.action = &a
+		if d := cmp.Diff(*want, got, cmp.AllowUnexported(told{})); d != "" {
+			t.Errorf("%s (-before +after):\n%s", id, d)
+		}
+	}
+}
+
+// TestDocuments makes documents of any actions that there may be, and reads
+// what was put in.
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringN(0, 20, -1)
+		now := time.UnixMicro(rapid.Int64Range(0, 1<<50).Draw(t, "now")).UTC()
+		deep := gatehouse.JSON(`1e400`)
+		for range rapid.IntRange(0, gatehouse.MaxDepth-1).Draw(t, "depth") {
+			deep = gatehouse.ArrayJSON(deep)
+		}
+		a := &gatehouse.Action{
+			ID: "act_1", Tenant: "default", Revision: 1, Status: gatehouse.StatusApplied, ProposedAt: now, FinishedAt: &now, DecidedAt: &now,
+			Proposal: gatehouse.Proposal{
+				ActionType: text.Draw(t, "type"), ProposedChange: deep, CurrentState: gatehouse.StringJSON(text.Draw(t, "state")),
+				Rationale: text.Draw(t, "rationale"), IdempotencyKey: text.Draw(t, "key"), Target: gatehouse.Target{EntityRef: text.Draw(t, "ref")},
+			},
+			Policy: gatehouse.PolicyOutcome{Rules: rapid.SliceOf(text).Draw(t, "rules")},
+		}
+		copy(a.ContentHash[:], text.Draw(t, "hash"))
+		p := &gatehouse.Push{ID: "psh_1", Tenant: a.Tenant, ActionID: a.ID, Status: gatehouse.PushApplied, AttemptBase: rapid.IntRange(0, 9).Draw(t, "base"), CreatedAt: now, NotBefore: now}
+		in := &gatehouse.Record{Action: a, Push: p, Receipts: []*gatehouse.Receipt{{ID: "rcp_1", Error: text.Draw(t, "error"), RequestMetadata: deep, At: now}}}
+		archived, err := gatehouse.NewArchived(in, "arc_1", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := archived.Record()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := *a
+		want.Push, want.Receipt, want.ArchivedAt = p.Summary(), in.Receipts[0], &now
+		if d := cmp.Diff(&want, out.Action); d != "" {
+			t.Errorf("the action (-in +out):\n%s", d)
+		}
+		if d := cmp.Diff(p, out.Push); d != "" {
+			t.Errorf("the push (-in +out):\n%s", d)
+		}
+		// One bit of it, and it is read no more.
+		i := rapid.IntRange(0, len(archived.Document)-1).Draw(t, "byte")
+		bytes := []byte(archived.Document)
+		bytes[i] ^= 1
+		archived.Document = gatehouse.JSON(bytes)
+		if _, err := archived.Record(); !errors.Is(err, gatehouse.ErrArchiveDamaged) {
+			t.Errorf("a document with another byte at %d: %v", i, err)
+		}
+	})
+}

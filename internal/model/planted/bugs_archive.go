@@ -1,0 +1,44 @@
+package main
+
+const (
+	archived   = "internal/app/archive.go"
+	families   = "internal/store/shared/archive.go"
+	litearc    = sqlite + "/archive.go"
+	invariants = "internal/invariants"
+)
+
+// archiveBugs: what has ended is moved whole, at its time, and stays found.
+func archiveBugs() []bug {
+	return []bug{
+		plant("an archived action's key is free again", "5, promise 4", litearc,
+			"if err == nil && n > 0 {\n\t\treturn gatehouse.ErrConflict", "if err == nil && n < 0 {\n\t\treturn gatehouse.ErrConflict", sqlite, conform+"ArchiveStays"),
+		plant("what a run awaits is archived", "13, 18", litearc,
+			"AND r.status <> 'succeeded' AND", "AND r.status = 'none' AND", sqlite, conform+"ArchivePins"),
+		plant("a dead letter is archived", "promise 6", "archive.go",
+			"StatusSuperseded, StatusApplied, StatusReversed:", "StatusSuperseded, StatusApplied, StatusReversed, StatusFailed:", sqlite, conform+"ArchivePins"),
+		plant("a push that is still to be sent is archived", "3, 13", litearc,
+			"h.status <> 'applied' AND h.status <> 'canceled'", "h.status = 'none'", sqlite, conform+"ArchivePins"),
+		plant("what is held of a ceiling is archived", "10", litearc,
+			"c.released_at IS NULL AND c.reserved_at > ?1", "c.released_at IS NULL AND c.reserved_at < ?1", sqlite, conform+"ArchivePins"),
+		plant("an action is archived without its family", "16", families,
+			"if !family[i].Related {", "if !family[i].Related || true {", sqlite, conform+"ArchiveFamilies"),
+		plant("what was planned is not looked at again", "13", litearc,
+			"if !still {", "if !still && false {", sqlite, conform+"ArchivePins"),
+		plant("the retention counts from the proposal", "promise 6", families,
+			"e.EndedAt.Before(before)", "e.ProposedAt.Before(before)", app, "TestArchiverKeepsTheRetention"),
+		plant("a batch is archived without its entry in the log", "14, promise 7", archived,
+			"return len(list), tx.AppendLeaf(&gatehouse.Leaf{", "return len(list), func(*gatehouse.Leaf) error { return nil }(&gatehouse.Leaf{", app, "TestArchiverKeepsTheRetention"),
+		plant("another tenant finds what is archived", "16", litearc,
+			"FROM action_archive WHERE tenant = ?1 AND id = ?2\nUNION", "FROM action_archive WHERE ?1 <> '' AND id = ?2\nUNION", sqlite, conform+"ArchiveWalls"),
+		plant("a late receipt counts as what came of it", "12", "archive.go",
+			"if !c.Late {", "if !c.Late || true {", sqlite, conform+"ArchiveRoundTrip"),
+		plant("a document is not held against its hash", "promise 7", "archive.go",
+			"if sha256.Sum256([]byte(a.Document)) != a.SHA256 {", "if false {", invariants, "TestDocuments"),
+		plant("a step is not woken by what is archived", "18, 19", sqlite+"/runs_steps.go",
+			" UNION ALL SELECT status FROM action_archive WHERE tenant = ?1 AND id = ?2`", "`", sqlite, conform+"ArchiveStays"),
+		plant("an action is deleted without a copy", "promise 6", sqlite+"/migrations/0010_archive.sql",
+			"CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN NOT EXISTS (", "CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN 1 = 2 AND NOT EXISTS (", sqlite, "TestKeptButForTheCopy"),
+		plant("two archivers take the same action", "promise 6", "internal/store/postgres/archive.go",
+			"if !locked {", "if !locked && false {", "internal/store/postgres", "TestArchiversPassEachOther"),
+	}
+}

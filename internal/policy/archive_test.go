@@ -1,0 +1,26 @@
+package policy_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// TestWindowsEndBeforeArchiving: no ceiling reaches further back than the
+// archive leaves what is held of it.
+func TestWindowsEndBeforeArchiving(t *testing.T) {
+	t.Parallel()
+	parse := func(window time.Duration) error {
+		_, err := policy.Parse(fmt.Appendf(nil, "version: 1\nceilings:\n  - {name: c, per: tenant, window: %dh, count: 1}\n", window/time.Hour))
+		return err
+	}
+	if err := parse(gatehouse.MaxCeilingWindow); err != nil {
+		t.Error(err)
+	}
+	if err := parse(gatehouse.MaxCeilingWindow + time.Hour); err == nil {
+		t.Error("a window is longer than what it counts is kept")
+	}
+}

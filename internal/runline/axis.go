@@ -1,0 +1,117 @@
+package runline
+
+import (
+	"slices"
+	"time"
+)
+
+// idleShare is how much of the working time one idle stretch may take.
+const idleShare = 4
+
+// Axis maps times to places between 0 and 1. Time in which no step worked takes
+// at most a quarter of the time in which one did, each stretch of it.
+type Axis struct {
+	// Cuts are the stretches that are drawn shorter than they were, in order.
+	Cuts   []Cut
+	times  []time.Time
+	places []float64
+}
+
+// Cut is a stretch in which no step worked.
+type Cut struct {
+	At     float64       // the place of its middle
+	Length time.Duration // how long it was
+	// Omitted is how much of it is left out.
+	Omitted time.Duration
+}
+
+// NewAxis makes the axis of the spans of all steps.
+func NewAxis(all [][]Span) *Axis {
+	x := &Axis{}
+	for _, list := range all {
+		for _, s := range list {
+			x.times = append(x.times, s.From, s.To)
+		}
+	}
+	slices.SortFunc(x.times, time.Time.Compare)
+	x.times = slices.CompactFunc(x.times, time.Time.Equal)
+	if len(x.times) < 2 {
+		return x
+	}
+	busy, work := x.busy(all)
+	most := work / idleShare
+	at := make([]float64, len(x.times))
+	var ends [][2]int
+	for i := 0; i < len(busy); {
+		// A stretch is all that follows each other of one sort.
+		j := i
+		for j < len(busy) && busy[j] == busy[i] {
+			j++
+		}
+		length, scale := x.times[j].Sub(x.times[i]), 1.0
+		if !busy[i] && work > 0 && length > most {
+			scale = float64(most) / float64(length)
+			ends = append(ends, [2]int{i, j})
+			x.Cuts = append(x.Cuts, Cut{Length: length, Omitted: length - most})
+		}
+		for ; i < j; i++ {
+			at[i+1] = at[i] + scale*float64(x.times[i+1].Sub(x.times[i]))
+		}
+	}
+	whole := max(at[len(at)-1], 1)
+	for i := range at {
+		at[i] /= whole
+	}
+	x.places = at
+	for i, e := range ends {
+		x.Cuts[i].At = (at[e[0]] + at[e[1]]) / 2
+	}
+	return x
+}
+
+// busy tells between which times some step worked, and how long that was.
+func (x *Axis) busy(all [][]Span) (busy []bool, work time.Duration) {
+	busy = make([]bool, len(x.times)-1)
+	for _, list := range all {
+		for _, s := range list {
+			if !s.Phase.Working() {
+				continue
+			}
+			from, _ := slices.BinarySearchFunc(x.times, s.From, time.Time.Compare)
+			for i := from; i < len(busy) && x.times[i].Before(s.To); i++ {
+				busy[i] = true
+			}
+		}
+	}
+	for i, b := range busy {
+		if b {
+			work += x.times[i+1].Sub(x.times[i])
+		}
+	}
+	return busy, work
+}
+
+// Place is where a time stands, from 0 to 1; it must be one of a span.
+func (x *Axis) Place(t time.Time) float64 {
+	i, ok := slices.BinarySearchFunc(x.times, t, time.Time.Compare)
+	if !ok || i >= len(x.places) {
+		return 0
+	}
+	return x.places[i]
+}
+
+// Total is the time from the first beginning to the last end.
+func (x *Axis) Total() time.Duration {
+	if len(x.times) < 2 {
+		return 0
+	}
+	return x.times[len(x.times)-1].Sub(x.times[0])
+}
+
+// Omitted is how much idle time is left out in all.
+func (x *Axis) Omitted() (d time.Duration) {
+	for _, c := range x.Cuts {
+		d += c.Omitted
+	}
+	return d
+}

@@ -1,0 +1,142 @@
+// Package runline lays a run out along one axis of time, for whoever draws it:
+// what each step did from when to when, and where a time stands. It is pure: the
+// time that it is now is given.
+package runline
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Phase is what a step does for a while.
+type Phase string
+
+// The phases.
+const (
+	Queued Phase = "queued" // for its turn, or its next attempt
+	Waits  Phase = "waits"  // for a time, an event, another run, or its items
+	People Phase = "people"
+	Works  Phase = "works"
+	Fails  Phase = "fails" // an attempt that came to nothing
+)
+
+// Phases lists all of them in the order of a legend.
+func Phases() []Phase { return []Phase{Works, Fails, People, Waits, Queued} }
+
+// Working reports whether something is done in the phase.
+func (p Phase) Working() bool { return p == Works || p == Fails }
+
+// Span is a phase between two times, the second later than the first.
+type Span struct {
+	From, To time.Time
+	Phase    Phase
+}
+
+// Spans says what each of the steps did from when to when, in order; now is the
+// end of what goes on in a run that has not ended. A step that never began, or
+// was taken over from another run, has none.
+func Spans(d *gatehouse.RunDetail, steps []*gatehouse.Step, now time.Time) [][]Span {
+	if d.FinishedAt != nil {
+		now = *d.FinishedAt
+	}
+	attempts := make(map[string][]*gatehouse.StepAttempt)
+	for _, a := range d.Attempts {
+		attempts[a.StepID] = append(attempts[a.StepID], a)
+	}
+	actions := make(map[string]*gatehouse.Action, len(d.Actions))
+	for _, a := range d.Actions {
+		actions[a.ID] = a
+	}
+	all := make([][]Span, len(steps))
+	for i, s := range steps {
+		own := attempts[s.ID]
+		slices.SortStableFunc(own, func(a, b *gatehouse.StepAttempt) int { return a.StartedAt.Compare(b.StartedAt) })
+		all[i] = spansOf(d.Run, s, own, actions[s.ActionID], now)
+	}
+	return all
+}
+
+func spansOf(r *gatehouse.Run, step *gatehouse.Step, attempts []*gatehouse.StepAttempt, a *gatehouse.Action, now time.Time) []Span {
+	if TakenOver(r, step) {
+		return nil
+	}
+	end := now
+	if step.FinishedAt != nil {
+		end = *step.FinishedAt
+	}
+	b := &builder{}
+	b.begin(step.ReadyAt)
+	b.begin(step.StartedAt)
+	for _, one := range attempts {
+		b.begin(&one.StartedAt)
+		b.until(one.StartedAt, Queued)
+		p := Works
+		if FailedAttempt(one) {
+			p = Fails
+		}
+		b.until(one.FinishedAt, p)
+	}
+	if b.at.IsZero() {
+		return nil
+	}
+	b.rest(step, len(attempts), a, end)
+	return b.list
+}
+
+// builder makes spans one after the other.
+type builder struct {
+	list []Span
+	at   time.Time
+}
+
+func (b *builder) begin(t *time.Time) {
+	if t != nil && (b.at.IsZero() || t.Before(b.at)) {
+		b.at = *t
+	}
+}
+
+func (b *builder) until(to time.Time, p Phase) {
+	if to.After(b.at) {
+		b.list = append(b.list, Span{b.at, to, p})
+		b.at = to
+	}
+}
+
+// rest is what followed the last attempt.
+func (b *builder) rest(step *gatehouse.Step, attempts int, a *gatehouse.Action, end time.Time) {
+	switch {
+	case a != nil && a.DecidedVia == gatehouse.ViaPolicy:
+		b.until(end, Works)
+	case a != nil:
+		if a.DecidedAt != nil && a.DecidedAt.Before(end) {
+			b.until(*a.DecidedAt, People)
+			b.until(end, Works)
+		}
+		b.until(end, People)
+	case step.Status == gatehouse.StepReady, step.Status == gatehouse.StepRetrying:
+		b.until(end, Queued)
+	case step.Status == gatehouse.StepRunning, attempts == 0 && step.Uses != "wait" && step.ChildRun == "":
+		if step.StartedAt != nil {
+			b.until(*step.StartedAt, Queued)
+		}
+		b.until(end, Works)
+	default:
+		b.until(end, Waits)
+	}
+}
+
+// FailedAttempt reports whether an attempt came to nothing.
+func FailedAttempt(a *gatehouse.StepAttempt) bool {
+	switch a.Outcome {
+	case string(gatehouse.StepRetrying), string(gatehouse.StepFailed), "lease_expired":
+		return true
+	}
+	return false
+}
+
+// TakenOver reports whether a retried run had the step's result before it began.
+func TakenOver(r *gatehouse.Run, step *gatehouse.Step) bool {
+	return r.RetryOf != "" && step.FinishedAt != nil && step.FinishedAt.Before(r.CreatedAt)
+}

@@ -1,0 +1,342 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// endingColumns are those of shared.Ending, of an action a: pinned by its push,
+// a run, a ceiling that a window still reaches, a step-up; and its relations.
+// The parameter is the time at or before which a ceiling's part is out of reach.
+const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, coalesce(a.finished_at, a.decided_at, 0),
+  EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status NOT IN ('applied', 'canceled'))
+  OR EXISTS (SELECT 1 FROM step s JOIN run r ON r.seq = s.run_seq WHERE s.tenant = a.tenant AND s.action_id = a.id
+    AND r.status NOT IN ('succeeded', 'failed_terminal', 'canceled'))
+  OR EXISTS (SELECT 1 FROM ceiling_claim c WHERE c.action_seq = a.seq AND c.released_at IS NULL AND c.reserved_at > $1)
+  OR EXISTS (SELECT 1 FROM step_up u WHERE u.tenant = a.tenant AND u.action_id = a.id),
+  a.supersedes IS NOT NULL OR a.superseded_by IS NOT NULL OR a.reverses IS NOT NULL OR a.reversed_by IS NOT NULL
+  OR EXISTS (SELECT 1 FROM action k WHERE k.tenant = a.tenant AND k.reverses = a.id)
+  OR EXISTS (SELECT 1 FROM action k WHERE k.tenant = a.tenant AND k.supersedes = a.id),
+  coalesce((SELECT octet_length(p.proposed_change) + octet_length(p.current_state) FROM proposal p WHERE p.seq = a.seq), 0)`
+
+const (
+	scanEndings = `SELECT ` + endingColumns + ` FROM action a WHERE a.seq > $2 ORDER BY a.seq LIMIT $3`
+	findEnding  = `SELECT ` + endingColumns + ` FROM action a WHERE a.tenant = $2 AND a.id = $3`
+	findKin     = `SELECT k.id FROM action a CROSS JOIN LATERAL (VALUES (a.supersedes), (a.superseded_by), (a.reverses), (a.reversed_by)) k (id)
+WHERE a.tenant = $1 AND a.id = $2 AND k.id IS NOT NULL
+UNION ALL SELECT id FROM action WHERE tenant = $1 AND supersedes = $2
+UNION ALL SELECT id FROM action WHERE tenant = $1 AND superseded_by = $2
+UNION ALL SELECT id FROM action WHERE tenant = $1 AND reverses = $2
+UNION ALL SELECT id FROM action WHERE tenant = $1 AND reversed_by = $2`
+
+	// Whoever holds one of these is about to use the action: it is left alone.
+	lockEndedActions = `SELECT l.id FROM unnest($2::text[]) u (id)
+CROSS JOIN LATERAL (SELECT a.id FROM action a WHERE a.tenant = $1 AND a.id = u.id FOR UPDATE SKIP LOCKED) l`
+	lockEndedAsked = `SELECT l.id FROM ` + seqsOf + `
+CROSS JOIN LATERAL (SELECT o.id FROM approval o WHERE o.seq = a.seq FOR UPDATE SKIP LOCKED) l`
+	askedOf = `SELECT count(*) FROM ` + seqsOf + ` JOIN approval o ON o.seq = a.seq`
+
+	// seqsOf are the rows of a list of actions, each found by itself: a join
+	// might read all of the tenant's for it.
+	seqsOf = `unnest($2::text[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT 1) a`
+)
+
+func scanEnding(r *row) *shared.Ending {
+	return &shared.Ending{
+		Seq: r.int(), Tenant: r.text(), ID: r.text(), Status: gatehouse.Status(r.text()), ProposedAt: r.time(), EndedAt: r.time(),
+		Pinned: r.bool(), Related: r.bool(), Size: r.int(),
+	}
+}
+
+func (t *readTx) endings() shared.Endings {
+	reach := t.Now().Add(-gatehouse.MaxCeilingWindow)
+	list := func(sql string, args ...any) (rows []*shared.Ending, err error) {
+		err = t.each(sql, func(r *row) error { rows = append(rows, scanEnding(r)); return nil }, args...)
+		return rows, err
+	}
+	return shared.Endings{
+		Scan: func(after int64) ([]*shared.Ending, error) {
+			return list(scanEndings, reach, after, shared.ArchiveScan)
+		},
+		Find: func(tenant, id string) (*shared.Ending, error) {
+			rows, err := list(findEnding, reach, tenant, id)
+			if err != nil || len(rows) == 0 {
+				return nil, err
+			}
+			return rows[0], nil
+		},
+		Kin: func(tenant, id string) (ids []string, err error) {
+			err = t.each(findKin, func(r *row) error { ids = append(ids, r.text()); return nil }, tenant, id)
+			return ids, err
+		},
+	}
+}
+
+// PlanArchive looks for what can be archived.
+func (t *readTx) PlanArchive(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
+	return t.endings().Plan(after, before, limit)
+}
+
+const archiveColumns = `tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at, ended_at,
+  archived_at, batch, sha256, document`
+
+const (
+	archivedByID = `SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = $1 AND id = $2
+UNION ALL SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = $1 AND approval_id = $2
+UNION ALL SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = $1 AND push_id = $2 LIMIT 1`
+	archivedByKey = `SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
+	keyIsFree     = `SELECT gatehouse_refuse('GH001') FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
+)
+
+func scanArchived(r *row) (*gatehouse.Archived, error) {
+	a := &gatehouse.Archived{
+		Tenant: r.text(), ID: r.text(), ApprovalID: r.text(), PushID: r.text(), IdempotencyKey: r.text(), Status: gatehouse.Status(r.text()),
+		ActionType: r.text(), RiskLevel: gatehouse.RiskLevel(r.int()), ProposerID: r.text(), ProposedAt: r.time(), EndedAt: r.time(),
+		ArchivedAt: r.time(), Batch: r.text(), SHA256: r.hash(),
+	}
+	var err error
+	a.Document, err = shared.Unpack(r.next())
+	return a, err
+}
+
+// later lets a Read of one question go on where that had no answer: what has
+// moved to the archive is found by a second look, and only that takes one.
+func (t *readTx) later() {
+	if t.single {
+		t.begun, t.told = false, ""
+	}
+}
+
+// archivedAs is what the archive has under an id or a key.
+func (t *readTx) archivedAs(sql, tenant, key string) (a *gatehouse.Archived, err error) {
+	t.later()
+	err = t.one(sql, func(r *row) (err error) { a, err = scanArchived(r); return err }, tenant, key)
+	return a, err
+}
+
+// FindArchived finds by any of an action's ids.
+func (t *readTx) FindArchived(tenant, id string) (a *gatehouse.Archived, err error) {
+	err = t.one(archivedByID, func(r *row) (err error) { a, err = scanArchived(r); return err }, tenant, id)
+	return a, err
+}
+
+// orArchived looks for an action in the archive that was not found elsewhere.
+func (t *readTx) orArchived(id string, a *gatehouse.Action, tenant string, err error) (*gatehouse.Action, error) {
+	if err != gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
+		return a, err
+	}
+	return actionOf(t.archivedAs(archivedByID, tenant, id))
+}
+
+func actionOf(a *gatehouse.Archived, err error) (*gatehouse.Action, error) {
+	if err != nil {
+		return nil, err
+	}
+	record, err := a.Record()
+	if err != nil {
+		return nil, err
+	}
+	return record.Action, nil
+}
+
+// orArchivedPush looks for a push in the archive that was not found elsewhere.
+func (t *readTx) orArchivedPush(id string, p *gatehouse.Push, tenant string, err error) (*gatehouse.Push, error) {
+	if err != gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
+		return p, err
+	}
+	a, err := t.archivedAs(archivedByID, tenant, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.PushID != id:
+		return nil, gatehouse.ErrNotFound
+	}
+	record, err := a.Record()
+	if err != nil {
+		return nil, err
+	}
+	return record.Push, nil
+}
+
+// keyOf is a tenant's idempotency key.
+type keyOf struct{ tenant, key string }
+
+// listArchived lists the archive, the newest first.
+func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+	page.Items = []*gatehouse.Action{}
+	bound := shared.ArchiveBound(tenant, f)
+	c, err := shared.ParseCursor(f.Cursor, shared.KindArchive, bound...)
+	if err != nil {
+		return page, err
+	}
+	var where condition
+	where.add("tenant = ?", tenant)
+	if f.Status != "" {
+		where.add("status = ?", string(f.Status))
+	}
+	if f.ActionType != "" {
+		where.add("action_type = ?", f.ActionType)
+	}
+	if f.RiskLevel != 0 {
+		where.add("risk = ?", int(f.RiskLevel))
+	}
+	if f.ProposedBy != "" {
+		where.add(`proposer_id IN (?, (SELECT id FROM principal WHERE tenant = ? AND folded = lower(?::text COLLATE "C")))`,
+			f.ProposedBy, tenant, f.ProposedBy)
+	}
+	if f.Query != "" {
+		where.add("(id = ? OR approval_id = ? OR push_id = ?)", f.Query, f.Query, f.Query)
+	}
+	if c.ID != "" {
+		where.add("id < ?", c.ID)
+	}
+	limit, size := shared.PageLimit(f.Limit), int64(0)
+	sql := where.place(`SELECT `+archiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, limit+1)
+	err = t.each(sql, func(r *row) error {
+		if page.NextCursor != "" {
+			return nil
+		}
+		if len(page.Items) == limit || size > shared.MaxPageBytes {
+			page.NextCursor = shared.Cursor{
+				Kind: shared.KindArchive, Filter: shared.FilterHash(bound), ID: page.Items[len(page.Items)-1].ID,
+			}.Encode()
+			return nil
+		}
+		archived, err := scanArchived(r)
+		if err != nil {
+			return err
+		}
+		size += int64(len(archived.Document))
+		a, err := actionOf(archived, nil)
+		page.Items = append(page.Items, a)
+		return err
+	}, where.args...)
+	return page, err
+}
+
+// LockEnded locks families that nobody else has locked, and reads all that
+// there is of those that are still as planned.
+func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (list []*gatehouse.Record, err error) {
+	for _, f := range families {
+		locked, err := t.lockFamily(f)
+		if err != nil {
+			return nil, err
+		}
+		if !locked {
+			continue
+		}
+		still, err := t.endings().Still(f, before)
+		if err != nil {
+			return nil, err
+		}
+		if !still {
+			continue
+		}
+		for _, id := range f.IDs {
+			r, err := t.record(f.Tenant, id)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+// lockFamily reports whether all of a family's rows were free.
+func (t *tx) lockFamily(f gatehouse.ActionFamily) (bool, error) {
+	actions, approvals, asked := 0, 0, int64(0)
+	err := t.locked([]query{
+		ask(lockEndedAsked, func(*row) error { approvals++; return nil }, f.Tenant, f.IDs),
+		ask(lockEndedActions, func(*row) error { actions++; return nil }, f.Tenant, f.IDs),
+	}, ask(askedOf, func(r *row) error { asked = r.int(); return nil }, f.Tenant, f.IDs))
+	return actions == len(f.IDs) && int64(approvals) == asked, err
+}
+
+const (
+	selectPushOf   = `SELECT ` + pushColumns + ` FROM push h WHERE h.action_seq = ` + seqOfAction
+	selectReceipts = `SELECT ` + receiptColumns + ` FROM receipt r WHERE r.action_seq = ` + seqOfAction + ` ORDER BY r.seq`
+	mirrorColumns  = `tenant, action_id, action_type, connector, operation, target, before_state, after_state, digest, external_id, receipt_id, applied_at`
+	selectMirrorOf = `SELECT ` + mirrorColumns + ` FROM mirror WHERE action_seq = ` + seqOfAction
+	selectClaims   = `SELECT ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE action_seq = ` + seqOfAction + ` ORDER BY action_seq, ceiling, scope`
+)
+
+// record reads all that the tables have of an action, in one round trip.
+func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
+	out := &gatehouse.Record{}
+	err := t.read(
+		ask(selectAction+seqOfAction, func(r *row) (err error) { _, out.Action, err = scanAction(r); return err }, tenant, id),
+		ask(selectVotes+`= `+seqOfAction+orderVotes, func(r *row) error {
+			_, v := scanVote(r)
+			out.Action.Approval.Votes = append(out.Action.Approval.Votes, v)
+			return nil
+		}, tenant, id),
+		ask(selectPushOf, func(r *row) error { out.Push = scanPush(r); return nil }, tenant, id),
+		ask(selectReceipts, func(r *row) (err error) { out.Receipts = append(out.Receipts, scanReceipt(r, &err)); return err }, tenant, id),
+		ask(selectMirrorOf, func(r *row) (err error) { out.Mirror = scanMirror(r, &err); return err }, tenant, id),
+		ask(selectClaims, func(r *row) error {
+			out.Claims = append(out.Claims, gatehouse.StoredClaim{Ceiling: r.text(), Scope: r.text(), Amount: r.int(), ReservedAt: r.time(), ReleasedAt: r.timePtr()})
+			return nil
+		}, tenant, id),
+	)
+	if err == nil && out.Action == nil {
+		err = gatehouse.ErrNotFound
+	}
+	return out, err
+}
+
+func scanMirror(r *row, err *error) *gatehouse.AppliedMirror {
+	m := &gatehouse.AppliedMirror{Tenant: r.text(), ActionID: r.text(), ActionType: r.text(), Connector: r.text(), Operation: r.text()}
+	if target := jsonAt[gatehouse.Target](r, err); target != nil {
+		m.Target = *target
+	}
+	m.Before, m.After, m.Digest = r.json(), r.json(), gatehouse.Digest(r.text())
+	m.ExternalID, m.ReceiptID, m.AppliedAt = r.text(), r.text(), r.time()
+	return m
+}
+
+const putArchived = `INSERT INTO action_archive (` + archiveColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+
+// ended are the rows of the actions that are being moved.
+const ended = ` = ANY (ARRAY(SELECT a.seq FROM ` + seqsOf + `))`
+
+// moveOut takes actions, the children first, out of the tables.
+var moveOut = [...]string{
+	`DELETE FROM mirror WHERE action_seq` + ended,
+	`DELETE FROM ceiling_claim WHERE action_seq` + ended,
+	`DELETE FROM receipt WHERE action_seq` + ended,
+	`DELETE FROM push WHERE action_seq` + ended,
+	`DELETE FROM vote WHERE seq` + ended,
+	`DELETE FROM approval WHERE seq` + ended,
+	`DELETE FROM proposal WHERE seq` + ended,
+	guarded + `DELETE FROM action WHERE seq` + ended + orMissing,
+}
+
+// PutArchived moves actions into the archive.
+func (t *tx) PutArchived(list []*gatehouse.Archived) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var packer shared.Packer
+	ids := make([]string, len(list))
+	for i, a := range list {
+		ids[i] = a.ID
+		packed, err := packer.Pack(a.Document)
+		if err != nil {
+			return err
+		}
+		err = t.write(putArchived, a.Tenant, a.ID, orNull(a.ApprovalID), orNull(a.PushID), orNull(a.IdempotencyKey), string(a.Status),
+			a.ActionType, int(a.RiskLevel), a.ProposerID, a.ProposedAt, a.EndedAt, a.ArchivedAt, a.Batch, a.SHA256[:], packed)
+		if err != nil {
+			return err
+		}
+	}
+	for _, sql := range moveOut {
+		if err := t.write(sql, list[0].Tenant, ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestKeptButForTheCopy deletes, behind the store's back, what is never
+// deleted: no row goes whose action is not in the archive, and none of the
+// archive.
+func TestKeptButForTheCopy(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	url := database(t)
+	s := openTest(t, Config{URL: url})
+	var a *gatehouse.Action
+	err := s.Update(ctx, func(tx gatehouse.Tx) error {
+		a = pendingAction("1", tx.Now())
+		return tx.InsertAction(a)
+	})
+	if err == nil {
+		err = s.Update(ctx, func(tx gatehouse.Tx) error {
+			return errors.Join(
+				tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalRejected),
+				tx.MoveAction(gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true, Finished: true}),
+			)
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(ctx)
+	refused := func(sql string) {
+		t.Helper()
+		_, err := c.Exec(ctx, sql)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "GH001" {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	if _, err := c.Exec(ctx, `SELECT set_config($1, $2, false)`, TenantSetting, AllTenants); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"action", "proposal", "approval"} {
+		refused(`DELETE FROM ` + table)
+		refused(`TRUNCATE ` + table + ` CASCADE`)
+	}
+	before := time.Now().Add(time.Hour)
+	err = s.Update(ctx, func(tx gatehouse.Tx) error {
+		records, err := tx.LockEnded([]gatehouse.ActionFamily{{Tenant: a.Tenant, IDs: []string{a.ID}}}, before)
+		if err != nil || len(records) != 1 {
+			return errors.Join(err, errors.New("it is not locked"))
+		}
+		archived, err := gatehouse.NewArchived(records[0], "arc_1", before)
+		if err != nil {
+			return err
+		}
+		return tx.PutArchived([]*gatehouse.Archived{archived})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(`DELETE FROM action_archive`)
+	refused(`TRUNCATE action_archive`)
+	refused(`UPDATE action_archive SET status = 'denied'`)
+}
+
+// TestArchivePlans reads the plans of the archive's statements, as they are made
+// for tables that were empty: each part goes by an index, to its rows.
+func TestArchivePlans(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	plan := planner(t, s.config.URL)
+	wrong := regexp.MustCompile(`Seq Scan|Bitmap|by \(tenant = \$1\)$`)
+	for _, sql := range append([]string{
+		archivedByID, archivedByKey, keyIsFree, findEnding, scanEndings, findKin, lockEndedActions, lockEndedAsked, askedOf,
+	}, moveOut[:]...) {
+		lines := plan(sql)
+		for _, line := range lines {
+			if wrong.MatchString(line) {
+				t.Errorf("%s\n%s", sql, strings.Join(lines, "\n"))
+			}
+		}
+	}
+}
+
+// TestArchiversPassEachOther has one archiver, and one who looks at an action,
+// within their transactions when another archiver comes: it waits for neither,
+// and leaves their actions alone.
+func TestArchiversPassEachOther(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s := openTest(t, Config{})
+	var families []gatehouse.ActionFamily
+	for _, id := range []string{"1", "2", "3"} {
+		err := s.Update(ctx, func(tx gatehouse.Tx) error {
+			a := pendingAction(id, tx.Now())
+			a.Status, a.Approval.Status = gatehouse.StatusPending, gatehouse.ApprovalRequested
+			families = append(families, gatehouse.ActionFamily{Tenant: a.Tenant, IDs: []string{a.ID}})
+			return tx.InsertAction(a)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Update(ctx, func(tx gatehouse.Tx) error {
+			f := families[len(families)-1]
+			return tx.MoveAction(gatehouse.ActionMove{
+				Tenant: f.Tenant, ID: f.IDs[0], From: gatehouse.StatusPending, To: gatehouse.StatusExpired, Decided: true, Finished: true,
+			})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := time.Now().Add(time.Hour)
+	lock := func(tx gatehouse.Tx, families ...gatehouse.ActionFamily) (ids []string, err error) {
+		records, err := tx.LockEnded(families, before)
+		for _, r := range records {
+			ids = append(ids, r.Action.ID)
+		}
+		return ids, err
+	}
+	err := s.Update(ctx, func(one gatehouse.Tx) error {
+		first, err := lock(one, families[0])
+		if err != nil || len(first) != 1 {
+			return fmt.Errorf("the first archiver has %v, %w", first, err)
+		}
+		return s.Update(ctx, func(two gatehouse.Tx) error {
+			if _, err := two.LockAction(families[1].Tenant, families[1].IDs[0]); err != nil {
+				return err
+			}
+			return s.Update(ctx, func(three gatehouse.Tx) error {
+				got, err := lock(three, families...)
+				if len(got) != 1 || got[0] != families[2].IDs[0] {
+					t.Errorf("the last archiver has %v", got)
+				}
+				return err
+			})
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// TestGroupCommitLost loses a group's COMMIT in each way: each member is stored
+// exactly once.
+func TestGroupCommitLost(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]int32{"answer": loseAnswer, "request": loseRequest, "session stays open": swallowWhole} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			p, through := newProxy(t, database(t))
+			s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 2 * time.Second})
+			var runs atomic.Int64
+			group := func(prefix string, lose int32) {
+				t.Helper()
+				runs.Store(0)
+				inside := func(run int) error {
+					runs.Add(1)
+					if run == 1 {
+						p.lose.Store(lose) // what is sent next is the last write with COMMIT
+					}
+					return nil
+				}
+				for _, err := range together(t, s, leave(ctx, s, prefix+"1", inside), leave(ctx, s, prefix+"2", inside), leave(ctx, s, prefix+"3", inside)) {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			group("a", loseNothing) // the statements are prepared by then
+			group("b", lose)
+			if want := map[bool]int64{true: 3, false: 6}[lose == loseAnswer]; runs.Load() != want {
+				t.Errorf("the closures ran %d times, want %d", runs.Load(), want)
+			}
+			wantLeft(t, s, "a1", "a2", "a3", "b1", "b2", "b3")
+		})
+	}
+}
+
+// TestGroupCommitNeverKnown takes the server away for good after a group's
+// COMMIT was sent: no member is told to try again.
+func TestGroupCommitNeverKnown(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	p, through := newProxy(t, c.DSN("postgres"))
+	s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 300 * time.Millisecond})
+	inside := func(int) error {
+		p.lose.Store(loseAnswer)
+		p.gone.Store(true)
+		return nil
+	}
+	for _, err := range together(t, s, leave(ctx, s, "a1", nil), leave(ctx, s, "a2", nil)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, err := range together(t, s, leave(ctx, s, "b1", inside), leave(ctx, s, "b2", inside)) {
+		if err == nil || errors.Is(err, gatehouse.ErrBusy) {
+			t.Errorf("member %d: error %v: it must not invite to try again", i, err)
+		}
+	}
+}
+
+// TestGroupKilled ends the session between a group's answers and its COMMIT.
+func TestGroupKilled(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	var once sync.Once
+	kill := func(int) error {
+		once.Do(func() {
+			statement(t, s.config.URL, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		})
+		return nil
+	}
+	for _, err := range together(t, s, leave(ctx, s, "a", kill), leave(ctx, s, "b", kill), leave(ctx, s, "c", nil)) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	wantLeft(t, s, "a", "b", "c")
+}

@@ -1,0 +1,194 @@
+package shared
+
+import (
+	"bytes"
+	"compress/flate"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// KindArchive is the list of the archive.
+const KindArchive = "a"
+
+// The bounds of one look for what can be archived: how many actions are read,
+// and about how many bytes of proposals are planned.
+const (
+	ArchiveScan  = 200
+	archiveBytes = 1 << 20
+)
+
+// Ending is what decides whether an action can be archived.
+type Ending struct {
+	Seq        int64
+	Tenant, ID string
+	Status     gatehouse.Status
+	ProposedAt time.Time
+	EndedAt    time.Time
+	// Pinned says that something else still needs it where it is.
+	Pinned bool
+	// Related says that it revises or reverses another one, or another one it.
+	Related bool
+	// Size is of its proposal, in bytes.
+	Size int64
+}
+
+func (e *Ending) archivable(before time.Time) bool {
+	return e.Status.Archivable() && !e.Pinned && e.EndedAt.Before(before)
+}
+
+// Endings reads actions for Plan and Family.
+type Endings struct {
+	// Scan reads up to ArchiveScan actions behind a row, in the order of rows.
+	Scan func(after int64) ([]*Ending, error)
+	// Find reads one; nil when it is not there.
+	Find func(tenant, id string) (*Ending, error)
+	// Kin names the actions that an action refers to, or that refer to it. It
+	// may name one more than once, and the action itself.
+	Kin func(tenant, id string) ([]string, error)
+}
+
+// Plan is gatehouse.ArchiveReader's PlanArchive.
+func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
+	rows, err := s.Scan(after)
+	if err != nil {
+		return nil, err
+	}
+	plan := &gatehouse.ArchivePlan{}
+	known := map[string]bool{}
+	planned, size := 0, int64(0)
+	young := true
+	for _, e := range rows {
+		young = young && !e.ProposedAt.Before(before)
+		if key := e.Tenant + "/" + e.ID; known[key] || !e.archivable(before) {
+			continue
+		}
+		if planned >= limit || size >= archiveBytes {
+			return plan, nil // Next is the row that was planned last
+		}
+		family, err := s.Family(e, before)
+		if err != nil {
+			return nil, err
+		}
+		plan.Next = e.Seq
+		if family == nil {
+			continue
+		}
+		f := gatehouse.ActionFamily{Tenant: e.Tenant}
+		for _, m := range family {
+			known[m.Tenant+"/"+m.ID] = true
+			f.IDs = append(f.IDs, m.ID)
+			size += m.Size
+			if plan.Oldest.IsZero() || m.EndedAt.Before(plan.Oldest) {
+				plan.Oldest = m.EndedAt
+			}
+		}
+		planned += len(f.IDs)
+		plan.Families = append(plan.Families, f)
+	}
+	plan.Next = 0
+	// Rows follow their proposals' times: behind young ones is nothing old.
+	if len(rows) == ArchiveScan && !young {
+		plan.Next = rows[len(rows)-1].Seq
+	}
+	return plan, nil
+}
+
+// Family returns an action with all that must be archived with it, by id, or
+// nil when one of them cannot be.
+func (s Endings) Family(first *Ending, before time.Time) ([]*Ending, error) {
+	if !first.archivable(before) {
+		return nil, nil
+	}
+	family := []*Ending{first}
+	known := map[string]bool{first.ID: true}
+	for i := 0; i < len(family); i++ {
+		if !family[i].Related {
+			continue
+		}
+		kin, err := s.Kin(first.Tenant, family[i].ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range kin {
+			if known[id] {
+				continue
+			}
+			known[id] = true
+			e, err := s.Find(first.Tenant, id)
+			if err != nil || e == nil || !e.archivable(before) || len(family) == gatehouse.MaxFamily {
+				return nil, err
+			}
+			family = append(family, e)
+		}
+	}
+	slices.SortFunc(family, func(a, b *Ending) int { return bytes.Compare([]byte(a.ID), []byte(b.ID)) })
+	return family, nil
+}
+
+// Still reports whether a family is what it was planned as.
+func (s Endings) Still(f gatehouse.ActionFamily, before time.Time) (bool, error) {
+	if len(f.IDs) == 0 {
+		return false, nil
+	}
+	first, err := s.Find(f.Tenant, f.IDs[0])
+	if err != nil || first == nil {
+		return false, err
+	}
+	now, err := s.Family(first, before)
+	if err != nil {
+		return false, err
+	}
+	want := slices.Sorted(slices.Values(f.IDs))
+	return slices.EqualFunc(now, want, func(e *Ending, id string) bool { return e.ID == id }), nil
+}
+
+// OwnKey reports whether an action's idempotency key was made from its id: such
+// a one cannot be another's.
+func OwnKey(a *gatehouse.Action) bool { return strings.HasPrefix(a.IdempotencyKey, a.ID+":") }
+
+// Packer compresses documents, one after the other.
+type Packer struct{ w *flate.Writer }
+
+// Pack compresses (RFC 1951).
+func (p *Packer) Pack(document gatehouse.JSON) ([]byte, error) {
+	var out bytes.Buffer
+	if p.w == nil {
+		w, err := flate.NewWriter(&out, flate.BestSpeed)
+		if err != nil {
+			return nil, fmt.Errorf("store: pack: %w", err)
+		}
+		p.w = w
+	} else {
+		p.w.Reset(&out)
+	}
+	if _, err := io.WriteString(p.w, string(document)); err != nil {
+		return nil, fmt.Errorf("store: pack: %w", err)
+	}
+	if err := p.w.Close(); err != nil {
+		return nil, fmt.Errorf("store: pack: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// maxDocument bounds what a document is unpacked to: a proposal of a megabyte,
+// with receipts.
+const maxDocument = 256 << 20
+
+// Unpack reads what Pack made. What cannot be read is [gatehouse.ErrArchiveDamaged].
+func Unpack(packed []byte) (gatehouse.JSON, error) {
+	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxDocument))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", gatehouse.ErrArchiveDamaged, err)
+	}
+	return gatehouse.JSON(text), nil
+}
+
+// ArchiveBound is what a cursor of the archive's list is bound to.
+func ArchiveBound(tenant string, f gatehouse.ActionFilter) []string {
+	return []string{tenant, string(f.Status), f.ActionType, fmt.Sprint(int(f.RiskLevel)), f.ProposedBy, f.Query}
+}

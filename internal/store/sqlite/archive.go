@@ -1,0 +1,305 @@
+package sqlite
+
+import (
+	"errors"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// endingColumns are those of shared.Ending, of an action a: pinned by its push,
+// a run, a ceiling that a window still reaches, a step-up; and its relations.
+// The parameter is the time at or before which a ceiling's part is out of reach.
+const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, coalesce(a.finished_at, a.decided_at),
+  EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status <> 'applied' AND h.status <> 'canceled')
+  OR EXISTS (SELECT 1 FROM step s JOIN run r ON r.seq = s.run_seq WHERE s.tenant = a.tenant AND s.action_id = a.id AND s.action_id IS NOT NULL
+    AND r.status <> 'succeeded' AND r.status <> 'failed_terminal' AND r.status <> 'canceled')
+  OR EXISTS (SELECT 1 FROM ceiling_claim c WHERE c.action_seq = a.seq AND c.released_at IS NULL AND c.reserved_at > ?1)
+  OR EXISTS (SELECT 1 FROM step_up u WHERE u.tenant = a.tenant AND u.action_id = a.id),
+  a.supersedes IS NOT NULL OR a.superseded_by IS NOT NULL OR a.reverses IS NOT NULL OR a.reversed_by IS NOT NULL
+  OR EXISTS (SELECT 1 FROM action k WHERE k.tenant = a.tenant AND k.reverses = a.id AND k.reverses IS NOT NULL)
+  OR EXISTS (SELECT 1 FROM action k WHERE k.tenant = a.tenant AND k.supersedes = a.id AND k.supersedes IS NOT NULL),
+  coalesce((SELECT octet_length(p.proposed_change) + octet_length(p.current_state) FROM proposal p WHERE p.seq = a.seq), 0)`
+
+const (
+	scanEndings = `SELECT ` + endingColumns + ` FROM action a WHERE a.seq > ?2 ORDER BY a.seq LIMIT ?3`
+	findEnding  = `SELECT ` + endingColumns + ` FROM action a WHERE a.tenant = ?2 AND a.id = ?3`
+	findKin     = `SELECT supersedes FROM action WHERE tenant = ?1 AND id = ?2 AND supersedes IS NOT NULL
+UNION ALL SELECT superseded_by FROM action WHERE tenant = ?1 AND id = ?2 AND superseded_by IS NOT NULL
+UNION ALL SELECT reverses FROM action WHERE tenant = ?1 AND id = ?2 AND reverses IS NOT NULL
+UNION ALL SELECT reversed_by FROM action WHERE tenant = ?1 AND id = ?2 AND reversed_by IS NOT NULL
+UNION ALL SELECT id FROM action WHERE tenant = ?1 AND supersedes = ?2 AND supersedes IS NOT NULL
+UNION ALL SELECT id FROM action WHERE tenant = ?1 AND superseded_by = ?2 AND superseded_by IS NOT NULL
+UNION ALL SELECT id FROM action WHERE tenant = ?1 AND reverses = ?2 AND reverses IS NOT NULL
+UNION ALL SELECT id FROM action WHERE tenant = ?1 AND reversed_by = ?2 AND reversed_by IS NOT NULL`
+)
+
+func scanEnding(r *stmt) *shared.Ending {
+	return &shared.Ending{
+		Seq: r.int(), Tenant: r.text(), ID: r.text(), Status: gatehouse.Status(r.text()), ProposedAt: r.time(), EndedAt: r.time(),
+		Pinned: r.bool(), Related: r.bool(), Size: r.int(),
+	}
+}
+
+func (t *readTx) endings() shared.Endings {
+	reach := t.at.Add(-gatehouse.MaxCeilingWindow)
+	list := func(sql string, args ...any) (rows []*shared.Ending, err error) {
+		err = t.each(sql, func(r *stmt) error { rows = append(rows, scanEnding(r)); return nil }, args...)
+		return rows, err
+	}
+	return shared.Endings{
+		Scan: func(after int64) ([]*shared.Ending, error) {
+			return list(scanEndings, reach, after, shared.ArchiveScan)
+		},
+		Find: func(tenant, id string) (*shared.Ending, error) {
+			rows, err := list(findEnding, reach, tenant, id)
+			if err != nil || len(rows) == 0 {
+				return nil, err
+			}
+			return rows[0], nil
+		},
+		Kin: func(tenant, id string) (ids []string, err error) {
+			err = t.each(findKin, func(r *stmt) error { ids = append(ids, r.text()); return nil }, tenant, id)
+			return ids, err
+		},
+	}
+}
+
+// PlanArchive looks for what can be archived.
+func (t *readTx) PlanArchive(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
+	return t.endings().Plan(after, before, limit)
+}
+
+const archiveColumns = `tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id, proposed_at, ended_at,
+archived_at, batch, sha256, document`
+
+const (
+	archivedByID = `SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = ?1 AND id = ?2
+UNION ALL SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = ?1 AND approval_id = ?2
+UNION ALL SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = ?1 AND push_id = ?2 LIMIT 1`
+	archivedByKey = `SELECT ` + archiveColumns + ` FROM action_archive WHERE tenant = ? AND idempotency_key = ?`
+)
+
+func scanArchived(r *stmt) (*gatehouse.Archived, error) {
+	a := &gatehouse.Archived{
+		Tenant: r.text(), ID: r.text(), ApprovalID: r.text(), PushID: r.text(), IdempotencyKey: r.text(), Status: gatehouse.Status(r.text()),
+		ActionType: r.text(), RiskLevel: gatehouse.RiskLevel(r.int()), ProposerID: r.text(), ProposedAt: r.time(), EndedAt: r.time(),
+		ArchivedAt: r.time(), Batch: r.text(), SHA256: r.hash(),
+	}
+	var err error
+	a.Document, err = shared.Unpack(r.raw())
+	return a, err
+}
+
+// FindArchived finds by any of an action's ids.
+func (t *readTx) FindArchived(tenant, id string) (a *gatehouse.Archived, err error) {
+	err = t.one(archivedByID, func(r *stmt) (err error) { a, err = scanArchived(r); return err }, tenant, id)
+	return a, err
+}
+
+// orArchived looks for an action in the archive that was not found elsewhere.
+func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (scanned, error) {
+	if err != gatehouse.ErrNotFound { //nolint:errorlint // the package's own, unwrapped
+		return row, err
+	}
+	var a *gatehouse.Archived
+	if err := t.one(sql, func(r *stmt) (err error) { a, err = scanArchived(r); return err }, tenant, key); err != nil {
+		return scanned{}, err
+	}
+	record, err := a.Record()
+	if err != nil {
+		return scanned{}, err
+	}
+	return scanned{action: record.Action}, nil
+}
+
+// archivedPush looks for a push in the archive that was not found elsewhere.
+func (t *readTx) archivedPush(tenant, id string) (*gatehouse.Push, error) {
+	a, err := t.FindArchived(tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	if a.PushID != id {
+		return nil, gatehouse.ErrNotFound
+	}
+	record, err := a.Record()
+	if err != nil {
+		return nil, err
+	}
+	return record.Push, nil
+}
+
+// keyIsFree is ErrConflict when an action's idempotency key is that of one in
+// the archive.
+func (t *readTx) keyIsFree(a *gatehouse.Action) error {
+	if a.IdempotencyKey == "" || shared.OwnKey(a) {
+		return nil
+	}
+	n, err := t.number(`SELECT count(*) FROM action_archive WHERE tenant = ? AND idempotency_key = ?`, a.Tenant, a.IdempotencyKey)
+	if err == nil && n > 0 {
+		return gatehouse.ErrConflict
+	}
+	return err
+}
+
+// listArchived lists the archive, the newest first.
+func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+	page.Items = []*gatehouse.Action{}
+	bound := shared.ArchiveBound(tenant, f)
+	c, err := parseCursor(f.Cursor, shared.KindArchive, bound...)
+	if err != nil {
+		return page, err
+	}
+	var where condition
+	where.add("tenant = ?", tenant)
+	if f.Status != "" {
+		where.add("status = ?", string(f.Status))
+	}
+	if f.ActionType != "" {
+		where.add("action_type = ?", f.ActionType)
+	}
+	if f.RiskLevel != 0 {
+		where.add("risk = ?", int(f.RiskLevel))
+	}
+	if f.ProposedBy != "" {
+		where.add("proposer_id IN (?, (SELECT id FROM principal WHERE tenant = ? AND name = ?))", f.ProposedBy, tenant, f.ProposedBy)
+	}
+	if f.Query != "" {
+		where.add("(id = ? OR approval_id = ? OR push_id = ?)", f.Query, f.Query, f.Query)
+	}
+	if c.ID != "" {
+		where.add("id < ?", c.ID)
+	}
+	limit := pageLimit(f.Limit)
+	size := int64(0)
+	err = t.each(`SELECT `+archiveColumns+` FROM action_archive WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, func(r *stmt) error {
+		if len(page.Items) == limit || size > shared.MaxPageBytes {
+			page.NextCursor = cursorAt{Kind: shared.KindArchive, Filter: filterHash(bound), ID: page.Items[len(page.Items)-1].ID}.encode()
+			return errEnough
+		}
+		a, err := scanArchived(r)
+		if err != nil {
+			return err
+		}
+		size += int64(len(a.Document))
+		record, err := a.Record()
+		if err == nil {
+			page.Items = append(page.Items, record.Action)
+		}
+		return err
+	}, append(where.args, limit+1)...)
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return page, err
+}
+
+// LockEnded reads all that there is of families that are still as planned. The
+// writer's transaction is the lock.
+func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (list []*gatehouse.Record, err error) {
+	for _, f := range families {
+		still, err := t.endings().Still(f, before)
+		if err != nil {
+			return nil, err
+		}
+		if !still {
+			continue
+		}
+		for _, id := range f.IDs {
+			r, err := t.record(f.Tenant, id)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+// record reads all that the tables have of an action.
+func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
+	t.stored = true
+	defer func() { t.stored = false }()
+	row, err := t.load(findAction, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	r := &gatehouse.Record{Action: row.action}
+	err = t.each(`SELECT `+pushColumns+` FROM push WHERE action_seq = ?`, func(s *stmt) error { r.Push = scanPush(s); return nil }, row.seq)
+	if err != nil {
+		return nil, err
+	}
+	if r.Receipts, err = t.ListReceipts(tenant, id); err != nil {
+		return nil, err
+	}
+	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE action_seq = ?`, func(s *stmt) (err error) {
+		_, r.Mirror, err = scanMirror(s)
+		return err
+	}, row.seq)
+	if err != nil {
+		return nil, err
+	}
+	err = t.each(`SELECT ceiling, scope, amount, reserved_at, released_at FROM ceiling_claim WHERE action_seq = ? ORDER BY ceiling, scope`, func(s *stmt) error {
+		r.Claims = append(r.Claims, gatehouse.StoredClaim{Ceiling: s.text(), Scope: s.text(), Amount: s.int(), ReservedAt: s.time(), ReleasedAt: s.timePtr()})
+		return nil
+	}, row.seq)
+	return r, err
+}
+
+const mirrorColumns = `seq, tenant, action_id, action_type, connector, operation, target, before_state, after_state, digest, external_id,
+receipt_id, applied_at`
+
+func scanMirror(r *stmt) (seq int64, m *gatehouse.AppliedMirror, err error) {
+	seq = r.int()
+	m = &gatehouse.AppliedMirror{Tenant: r.text(), ActionID: r.text(), ActionType: r.text(), Connector: r.text(), Operation: r.text()}
+	if target := jsonAt[gatehouse.Target](r, &err); target != nil {
+		m.Target = *target
+	}
+	m.Before, m.After, m.Digest = r.json(), r.json(), gatehouse.Digest(r.text())
+	m.ExternalID, m.ReceiptID, m.AppliedAt = r.text(), r.text(), r.time()
+	return seq, m, err
+}
+
+// moveOut takes an action, the children first, out of the tables.
+var moveOut = [...]string{
+	`DELETE FROM mirror WHERE action_seq = ?`,
+	`DELETE FROM ceiling_claim WHERE action_seq = ?`,
+	`DELETE FROM receipt WHERE action_seq = ?`,
+	`DELETE FROM push WHERE action_seq = ?`,
+	`DELETE FROM vote WHERE seq = ?`,
+	`DELETE FROM approval WHERE seq = ?`,
+	`DELETE FROM proposal WHERE seq = ?`,
+	`DELETE FROM action WHERE seq = ?`,
+}
+
+// PutArchived moves actions into the archive.
+func (t *tx) PutArchived(list []*gatehouse.Archived) error {
+	var packer shared.Packer
+	t.seen, t.held = nil, held{}
+	for _, a := range list {
+		packed, err := packer.Pack(a.Document)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(`INSERT INTO action_archive (`+archiveColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			a.Tenant, a.ID, orNull(a.ApprovalID), orNull(a.PushID), orNull(a.IdempotencyKey), string(a.Status), a.ActionType, int(a.RiskLevel),
+			a.ProposerID, a.ProposedAt, a.EndedAt, a.ArchivedAt, a.Batch, a.SHA256[:], packed)
+		if err != nil {
+			return err
+		}
+		seq, err := t.number(`SELECT seq FROM action WHERE tenant = ? AND id = ?`, a.Tenant, a.ID)
+		if err != nil {
+			return err
+		}
+		if seq == 0 {
+			return gatehouse.ErrNotFound
+		}
+		for _, sql := range moveOut {
+			if _, err := t.exec(sql, seq); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package sqlite
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestPushesOfEachStatus finds and counts pushes by what they are, wherever
+// their status has an index, and tells when the leases of both kinds end.
+func TestPushesOfEachStatus(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	want := make(map[gatehouse.PushStatus][]string)
+	var first, all time.Time
+	update(t, s, func(tx gatehouse.Tx) error {
+		all, first = tx.Now().Add(2*time.Minute), tx.Now().Add(time.Minute)
+		for i, status := range gatehouse.PushStatuses() {
+			for j, lane := range []string{"", "shop", ""} {
+				id := fmt.Sprintf("%02d%d", i, j)
+				if err := tx.InsertAction(pendingAction(id, tx.Now())); err != nil {
+					return err
+				}
+				if err := decide(tx, id); err != nil {
+					return err
+				}
+				until := all
+				if lane != "" {
+					until = first
+				}
+				// Whatever way leads there: the indexes know the end of it alone.
+				_, err := connOf(tx).exec(`UPDATE push SET status = ?, lane = ?, attempts = 1, generation = 1, lease_until = ? WHERE action_id = ?`,
+					string(status), lane, until, "act_"+id)
+				if err != nil {
+					return err
+				}
+				want[status] = append(want[status], "psh_"+id)
+			}
+		}
+		return nil
+	})
+	for status, ids := range want {
+		slices.Reverse(ids) // newest first
+		view(t, s, func(tx gatehouse.ReadTx) error {
+			var got []string
+			for cursor := ""; ; {
+				page, err := tx.ListPushes("default", gatehouse.PushFilter{Status: status, Limit: 2, Cursor: cursor})
+				if err != nil {
+					return err
+				}
+				for _, p := range page.Items {
+					got = append(got, p.ID)
+				}
+				if cursor = page.NextCursor; cursor == "" {
+					break
+				}
+			}
+			if d := cmp.Diff(ids, got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", status, d)
+			}
+			if other, err := tx.ListPushes("other", gatehouse.PushFilter{Status: status}); err != nil || len(other.Items) != 0 {
+				t.Errorf("%s: %d of another tenant, %v", status, len(other.Items), err)
+			}
+			return nil
+		})
+	}
+	view(t, s, func(tx gatehouse.ReadTx) error {
+		counts, err := tx.PushCounts()
+		counted := maps.Collect(func(yield func(gatehouse.PushStatus, int) bool) {
+			for status, ids := range want {
+				if !yield(status, len(ids)) {
+					return
+				}
+			}
+		})
+		if d := cmp.Diff(counted, counts); d != "" {
+			t.Errorf("counts (-want +got):\n%s", d)
+		}
+		return err
+	})
+	view(t, s, func(tx gatehouse.ReadTx) error {
+		due, err := tx.DueTenants("", 10, 10)
+		if len(due) != 1 || due[0].InFlight != 4 {
+			t.Errorf("due: %+v, want 4 in flight of the dispatcher's own", due)
+		}
+		return err
+	})
+	late := func(at time.Time, ids ...string) {
+		t.Helper()
+		view(t, s, func(tx gatehouse.ReadTx) error {
+			tx.(*readTx).at = at
+			list, err := tx.ExpiredLeases(10)
+			var got []string
+			for _, p := range list {
+				got = append(got, p.ID)
+			}
+			slices.Sort(got)
+			slices.Sort(ids)
+			if d := cmp.Diff(ids, got); d != "" {
+				t.Errorf("expired (-want +got):\n%s", d)
+			}
+			return err
+		})
+	}
+	inLane := []string{want[gatehouse.PushPicking][1], want[gatehouse.PushSent][1]}
+	late(first.Add(-time.Second))
+	late(first, inLane...)
+	late(all, slices.Concat(want[gatehouse.PushPicking], want[gatehouse.PushSent])...)
+	// The first of the leases of all, once nothing is queued.
+	view(t, s, func(tx gatehouse.ReadTx) error {
+		next, err := tx.NextPushAt("default")
+		if !next.Equal(first) {
+			t.Errorf("next at %v, want %v", next, first)
+		}
+		return err
+	})
+}
+
+// TestPushesByStatusReadNoOther looks at how pages of one status are found.
+func TestPushesByStatusReadNoOther(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	for status, index := range map[gatehouse.PushStatus]string{
+		gatehouse.PushQueued: "push_status (tenant=? AND status=?", gatehouse.PushFailed: "push_status (tenant=? AND status=?",
+		gatehouse.PushUnknown: "push_status (tenant=? AND status=?", gatehouse.PushCanceled: "push_status (tenant=? AND status=?",
+		gatehouse.PushPicking: "push_lease", gatehouse.PushSent: "push_lease",
+	} {
+		view(t, s, func(tx gatehouse.ReadTx) error {
+			r := tx.(*readTx)
+			if _, err := tx.ListPushes("default", gatehouse.PushFilter{Status: status}); err != nil {
+				return err
+			}
+			var sql string
+			for text := range r.c.stmts {
+				if strings.Contains(text, "FROM push WHERE tenant = ? AND status = ?"+narrow(status)) && !strings.HasPrefix(text, "EXPLAIN") {
+					sql = text
+				}
+			}
+			var plan []string
+			err := r.each(`EXPLAIN QUERY PLAN `+sql, func(row *stmt) error {
+				_, _, _ = row.int(), row.int(), row.int()
+				plan = append(plan, row.text())
+				return nil
+			}, make([]any, r.c.stmts[sql].params)...)
+			all := strings.Join(plan, "\n")
+			if !strings.Contains(all, index) {
+				t.Errorf("%s: %s, want %s", status, all, index)
+			}
+			return err
+		})
+	}
+}
+
+func connOf(t gatehouse.Tx) *conn { return t.(*tx).c }
+
+func view(t *testing.T, s *Store, fn func(gatehouse.ReadTx) error) {
+	t.Helper()
+	if err := s.View(t.Context(), fn); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,155 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// archiveWalls looks at one tenant's archive as another.
+func (s *suite) archiveWalls() {
+	const other = "acme"
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertTenant(&gatehouse.Tenant{ID: other, CreatedAt: tx.Now()}) })
+	a, p := s.queued(func(a *gatehouse.Action) { a.IdempotencyKey = "k" })
+	s.settle(a, p)
+	living, q := s.queued()
+	s.settle(living, q)
+	s.leaf(tenant, a.ID)
+	before := s.later()
+	family := []gatehouse.ActionFamily{{Tenant: other, IDs: []string{a.ID}}}
+	s.update(func(tx gatehouse.Tx) error {
+		list, err := tx.LockEnded(family, before)
+		if len(list) > 0 {
+			s.Error("another tenant locks it for the archive")
+		}
+		return err
+	})
+	s.update(func(tx gatehouse.Tx) error {
+		_, err := put(tx, []gatehouse.ActionFamily{{Tenant: tenant, IDs: []string{a.ID}}}, before)
+		return err
+	})
+	for who, want := range map[string]bool{tenant: true, other: false} {
+		s.view(func(tx gatehouse.ReadTx) error {
+			for what, err := range map[string]error{
+				"FindAction":      second(tx.FindAction(who, a.ID)),
+				"by approval":     second(tx.FindAction(who, a.Approval.ID)),
+				"FindActionByKey": second(tx.FindActionByKey(who, "k")),
+				"FindArchived":    second(tx.FindArchived(who, a.ID)),
+				"FindPush":        second(tx.FindPush(who, p.ID)),
+			} {
+				if found := err == nil; found != want || !found && !errors.Is(err, gatehouse.ErrNotFound) {
+					s.Errorf("%s of tenant %s: %v", what, who, err)
+				}
+			}
+			page, err := tx.ListActions(who, gatehouse.ActionFilter{Archived: true})
+			if listed := len(page.Items) == 1; listed != want {
+				s.Errorf("tenant %s lists %d archived actions", who, len(page.Items))
+			}
+			return err
+		})
+	}
+	// The same key is free for the other one.
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.InsertAction(s.action(tx.Now(), func(n *gatehouse.Action) { n.Tenant, n.IdempotencyKey = other, "k" }))
+	})
+	if s.find(living.ID).ArchivedAt != nil {
+		s.Error("what was not in the family is archived")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// archiveLists pages through the archive.
+func (s *suite) archiveLists() {
+	var want []string
+	for i := range 7 {
+		status := gatehouse.StatusRejected
+		if i%3 == 0 {
+			status = gatehouse.StatusCanceled
+		}
+		want = append(want, s.in(status).ID)
+	}
+	s.pending()
+	s.archive(s.later())
+	slices.Reverse(want)
+	list := func(f gatehouse.ActionFilter) (ids []string) {
+		s.Helper()
+		f.Archived, f.Limit = true, 2
+		for {
+			var page gatehouse.Page[*gatehouse.Action]
+			s.view(func(tx gatehouse.ReadTx) (err error) { page, err = tx.ListActions(tenant, f); return err })
+			for _, a := range page.Items {
+				ids = append(ids, a.ID)
+			}
+			if f.Cursor = page.NextCursor; f.Cursor == "" {
+				return ids
+			}
+		}
+	}
+	s.same("all", list(gatehouse.ActionFilter{}), want)
+	s.same("canceled ones", list(gatehouse.ActionFilter{Status: gatehouse.StatusCanceled}), []string{want[0], want[3], want[6]})
+	s.same("of a type", list(gatehouse.ActionFilter{ActionType: "price_change", RiskLevel: gatehouse.L3, ProposedBy: "prn_bot"}), want)
+	s.same("of another type", list(gatehouse.ActionFilter{ActionType: "note"}), []string(nil))
+	s.same("by an approval", list(gatehouse.ActionFilter{Query: "apr_" + want[2][4:]}), want[2:3])
+	s.view(func(tx gatehouse.ReadTx) error {
+		page, err := tx.ListActions(tenant, gatehouse.ActionFilter{Archived: true, Limit: 2})
+		if err != nil {
+			return err
+		}
+		_, err = tx.ListActions(tenant, gatehouse.ActionFilter{Cursor: page.NextCursor})
+		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+			s.Errorf("the archive's cursor on the living: %v", err)
+		}
+		return nil
+	})
+}
+
+// archiveRace has several archivers at one queue, while actions are read.
+func (s *suite) archiveRace() {
+	const actions, archivers = 24, 4
+	var ids []string
+	for range actions {
+		ids = append(ids, s.in(gatehouse.StatusRejected).ID)
+	}
+	before := s.later()
+	families := s.plan(before)
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	times := map[string]int{}
+	for n := range archivers {
+		wait.Go(func() {
+			for i := range families {
+				f := families[(i+n*actions/archivers)%len(families)]
+				var done []string
+				err := s.store.Update(context.Background(), func(tx gatehouse.Tx) (err error) {
+					done, err = put(tx, []gatehouse.ActionFamily{f}, before)
+					return err
+				})
+				if err != nil {
+					s.Errorf("archiver %d: %v", n, err)
+				}
+				mu.Lock()
+				for _, id := range done {
+					times[id]++
+				}
+				mu.Unlock()
+				for _, id := range f.IDs {
+					err := s.store.Read(context.Background(), func(tx gatehouse.ReadTx) error { return second(tx.FindAction(tenant, id)) })
+					if err != nil {
+						s.Errorf("reading %s meanwhile: %v", id, err)
+					}
+				}
+			}
+		})
+	}
+	wait.Wait()
+	s.archive(before)
+	for _, id := range ids {
+		if times[id] > 1 || s.find(id).ArchivedAt == nil {
+			s.Errorf("%s was archived %d times", id, times[id])
+		}
+	}
+}
