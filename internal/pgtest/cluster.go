@@ -50,6 +50,16 @@ func findPrograms() (string, error) {
 	return filepath.Dir(path), nil
 }
 
+// Programs returns the folder of PostgreSQL's programs, for tests that run
+// pg_dump and its like; "" leaves them to PATH.
+func Programs() string {
+	dir, err := findPrograms()
+	if err != nil {
+		return ""
+	}
+	return dir
+}
+
 func version(bin string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
 	return n

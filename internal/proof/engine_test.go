@@ -25,6 +25,9 @@ type engine struct {
 	proxied func(dsn string) string
 	target  func(url string) string
 	flags   []string
+	// folder makes the folder that the data folder is made in; nil is one of
+	// the test's own.
+	folder func(testing.TB) string
 }
 
 var (
@@ -69,6 +72,13 @@ func (e engine) database(t testing.TB) string {
 		return ""
 	}
 	return e.dsn(t)
+}
+
+func (e engine) dir(t testing.TB) string {
+	if e.folder == nil {
+		return t.TempDir()
+	}
+	return e.folder(t)
 }
 
 func (e engine) through(dsn string) string {

@@ -3,7 +3,6 @@ package proof
 import (
 	"context"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -66,7 +65,6 @@ func faults(t *testing.T, e engine, l *leg, lost int) {
 		f.restartedStore(t, scale(2, 20))
 	} else {
 		f.lockedStore(t, scale(2, 10))
-		f.fullDisk(t, scale(3, 20))
 	}
 	f.load.stop()
 	f.heal(t, 90*time.Second)
@@ -199,67 +197,4 @@ func (f *faulty) lockedStore(t *testing.T, n int) {
 		f.add("locks on the store's file", 1)
 		f.goesOn(t)
 	}
-}
-
-// fullDisk lets the store's files not grow any more, which is what a full disk
-// or a quota does to a write: for a while, n times, and once for longer than
-// the store tries to find out what it has stored. Then it refuses what comes,
-// says that it is not ready, and is there again once it can look.
-func (f *faulty) fullDisk(t *testing.T, n int) {
-	server := f.servers[0]
-	trouble := func() int {
-		return f.log.said("sqlite: an unclear commit was read back") + f.log.said("sqlite: a batch was rolled back as a whole; its transactions are run one by one")
-	}
-	f.load.full.Store(true)
-	defer f.load.full.Store(false)
-	for range n {
-		before := trouble()
-		f.fillDisk(t, server)
-		f.stands(t)
-		f.freeDisk(t, server)
-		f.add("times that the disk was full", 1)
-		f.goesOn(t)
-		if trouble() == before {
-			t.Error("the disk was full, and the store has nothing to say about it")
-		}
-	}
-	limitFiles(t, server.pid(), 1) // not even what has its place in the files can be written
-	until(t, "end of the store's patience", func() bool { return f.log.said("sqlite: stopped writing until an unclear commit can be read back") > 0 })
-	if res := f.admin.get("/readyz"); res.status != 503 {
-		t.Errorf("a server that cannot write says that it is ready: %s", res)
-	}
-	f.freeDisk(t, server)
-	until(t, "server that is ready again", func() bool { return f.admin.get("/readyz").status == 200 })
-	f.add("times that the disk was full", 1)
-	f.goesOn(t)
-}
-
-func (f *faulty) fillDisk(t *testing.T, s *server) {
-	t.Helper()
-	largest := uint64(0)
-	for _, name := range []string{"gatehouse.db", "gatehouse.db-wal"} {
-		stat, err := os.Stat(filepath.Join(f.data, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		largest = max(largest, uint64(stat.Size()))
-	}
-	limitFiles(t, s.pid(), largest)
-}
-
-func (f *faulty) freeDisk(t *testing.T, s *server) {
-	t.Helper()
-	limitFiles(t, s.pid(), unlimited)
-}
-
-// stands waits until nothing has been acknowledged for half a second.
-func (f *faulty) stands(t *testing.T) {
-	t.Helper()
-	last, since := f.load.fresh.Load(), time.Now()
-	until(t, "end of the space", func() bool {
-		if n := f.load.fresh.Load(); n != last {
-			last, since = n, time.Now()
-		}
-		return time.Since(since) > 500*time.Millisecond
-	})
 }

@@ -47,7 +47,7 @@ type server struct {
 // and starts the engine's servers on it. The test's end stops them.
 func newGate(t testing.TB, e engine, config, policy string) *gate {
 	t.Helper()
-	g := &gate{t: t, data: filepath.Join(t.TempDir(), "data"), dsn: e.database(t)}
+	g := &gate{t: t, data: filepath.Join(e.dir(t), "data"), dsn: e.database(t)}
 	if err := os.MkdirAll(g.data, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +70,14 @@ func newGate(t testing.TB, e engine, config, policy string) *gate {
 		t.Fatalf("init printed %s (%v)", out, err)
 	}
 	g.admin = &person{gate: g, name: "admin", key: made.AdminKey, edit: made.EditToken}
+	g.staff(e)
+	g.start()
+	return g
+}
+
+// staff gives the gate its servers, not yet started. The test's end kills them.
+func (g *gate) staff(e engine) {
+	t := g.t
 	for range e.replicas {
 		g.servers = append(g.servers, &server{gate: g, binary: binary, env: []string{"GATEHOUSE_DATABASE_URL=" + e.through(g.dsn)}, args: e.flags})
 	}
@@ -83,8 +91,6 @@ func newGate(t testing.TB, e engine, config, policy string) *gate {
 			t.Logf("the servers' last words:\n%s", g.log.String())
 		}
 	})
-	g.start()
-	return g
 }
 
 func write(t testing.TB, path, content string) {

@@ -1,6 +1,8 @@
 package proof
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -29,6 +31,20 @@ func newJournal() *journal {
 		proposed: make(map[string]gatehouse.Digest), decided: make(map[string]verdict), canceled: make(map[string]string),
 		voted: make(map[string][]string),
 	}
+}
+
+// soFar returns a copy of what has been told by now.
+func (j *journal) soFar() *journal {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	c := &journal{
+		proposed: maps.Clone(j.proposed), decided: maps.Clone(j.decided), canceled: maps.Clone(j.canceled), voted: maps.Clone(j.voted),
+		acks: j.acks, wrong: slices.Clone(j.wrong),
+	}
+	for id, names := range c.voted {
+		c.voted[id] = slices.Clone(names)
+	}
+	return c
 }
 
 // propose notes an acknowledged proposal.

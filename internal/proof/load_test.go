@@ -179,6 +179,19 @@ func (l *load) wrong(ctx context.Context, res answer, what string) {
 	l.journal.wrong = append(l.journal.wrong, what+" was answered "+res.String())
 }
 
+// stands waits until nothing has been acknowledged for half a second.
+func (l *load) stands(t *testing.T) {
+	t.Helper()
+	t.Helper()
+	last, since := l.fresh.Load(), time.Now()
+	until(t, "end of the space", func() bool {
+		if n := l.fresh.Load(); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > 500*time.Millisecond
+	})
+}
+
 func until(t testing.TB, what string, fn func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(60 * time.Second); !fn(); time.Sleep(time.Millisecond) {

@@ -46,7 +46,7 @@ func work(file string) int {
 			return 1
 		}
 		steps, err := c.LeaseSteps(ctx, gatehouse.LeaseRequest{
-			Tools: []string{"page"}, Max: 8, Lease: gatehouse.Duration(time.Second), Wait: gatehouse.Duration(200 * time.Millisecond),
+			Tools: []string{"page"}, Max: 8, Lease: gatehouse.Span(time.Second), Wait: gatehouse.Duration(200 * time.Millisecond),
 		})
 		if err != nil {
 			time.Sleep(20 * time.Millisecond)

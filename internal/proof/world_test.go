@@ -90,6 +90,15 @@ func configuration(s *shop, crm string) string {
         class: C
         idempotency_header: Idempotency-Key
         check: {path: "/{entity_type}/{entity_ref}", version: /version, state: /state}
+      keyed:
+        method: PATCH
+        path: "/{entity_type}/{entity_ref}"
+        class: A
+      blind:
+        method: POST
+        path: "/once/{entity_type}/{entity_ref}"
+        class: C
+        idempotency_header: Idempotency-Key
 `)
 }
 
@@ -111,7 +120,8 @@ func price(sku, amount string, more ...object) object {
 	}, more...)
 }
 
-// contact proposes a value for a contact of the crm: operation update or once.
+// contact proposes a value for a contact of the crm: operation update or once,
+// or keyed or blind, which are these without a check of the target.
 func contact(ref, operation, value string, more ...object) object {
 	return merged(object{
 		"action_type": "contact_change", "connector": "crm", "operation": operation,

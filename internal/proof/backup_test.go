@@ -1,0 +1,260 @@
+package proof
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// TestBackup follows the operators' page: it takes a backup of a gate at work by
+// the commands that stand there, goes on, loses the store, and restores the old
+// backup by the commands that stand there. What was answered before the backup
+// is there; that it is old is found out by a head that was kept; and nothing
+// that went out since has a second effect.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e engine) {
+		t.Parallel()
+		oneLeg(t, e, "backup", func(t *testing.T, l *leg) { backUpAndRestore(t, e, l) })
+	})
+}
+
+// withoutDispatcher are the roles that the page restores with.
+const withoutDispatcher = "api,sequencer,sweeper"
+
+// careful is the rule by which the page keeps class C back.
+const careful = `  - {id: restored, when: 'action.connector == "crm" && action.operation == "blind"', then: deny, reason: restored from a backup}
+`
+
+func backUpAndRestore(t *testing.T, e engine, l *leg) {
+	w := newWorldOn(t, e, 5_000, "")
+	ana := w.admin.create(t, "first", "person", "approver")
+	load := newLoad(t, w, l.rng, 4)
+	load.acks(t, crashAcks)
+	w.roles(withoutDispatcher)
+	queued := map[string]*gatehouse.Action{
+		"shop":   w.agent.propose(t, price(w.sku(), "12.50")),
+		"update": w.agent.propose(t, contact("kept-update", "update", "new")),
+		"keyed":  w.agent.propose(t, contact("kept-keyed", "keyed", "new")),
+		"once":   w.agent.propose(t, contact("kept-once", "once", "new")),
+		"blind":  w.agent.propose(t, contact("kept-blind", "blind", "new")),
+	}
+	for _, a := range queued {
+		must(t, ana.decide(a, "approved"), 200, "decided")
+	}
+	told := load.journal.soFar()
+	p := newPage(t, w.gate)
+	p.run("backed up", map[string]string{"sqlite": "gatehouse backup ", "postgres": "pg_dump "}[e.name])
+	l.add("acknowledgements before the backup", told.acks)
+
+	// Life goes on, and what was approved goes out.
+	w.roles("")
+	for name, a := range queued {
+		if got := w.admin.finished(t, a.ID); got.Status != gatehouse.StatusApplied || w.effects(t, a) != 1 {
+			t.Fatalf("%s is %s: %+v", name, got.Status, got.Failure)
+		}
+	}
+	load.fresh.Store(0)
+	load.acks(t, crashAcks)
+	load.stop()
+	w.heal(t, 60*time.Second)
+	l.add("acknowledgements lost with the store", load.journal.acks-told.acks)
+	newest, err := w.cli(w.admin, "audit", "head", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(p.dir, "newest.json"), newest)
+	w.stop()
+
+	r := p.place(w, e)
+	p.run("checked", map[string]string{"sqlite": "doctor --deep --data ./restored", "postgres": "pg_restore "}[e.name])
+	out, err := p.bash("gatehouse doctor --deep --held newest.json " + map[string]string{"sqlite": "--data ./restored", "postgres": "--database-url $RESTORED"}[e.name])
+	if err == nil || !strings.Contains(out, "a head held elsewhere says") {
+		t.Errorf("a store that has lost entries is not found out: %v\n%s", err, out)
+	}
+
+	r.configure(w.gate)
+	r.roles(withoutDispatcher)
+	r.checkJournal(t, r.allActions(t), told)
+	if out, err := r.cli(r.admin, "audit", "verify", "--held", filepath.Join(p.dir, "newest.json")); err == nil {
+		t.Errorf("the served store is not found out: %s", out)
+	}
+	due, err := r.cli(r.admin, "push", "drain", "--limit", "1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range queued {
+		if !strings.Contains(due, a.ID) {
+			t.Errorf("%s is not shown as due:\n%s", name, due)
+		}
+	}
+	p.write("careful.yaml", strings.Replace(rules, "\nrules:\n", "\nrules:\n"+careful, 1))
+	p.gate = r.gate
+	p.run("kept back", "gatehouse policy apply careful.yaml")
+	r.roles("")
+	r.heal(t, 60*time.Second)
+	for name, want := range map[string]struct {
+		status gatehouse.Status
+		code   string
+		calls  int
+	}{
+		"shop": {gatehouse.StatusFailed, "target_changed", 0}, "update": {gatehouse.StatusFailed, "target_changed", 1},
+		"once": {gatehouse.StatusFailed, "target_changed", 1}, "keyed": {gatehouse.StatusApplied, "", 2},
+		"blind": {gatehouse.StatusFailed, "authority_revoked", 1},
+	} {
+		a := r.admin.action(t, queued[name].ID)
+		code := ""
+		if a.Failure != nil {
+			code = a.Failure.Code
+		}
+		calls := w.target.callsFor(a.IdempotencyKey)
+		if a.Status != want.status || code != want.code || calls != want.calls || r.effects(t, a) != 1 {
+			t.Errorf("%s is %s %s after %d calls with %d effects, expected %+v", name, a.Status, code, calls, r.effects(t, a), want)
+		}
+	}
+	if out, err := p.bash("gatehouse policy apply before.yaml"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	r.heal(t, 60*time.Second)
+	r.onceEach(t)
+	r.checkDoctor(t)
+}
+
+// onceEach holds the targets to one effect of each key, whoever asked for it.
+func (w *world) onceEach(t *testing.T) {
+	t.Helper()
+	seen := 0
+	w.target.mu.Lock()
+	for key, n := range w.target.effects {
+		if seen++; n != 1 {
+			t.Errorf("%d effects under %s", n, key)
+		}
+	}
+	w.target.mu.Unlock()
+	for sku, i := range w.shop.items(t) {
+		seen += len(i.keys)
+		if len(i.keys) > 1 || i.version != 1+len(i.keys) {
+			t.Errorf("%s is at version %d after the keys %v", sku, i.version, i.keys)
+		}
+	}
+	if seen < 5 {
+		t.Errorf("only %d effects", seen)
+	}
+}
+
+// roles starts the servers anew, with some of the work; all of it when none is
+// named.
+func (g *gate) roles(roles string) {
+	g.t.Helper()
+	for _, s := range g.servers {
+		s.args = nil
+		if roles != "" {
+			s.args = []string{"--roles", roles}
+		}
+		if s.cmd != nil {
+			s.stop()
+		}
+		s.start()
+	}
+}
+
+// page runs the shell blocks of the operators' page on backups, in a folder.
+type page struct {
+	t    testing.TB
+	gate *gate
+	dir  string
+	bin  string // where gatehouse is called by its name
+	// restored is the folder or the database to restore into.
+	restored string
+	blocks   []string
+}
+
+func newPage(t testing.TB, g *gate) *page {
+	t.Helper()
+	p := &page{t: t, gate: g, dir: t.TempDir(), bin: t.TempDir()}
+	if err := os.Symlink(binary, filepath.Join(p.bin, "gatehouse")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Backup and restore\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for i, part := range strings.Split(section, "\n```") {
+		if block, ok := strings.CutPrefix(part, "sh\n"); ok && i%2 == 1 {
+			p.blocks = append(p.blocks, block)
+		}
+	}
+	if !strings.Contains(section, "--roles "+withoutDispatcher) {
+		t.Errorf("the page does not restore with the roles %s", withoutDispatcher)
+	}
+	return p
+}
+
+// run runs the one block of the page that holds a text.
+func (p *page) run(what, holds string) {
+	p.t.Helper()
+	var found []string
+	for _, b := range p.blocks {
+		if strings.Contains(b, holds) {
+			found = append(found, b)
+		}
+	}
+	if len(found) != 1 {
+		p.t.Fatalf("the page has %d blocks with %q", len(found), holds)
+	}
+	if out, err := p.bash(found[0]); err != nil {
+		p.t.Fatalf("%s: %v\n%s%s", what, err, found[0], out)
+	}
+}
+
+// bash runs commands with the page's places put in, and returns what they print.
+func (p *page) bash(commands string) (string, error) {
+	p.t.Helper()
+	quoted := func(s string) string { return "'" + s + "'" }
+	commands = strings.NewReplacer(
+		"./gatehouse-data", quoted(p.gate.data), "/backup/", "./",
+		"postgres://gatehouse@db/gatehouse", quoted(p.gate.dsn), "postgres://gatehouse@db/restored", quoted(p.restored),
+		"$RESTORED", quoted(p.restored),
+	).Replace(commands)
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", commands)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "PATH="+p.bin+":"+pgtest.Programs()+":"+os.Getenv("PATH"),
+		"GATEHOUSE_URL="+p.gate.base(), "GATEHOUSE_KEY="+p.gate.admin.key, "GATEHOUSE_EDIT_TOKEN="+p.gate.admin.edit)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (p *page) write(name, content string) { write(p.t, filepath.Join(p.dir, name), content) }
+
+// place makes the gate that is to serve what is restored, on the same targets.
+func (p *page) place(w *world, e engine) *world {
+	p.t.Helper()
+	g := &gate{t: p.t, data: filepath.Join(p.dir, "restored")}
+	if w.dsn != "" {
+		g.data, g.dsn = p.t.TempDir(), e.database(p.t)
+		p.restored = g.dsn
+	}
+	g.admin = &person{gate: g, name: w.admin.name, key: w.admin.key, edit: w.admin.edit}
+	g.staff(e)
+	return &world{gate: g, shop: w.shop, target: w.target}
+}
+
+// configure copies what is beside the store from the gate that is lost.
+func (g *gate) configure(from *gate) {
+	g.t.Helper()
+	for _, name := range []string{"gatehouse.yaml", "policy.yaml"} {
+		content, err := os.ReadFile(filepath.Join(from.data, name))
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		write(g.t, filepath.Join(g.data, name), string(content))
+	}
+}

@@ -1,0 +1,251 @@
+package proof
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestClockJumps lets the wall clock of a running server jump, forward and
+// back by hours, around an expiry, a hold and a lease. Forward is what the
+// clock says: what is over is over, once. Backward the store's time stands
+// still, over a kill, too: nothing that has expired comes to life again.
+//
+// This is of one process and its file. With PostgreSQL the database's clock
+// decides, whatever a server's says.
+func TestClockJumps(t *testing.T) {
+	t.Parallel()
+	oneLeg(t, onSQLite, "clock jumps", clockJumps)
+}
+
+func clockJumps(t *testing.T, l *leg) {
+	w := newWorldOn(t, onSQLite, 50, "")
+	ana := w.admin.create(t, "ana", "person", "approver")
+	clock := newClock(t, w.servers[0])
+	to := func(d time.Duration) {
+		t.Helper()
+		clock.to(d)
+		l.add("jumps", 1)
+	}
+	approved := func(p object) *gatehouse.Action {
+		t.Helper()
+		a := w.agent.propose(t, p)
+		must(t, ana.decide(a, "approved"), 200, "decided")
+		return a
+	}
+	applied := func(a *gatehouse.Action) {
+		t.Helper()
+		if end := w.admin.finished(t, a.ID); end.Status != gatehouse.StatusApplied || w.effects(t, a) != 1 {
+			t.Fatalf("it is %s with %d effects: %+v", end.Status, w.effects(t, a), end.Failure)
+		}
+	}
+	four := object{"expires_in": "4h"}
+	late, early := w.agent.propose(t, price(w.sku(), "12.50", four)), w.agent.propose(t, price(w.sku(), "12.50", four))
+	held := approved(price(w.sku(), "12.50", object{"action_type": "held"}))
+
+	to(59 * time.Minute)
+	applied(approved(price(w.sku(), "12.50")))
+	if got := w.admin.action(t, held.ID); got.Status != gatehouse.StatusApproved || w.effects(t, held) != 0 {
+		t.Errorf("a minute before its hold is over it is %s", got.Status)
+	}
+	to(61 * time.Minute)
+	applied(held)
+
+	to(4*time.Hour - 2*time.Minute)
+	must(t, ana.decide(early, "approved"), 200, "decided")
+	applied(early)
+	to(4*time.Hour + time.Minute)
+	must(t, ana.decide(late, "approved"), 410, "expired")
+	db := openStore(t, w.gate)
+	defer db.Close()
+	until(t, "sweep of what has expired", func() bool {
+		return count(t, db, `SELECT count(*) FROM action WHERE id = ? AND status = 'expired'`, late.ID) == 1
+	})
+
+	// The leases of two calls end under them.
+	release := w.stallWrites()
+	again, once := approved(contact("again", "update", "new")), approved(contact("once", "once", "new"))
+	until(t, "calls that hang", func() bool {
+		return w.target.callsFor(again.IdempotencyKey) > 0 && w.target.callsFor(once.IdempotencyKey) > 0
+	})
+	to(5 * time.Hour)
+	until(t, "end of the leases", func() bool {
+		return count(t, db, `SELECT count(*) FROM push WHERE action_id IN (?, ?) AND (generation > 1 OR status = 'unknown')`, again.ID, once.ID) == 2
+	})
+	release()
+	applied(again)
+	if end := w.admin.finished(t, once.ID); end.Status != gatehouse.StatusApplied && end.Status != gatehouse.StatusUnknown {
+		t.Errorf("class C is %s", end.Status)
+	}
+	if n := w.target.callsFor(once.IdempotencyKey); n != 1 {
+		t.Errorf("%d calls of class C", n)
+	}
+
+	// Back, where nothing has happened yet.
+	to(0)
+	until(t, "word of the clock that is behind", func() bool { return w.behind(t) > 4*3600 })
+	brief := w.agent.propose(t, price(w.sku(), "12.50", object{"expires_in": "1s"}))
+	proposed := time.Now()
+	release = w.stallWrites()
+	slow := approved(contact("slow", "update", "new"))
+	until(t, "call that hangs", func() bool { return w.target.callsFor(slow.IdempotencyKey) > 0 })
+	release()
+	applied(slow)
+	w.target.script("failing", 429)
+	failing := approved(contact("failing", "update", "new"))
+	until(t, "call that fails", func() bool { return w.target.callsFor(failing.IdempotencyKey) > 0 })
+	time.Sleep(time.Until(proposed.Add(1100 * time.Millisecond))) // past its expiry, if time did not stand still
+	must(t, ana.decide(brief, "approved"), 200, "decided")
+	applied(brief)
+	must(t, ana.decide(late, "approved"), 410, "expired")
+	w.servers[0].kill()
+	w.servers[0].start()
+	must(t, ana.decide(late, "approved"), 410, "expired")
+	after := w.agent.propose(t, price(w.sku(), "12.50"))
+	if after.ProposedAt.Before(brief.ProposedAt) {
+		t.Errorf("proposed at %s, after what was proposed at %s", after.ProposedAt, brief.ProposedAt)
+	}
+	if w.behind(t) < 4*3600 {
+		t.Error("the new process does not say that its clock is behind")
+	}
+
+	to(6 * time.Hour)
+	must(t, ana.decide(after, "approved"), 200, "decided")
+	applied(after)
+	applied(failing) // its retry was due at a time that did not come before
+	if n := w.behind(t); n != 0 {
+		t.Errorf("the clock is said to be %v seconds behind", n)
+	}
+	w.checkTables(t, db)
+	w.onceEach(t)
+	w.checkDoctor(t)
+}
+
+// behind reads how far the clock is behind what is stored, in seconds.
+func (w *world) behind(t *testing.T) float64 {
+	t.Helper()
+	res := w.admin.get("/metrics")
+	m := regexp.MustCompile(`(?m)^gatehouse_clock_behind_seconds (\S+)$`).FindSubmatch(res.raw)
+	if res.status != http.StatusOK || m == nil {
+		t.Fatalf("no such metric: %d", res.status)
+	}
+	n, err := strconv.ParseFloat(string(m[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// stallWrites holds up, before its effect, each write that comes to the target
+// until the returned function is called.
+func (w *world) stallWrites() (release func()) {
+	free := make(chan struct{})
+	w.target.mu.Lock()
+	w.target.stall = func(method string) *stall {
+		if method == http.MethodGet {
+			return nil
+		}
+		return &stall{before: true, wait: func(*http.Request) { <-free }}
+	}
+	w.target.mu.Unlock()
+	return sync.OnceFunc(func() {
+		w.target.mu.Lock()
+		w.target.stall = nil
+		w.target.mu.Unlock()
+		close(free)
+	})
+}
+
+// clock is the wall clock of a server's process, by the file that says how far
+// it is off.
+type clock struct {
+	t    testing.TB
+	file string
+}
+
+const envClock = "PROOF_CLOCK"
+
+// wallClocks are the lines of the product that ask for the wall clock where it
+// matters, by package, and what stands there in a server whose clock jumps.
+// What leases and calls measure is the monotonic clock, which does not jump.
+var wallClocks = []struct{ pkg, file, line, jumpy string }{
+	{"sqlite", "../store/sqlite/store.go", "\t\tconfig.Clock = time.Now\n", "\t\tconfig.Clock = jumpyClock\n"},
+	{"telemetry", "../telemetry/telemetry.go", "max(0, time.Until(tx.Now()))", "max(0, tx.Now().Sub(jumpyClock()))"},
+}
+
+const jumpySource = `
+
+import (
+	"os"
+	"time"
+)
+
+func jumpyClock() time.Time {
+	text, err := os.ReadFile(os.Getenv("` + envClock + `"))
+	if err != nil {
+		panic(err)
+	}
+	d, err := time.ParseDuration(string(text))
+	if err != nil {
+		panic(err)
+	}
+	return time.Now().Add(d)
+}
+`
+
+// newClock starts the server anew, built with a clock that jumps.
+func newClock(t testing.TB, s *server) *clock {
+	t.Helper()
+	dir := t.TempDir()
+	c := &clock{t, filepath.Join(dir, "clock")}
+	c.to(0)
+	replaced := map[string]string{}
+	for _, w := range wallClocks {
+		path, err := filepath.Abs(w.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(string(source), w.line) != 1 {
+			t.Fatalf("%s does not have %q once", w.file, w.line)
+		}
+		patched, added := filepath.Join(dir, w.pkg+".go"), filepath.Join(dir, w.pkg+"_clock.go")
+		write(t, patched, strings.Replace(string(source), w.line, w.jumpy, 1))
+		write(t, added, "package "+w.pkg+jumpySource)
+		replaced[path], replaced[filepath.Join(filepath.Dir(path), "jumpy.go")] = patched, added
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "overlay.json"), string(overlay))
+	s.binary = filepath.Join(dir, "gatehouse")
+	if err := build(s.binary, "-overlay", filepath.Join(dir, "overlay.json")); err != nil {
+		t.Fatal(err)
+	}
+	s.env = append(s.env, envClock+"="+c.file)
+	s.stop()
+	s.start()
+	return c
+}
+
+// to sets how far the clock is off, for whoever asks it from now on.
+func (c *clock) to(d time.Duration) {
+	c.t.Helper()
+	write(c.t, c.file+".new", d.String())
+	if err := os.Rename(c.file+".new", c.file); err != nil {
+		c.t.Fatal(err)
+	}
+}
