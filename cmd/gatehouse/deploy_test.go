@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,7 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
 const deployDir = "../../deploy"
@@ -42,7 +48,7 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := servedMetrics(t, t.TempDir(), cfg)
+	served := servedMetrics(t, t.TempDir(), cfg) + modelMetrics(t)
 	files := map[string]string{
 		"alerts":    readDeploy(t, "prometheus", "alerts.yaml"),
 		"dashboard": readDeploy(t, "grafana", "gatehouse.json"),
@@ -64,6 +70,31 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 			t.Errorf("%s: only %d metrics", file, seen)
 		}
 	}
+}
+
+// modelMetrics are those that a server has once a model was called.
+func modelMetrics(t *testing.T) string {
+	t.Helper()
+	n, err := openNode(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	registry := prometheus.NewRegistry()
+	telemetry.NewRuns(registry, n.store).ModelUsed(&gatehouse.ModelUsage{Provider: "local", InputTokens: 1, Cost: "0.1", Currency: "USD"})
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names strings.Builder
+	for _, f := range families {
+		fmt.Fprintf(&names, "# TYPE %s counter\n", f.GetName())
+	}
+	return names.String()
 }
 
 func TestAlertRules(t *testing.T) {
