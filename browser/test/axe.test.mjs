@@ -1,5 +1,6 @@
 // No serious violation on any page, in the light theme and in the dark one, on
 // a desktop and on a phone.
+import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
 import { fill } from "../lib/scene.mjs";
@@ -19,6 +20,7 @@ async function looked(page, what) {
 
 const pick = (...actions) => `/inbox/bulk?${actions.map((a) => `pick=${a.id}`).join("&")}`;
 const [approved, , rejected] = scene.done;
+const dead = await g.finished(scene.dead.id);
 
 const pages = {
   inbox: "/inbox",
@@ -112,4 +114,71 @@ test("every page", limit, async (t) => {
   const tabs = [await newPage(browser, t), await newPage(browser, t)];
   for (const page of tabs) await signIn(page, await g.setupLink("ana")); // a new link ends the one before
   await Promise.all(tabs.map(work));
+});
+
+/** Sends a form, as a page of the console would, and waits for the page that answers. */
+async function send(page, path, fields) {
+  const answered = page.waitForResponse((r) => r.request().method() === "POST" && new URL(r.url()).pathname === path);
+  const loaded = page.waitForEvent("load");
+  await page.evaluate(
+    ([action, pairs]) => {
+      const form = document.body.appendChild(Object.assign(document.createElement("form"), { method: "post", action }));
+      for (const [name, value] of pairs) form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
+      HTMLFormElement.prototype.submit.call(form);
+    },
+    [path, fields],
+  );
+  const status = (await answered).status();
+  await loaded;
+  return status;
+}
+
+const item = (a) => ["item", `${a.id} ${a.digest}`];
+
+/** What a form is answered with, as [path, fields, status, what the answer shows]. */
+const answers = {
+  "bulk, no reason": ["/inbox/bulk", [["decision", "rejected"], item(scene.text)], 422],
+  "bulk, done": ["/inbox/bulk", [["decision", "approved"], item(scene.price), ["item", `${scene.text.id} sha256:0`], item(scene.create)], 200, "bulk-result"],
+  "a decision on what is decided": [`/actions/${rejected.id}/decide`, [["decision", "approved"], ["digest", rejected.digest]], 409, "outcome"],
+  "an edit that is no JSON": [`/actions/${scene.text.id}/edit`, [["change", "{"]], 400],
+  "the log, checked": ["/audit/check", [], 200, "check-result"],
+  "a policy, checked": ["/policies/check", [["source", "version: 1\nrules:\n  - {id: all, when: 'risk <= 2', then: allow}\n"]], 200, "policy-check"],
+  "a policy that does not load": ["/policies/check", [["source", "version: 1\nrules:\n  - {id: all, when: 'nothing > 2', then: allow}\n"]], 200, "policy-check"],
+  "a policy, refused": ["/policies/apply", [["source", "rules: 1"]], 422],
+  "a proposal, explained": [
+    "/policies/explain",
+    [["proposal", JSON.stringify({ action_type: "note", connector: "shop", operation: "update", target: { entity_type: "item", entity_ref: "X" }, proposed_change: { tag: "x" } })]],
+    200,
+    "explanation",
+  ],
+  "a proposal that is none": ["/policies/explain", [["proposal", "{"]], 400],
+  "own key": ["/settings/keys", [["once", "axe-key"]], 200, "secrets"],
+  "own edit token": ["/settings/edit-token", [["once", "axe-edit"], ["sure", "yes"]], 200, "secrets"],
+  "own edit token, not sure": ["/settings/edit-token", [["once", "axe-edit-2"]], 422],
+  "new agent": ["/settings/principals", [["once", "axe-new"], ["name", "axe-agent"], ["kind", "agent"], ["role", "proposer"], ["sponsor", "bo"]], 200, "secrets"],
+  "new agent, refused": ["/settings/principals", [["once", "axe-new-2"], ["name", "a b"], ["kind", "agent"], ["role", "approver"]], 422, "principal-form"],
+  "set-up link": ["/settings/principals/bo/setup-link", [["once", "axe-link"]], 200, "secrets"],
+  "roles, refused": ["/settings/principals/bo/roles", [["role", "nonsense"]], 422],
+  "tenant, refused": ["/settings/tenants", [["id", "a b"]], 422],
+  "a push that is not there": ["/dispatch/pushes/psh_0/resolve", [["outcome", "applied"], ["reason", "seen"]], 404],
+  "replay of nothing": ["/dispatch/replay", [], 422],
+  "replayed": ["/dispatch/replay", [["push", dead.push.id]], 200],
+};
+
+// Last, since it decides what the pages above show as open.
+test("what a form is answered with", limit, async (t) => {
+  const waiting = Object.entries(answers);
+  const work = async (name) => {
+    const page = await newPage(browser, t);
+    await g.person(name, "admin", "proposer");
+    await signIn(page, await g.setupLink(name));
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      const [what, [path, fields, status, shown]] = next;
+      await page.goto(`${g.url}/help`);
+      assert.equal(await send(page, path, fields), status, what);
+      if (shown) await page.getByTestId(shown).waitFor();
+      await looked(page, what);
+    }
+  };
+  await Promise.all(["fay", "gil"].map(work));
 });

@@ -23,8 +23,8 @@ test("approve, reject, sign out", limit, async (t) => {
   await row(page, yes).getByRole("link").click();
   assert.match(await page.getByTestId("sentence").innerText(), /10\.00.*12\.50 USD/);
   await page.getByRole("button", { name: /12\.50 USD/ }).click();
+  await page.waitForURL(new RegExp(`/inbox\\?.*done=${yes.id}`));
   await page.getByTestId("notice").first().waitFor();
-  assert.match(page.url(), new RegExp(`/inbox\\?.*done=${yes.id}`));
   assert.equal((await g.finished(yes.id)).status, "applied");
 
   await row(page, no).getByRole("link").click();
@@ -69,7 +69,8 @@ test("L4: retyped, and proven with the edit token", limit, async (t) => {
   // What was proven for this action stays so.
   await page.getByTestId("step-up-done").waitFor();
   await fill(a.approval.confirm.value, "");
-  await page.getByTestId("notice").first().waitFor();
+  // The refusal before had a notice too.
+  await page.waitForURL((url) => url.searchParams.get("done") === a.id);
   const end = await g.finished(a.id);
   assert.deepEqual([end.status, end.decided_by], ["applied", "ana"]);
 });
@@ -116,12 +117,13 @@ test("several at once", limit, async (t) => {
 
 test("filters, tabs, help and theme", limit, async (t) => {
   const page = await plain(t, "bo");
-  await page.getByTestId("tab-team").click();
+  // Each link and form is a page of its own: the next click belongs to the new one.
+  await Promise.all([page.waitForURL(/tab=team/), page.getByTestId("tab-team").click()]);
   await page.getByTestId("filters").locator("summary").click();
   await page.getByLabel("Search").fill("SKU-0013");
-  await page.getByTestId("filter-go").click();
+  await Promise.all([page.waitForURL(/q=SKU-0013/), page.getByTestId("filter-go").click()]);
   assert.equal(await page.getByTestId("row").count(), 1);
-  await page.getByTestId("tab-decided").click();
+  await Promise.all([page.waitForURL(/tab=decided/), page.getByTestId("tab-decided").click()]);
   await page.goto(`${g.url}/help`);
   await page.getByRole("heading", { name: "Keys and help" }).waitFor();
   await page.getByTestId("person-menu").locator("summary").click();
