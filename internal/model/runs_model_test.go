@@ -105,6 +105,7 @@ func (a *actState) ended() bool {
 
 type stepState struct {
 	run           *runState
+	number        int // in the order in which steps were made
 	spec          *flowStep
 	key           string
 	parent        *stepState
@@ -148,12 +149,14 @@ type runModel struct {
 	now   time.Time
 	child *flow
 	runs  []*runState // in the order in which they were begun
+	// numbers is the last one given to a step.
+	numbers int
 }
 
 func (m *runModel) begin(f *flow, again *runState) *runState {
 	r := &runState{flow: f, status: "queued", again: again, began: m.now}
 	for i := range f.steps {
-		s := &stepState{run: r, spec: &f.steps[i], key: f.steps[i].id, status: "blocked"}
+		s := m.made(&stepState{run: r, spec: &f.steps[i], key: f.steps[i].id, status: "blocked"})
 		if old := again.step(s.key); old != nil && old.status == "succeeded" {
 			s.status, s.skipped = "succeeded", old.skipped
 		}
@@ -164,6 +167,12 @@ func (m *runModel) begin(f *flow, again *runState) *runState {
 		m.admit(r)
 	}
 	return r
+}
+
+func (m *runModel) made(s *stepState) *stepState {
+	m.numbers++
+	s.number = m.numbers
+	return s
 }
 
 func (m *runModel) admit(r *runState) {
@@ -354,7 +363,7 @@ func (m *runModel) begun(s *stepState) (done bool) {
 		s.leased = time.Time{}
 		at := slices.Index(r.steps, s) + 1
 		for i := range s.spec.items {
-			item := &stepState{run: r, spec: s.spec, key: fmt.Sprintf("%s[%d]", s.key, i), parent: s, status: "ready"}
+			item := m.made(&stepState{run: r, spec: s.spec, key: fmt.Sprintf("%s[%d]", s.key, i), parent: s, status: "ready"})
 			if old := r.again.step(item.key); old != nil && old.status == "succeeded" {
 				item.status = "succeeded"
 			}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +29,11 @@ func (m *runModel) wakeOnce() bool {
 			due = append(due, s)
 		}
 	}
-	slices.SortStableFunc(due, func(a, b *stepState) int { return a.due.Compare(b.due) })
+	// Which of two failures is its run's goes by this order.
+	made := func(a, b *stepState) int { return a.number - b.number }
+	slices.SortFunc(settled, made)
+	slices.SortFunc(expired, func(a, b *stepState) int { return cmp.Or(a.leased.Compare(b.leased), made(a, b)) })
+	slices.SortFunc(due, func(a, b *stepState) int { return cmp.Or(a.due.Compare(b.due), made(a, b)) })
 	for _, r := range m.runs {
 		if r.flow.deadline && !r.final() && r.stop == "" && !m.now.Before(r.began.Add(runDeadline)) {
 			overdue = append(overdue, r)
