@@ -1,8 +1,8 @@
 // Command river sets the gate's outbox beside River, a job queue on PostgreSQL,
 // on the same server: a push that is claimed, checked, called on a connector
 // that does nothing, and settled, with receipt and audit log, beside a job that
-// does nothing; and so the steps of runs. It is a module of its own, so that River is no dependency of
-// the product.
+// does nothing; and so the steps of runs, and the time until a step is with its
+// worker. It is a module of its own, so that River is no dependency of the product.
 //
 //	go -C bench/river run . --database-url postgres://user@host/postgres
 package main
@@ -23,6 +23,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/bench"
 	"github.com/gatehouse-dev/gatehouse/internal/engine"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -43,7 +44,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	rounds := flags.Int("rounds", 5, "how often the two take turns")
 	workers := flags.Int("workers", 16, "pushes that the gate carries out at a time")
 	riverWorkers := flags.Int("river-workers", 200, "jobs that River works at a time")
-	only := flags.String("only", "dispatch,steps", "the figures to measure: dispatch, steps or both")
+	only := flags.String("only", "dispatch,steps,handed", "the figures to measure, of dispatch, steps and handed")
 	asJSON := flags.Bool("json", false, "print one JSON document")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -62,7 +63,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(err, p.Close())
 }
 
-// start wires a gate without a server: the bench runs the dispatcher itself.
+// start wires a gate without a server: the bench runs the dispatcher itself, and
+// the runtime where it measures runs by themselves.
 func start(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	targets, err := engine.NewRegistry(s.Targets...)
@@ -73,10 +75,26 @@ func start(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	var hints app.Hints = &wake.Hub{}
+	hub := &wake.Hub{}
+	var hints app.Hints = hub
 	if s.Hints != nil {
 		hints = s.Hints(hints)
 	}
 	gate := app.New(store, targets, hints, app.Config{PolicySource: policy.DefaultSource(), Hold: &s.Hold}, log)
-	return &bench.Gate{Store: store, App: gate, Runs: app.NewRuns(gate, app.RunsConfig{}), Log: log, Close: store.Close}, nil
+	runs := app.NewRuns(gate, app.RunsConfig{Models: s.Models})
+	g := &bench.Gate{Store: store, App: gate, Runs: runs, Log: log, Close: store.Close}
+	if s.Models != nil {
+		// A figure about runs that are started, not only stored: they are carried
+		// out as in a server.
+		ctx, cancel := context.WithCancel(ctx)
+		stopped := make(chan struct{})
+		r := runtime.New(store, runs, hub, runtime.Config{}, log)
+		go func() { defer close(stopped); r.Run(ctx) }()
+		g.Close = func() error {
+			cancel()
+			<-stopped
+			return store.Close()
+		}
+	}
+	return g, nil
 }

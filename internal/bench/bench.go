@@ -42,8 +42,8 @@ type Options struct {
 	DatabaseURL string
 	// Workers is how many pushes are carried out at a time; 0 for 16.
 	Workers int
-	// Queue, when set, stands in the place of the baseline of dispatch. It is
-	// told where the gate's store is.
+	// Queue, when set, stands in the place of the baseline of dispatch, of steps
+	// and, where it is [Handing], of handed. It is told where the gate's store is.
 	Queue func(context.Context, Setup) (Queue, error)
 	// Profiles, when set, takes CPU profiles of the rounds, but of the barest sides.
 	Profiles string

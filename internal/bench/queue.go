@@ -19,6 +19,14 @@ type Queue interface {
 	Close() error
 }
 
+// Handing is a Queue that tells how long a job takes to its worker: from before
+// it is stored until the worker has it, of n jobs that do nothing, one after
+// another with a pause between, while nothing else is there.
+type Handing interface {
+	Queue
+	Hand(ctx context.Context, n int, pause time.Duration) ([]time.Duration, error)
+}
+
 // queue opens the other side of dispatch.
 func (r *runner) queue(ctx context.Context, in room) (Queue, error) {
 	if r.Queue != nil {

@@ -149,11 +149,12 @@ func (r *runner) beside(ctx context.Context, name, tenant string, round int, d, 
 func (r *runner) handed(ctx context.Context) error {
 	d := r.slice(3)
 	var p50, p99, busy50, busy99 values
+	var is string
 	for round := range r.Rounds {
 		r.say("handed, round %d of %d", round+1, r.Rounds)
 		var bare *outcome
 		idle, busy, err := r.beside(ctx, "handed", gatehouse.DefaultTenant, round, d, pause, func(in room) (err error) {
-			bare, err = leaseOnce(ctx, in, d)
+			bare, is, err = r.handOver(ctx, in, d)
 			return err
 		})
 		if err != nil {
@@ -164,13 +165,37 @@ func (r *runner) handed(ctx context.Context) error {
 		busy50.add(busy.p50(), idle.p50())
 		busy99.add(busy.p99(), idle.p99())
 	}
-	is := "bare lease of one step, durable, no hint and no run"
 	load := fmt.Sprintf("step ready → with its worker, beside %d ready ones", r.backlog())
 	r.report(Line{Figure: "handed", Name: "step ready → with its worker, idle, p50", Unit: "ms", Baseline: is, Lower: true}, p50)
 	r.report(Line{Figure: "handed", Name: "step ready → with its worker, idle, p99", Unit: "ms", Baseline: is, Lower: true}, p99)
 	r.report(Line{Figure: "handed", Name: load + ", p50", Unit: "ms", Baseline: "its own, idle", Lower: true}, busy50)
 	r.report(Line{Figure: "handed", Name: load + ", p99", Unit: "ms", Baseline: "its own, idle", Lower: true}, busy99)
 	return nil
+}
+
+// handOver measures the baseline of handed, and names it: that of the queue, if
+// there is one to set beside the gate.
+func (r *runner) handOver(ctx context.Context, in room, d time.Duration) (o *outcome, is string, err error) {
+	if r.Queue == nil {
+		o, err = leaseOnce(ctx, in, d)
+		return o, "bare lease of one step, durable, no hint and no run", err
+	}
+	q, err := r.Queue(ctx, in.place(Setup{}))
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	h, ok := q.(Handing)
+	if !ok {
+		return nil, "", errors.New("bench: the queue does not tell when a job is with its worker")
+	}
+	o = &outcome{}
+	if o.latencies, err = h.Hand(ctx, max(10, int(d/pause)), pause); err != nil {
+		return nil, "", err
+	}
+	slices.Sort(o.latencies)
+	o.done = len(o.latencies)
+	return o, q.Is(), nil
 }
 
 // leaseOnce leases one bare step after another, with the pause of the probes.
