@@ -56,8 +56,8 @@ var mayImport = map[string][]string{
 		"", "connector", "connector/http", "internal/app", "internal/audit", "internal/engine", "internal/policy",
 		"internal/runtime", "internal/store/sqlite", "internal/store/postgres",
 	},
-	// A module of its own: the bench of the outbox beside River.
-	"bench/river":           {"", "internal/app", "internal/bench", "internal/engine", "internal/policy", "internal/store/postgres", "internal/wake"},
+	// A module of its own: the bench of the outbox and of runs beside River.
+	"bench/river":           {"", "internal/app", "internal/bench", "internal/engine", "internal/policy", "internal/runtime", "internal/store/postgres", "internal/wake"},
 	"internal/migratestore": {"", "internal/audit", "internal/store/postgres", "internal/store/sqlite"},
 	"internal/invariants":   {"", "internal/audit", "internal/store/postgres", "internal/store/shared", "internal/store/sqlite"},
 	// What only tests import.
