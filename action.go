@@ -132,6 +132,10 @@ type Action struct {
 	ContentHash [32]byte `json:"-"`
 	// HoldFor is how long an approval rests before dispatch.
 	HoldFor Duration `json:"hold,omitempty"`
+	// Undoable is whether the connector says how to undo what the operation has
+	// done; false where that is not known. It is not stored: who reads the action
+	// asks the connector as it is configured now.
+	Undoable bool `json:"undoable,omitzero"`
 	// ArchivedAt is set once the action is in the archive: see ArchiveReader.
 	ArchivedAt *time.Time `json:"archived_at,omitempty"`
 }

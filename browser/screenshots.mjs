@@ -29,17 +29,28 @@ try {
     workflows: "/workflows",
     workflow: "/workflows/reprice",
     dispatch: "/dispatch",
+    bulk: `/inbox/bulk?${[scene.price, scene.text, scene.bulk].map((a) => `pick=${a.id}`).join("&")}`,
+    dead: `/actions/${scene.dead.id}`,
     policies: "/policies",
+    "policy-edit": "/policies/edit",
+    "policy-explain": `/policies/explain?action=${scene.price.id}`,
     audit: "/audit",
     insights: "/insights",
     settings: "/settings",
     principals: "/settings/principals",
+    principal: "/settings/principals/bo",
+    tenants: "/settings/tenants",
     help: "/help",
   };
   for (const [theme, colorScheme] of [["light", "light"], ["dark", "dark"]]) {
     for (const [device, viewport] of [["desktop", desktop], ["phone", phone]]) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       await page.setViewportSize(viewport);
+      const stranger = await browser.newContext({ viewport, colorScheme });
+      const door = await stranger.newPage();
+      await door.goto(`${g.url}/signin`);
+      await door.screenshot({ path: join(out, `signin-${device}-${theme}.png`) });
+      await stranger.close();
       for (const [name, path] of Object.entries(pages)) {
         const res = await page.goto(g.url + path);
         if (!res.ok()) {

@@ -37,6 +37,9 @@ type Operation struct {
 	Class Class
 	// Floor is the least risk level of the operation.
 	Floor gatehouse.RiskLevel
+	// Reverses is whether the Result of a change that was applied says, as far
+	// as the connector can foresee, how to undo it.
+	Reverses bool
 	// KeyRetention is how long the target keeps idempotency records; a dead
 	// letter older than that is not replayed. Zero means for ever.
 	KeyRetention time.Duration

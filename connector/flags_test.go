@@ -39,7 +39,7 @@ func (f *Flags) Fingerprint() string {
 
 // Operation: switch is of class A, since each file remembers its keys.
 func (f *Flags) Operation(name string) (connector.Operation, bool) {
-	return connector.Operation{Name: name, Class: connector.ClassA, Floor: gatehouse.L2}, name == "switch"
+	return connector.Operation{Name: name, Class: connector.ClassA, Floor: gatehouse.L2, Reverses: true}, name == "switch"
 }
 
 var flagName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`) // no way out of the folder

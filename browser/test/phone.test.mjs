@@ -19,7 +19,7 @@ function small(page, within) {
     for (const part of parts) {
       for (const el of part.querySelectorAll("a[href], button, summary, select, input:not([type=hidden]), textarea")) {
         // A link within a sentence is text; the sentence has the room of its line.
-        if (getComputedStyle(el).display === "inline" && el.matches("p a, li a, td a")) continue;
+        if (getComputedStyle(el).display === "inline" && el.matches("p a, li a, dd a")) continue;
         const box = el.matches("[type=checkbox]") ? el.closest(".pick, label").getBoundingClientRect() : el.getBoundingClientRect();
         if (!el.checkVisibility({ visibilityProperty: true })) continue;
         if (box.width < least - 0.5 || box.height < least - 0.5) found.add(`${el.outerHTML.slice(0, 120)}: ${Math.round(box.width)} × ${Math.round(box.height)}`);
@@ -53,6 +53,18 @@ test("no page scrolls sideways", limit, async (t) => {
   ]) {
     await page.goto(g.url + path);
     assert.deepEqual(await sideways(page), [], path);
+  }
+});
+
+test("what stands alone is large enough for a thumb, on every page", limit, async (t) => {
+  const page = await newPage(browser, t, touch);
+  await signIn(page, await g.setupLink("ana"));
+  for (const path of [
+    "/inbox?tab=team&q=SKU", `/actions/${scene.dead.id}`, "/runs", "/workflows", "/dispatch", "/policies", "/audit", "/insights", "/settings",
+    "/settings/principals", "/settings/principals/bo", "/help", `/inbox/bulk?pick=${scene.price.id}&pick=${scene.bulk.id}`,
+  ]) {
+    await page.goto(g.url + path);
+    assert.deepEqual(await small(page, "main"), [], path);
   }
 });
 

@@ -140,7 +140,7 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 		return connector.Operation{}, false
 	}
 	return connector.Operation{
-		Name: name, Class: op.class, Floor: op.cfg.Floor, KeyRetention: op.cfg.KeyRetention.D(),
+		Name: name, Class: op.class, Floor: op.cfg.Floor, Reverses: op.reverse != nil, KeyRetention: op.cfg.KeyRetention.D(),
 	}, true
 }
 

@@ -248,15 +248,22 @@ func TestReverse(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)
 	s.breakWith(false, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"id":77,"rev":{"n":3}}`) })
-	run := func(r *httpconn.Reverse, update connector.Call) *gatehouse.Reversal {
+	run := func(r *httpconn.Reverse, change connector.Call) *gatehouse.Reversal {
 		cfg := s.config()
 		cfg.Operations = map[string]httpconn.Operation{
 			"update": {Method: "POST", Path: "/x", ExternalID: pointer("/id"), Reverse: r},
 			"remove": {Method: "DELETE", Path: "/x/{entity_ref}"},
 		}
-		res, err := newConnector(t, cfg).Execute(t.Context(), update)
+		c := newConnector(t, cfg)
+		res, err := c.Execute(t.Context(), change)
 		if err != nil {
 			t.Fatal(err)
+		}
+		// What is said before the call is what the configuration says.
+		update, _ := c.Operation("update")
+		remove, _ := c.Operation("remove")
+		if !update.Reverses || remove.Reverses {
+			t.Errorf("with a reverse: %v, without: %v", update.Reverses, remove.Reverses)
 		}
 		return res.Reversal
 	}

@@ -145,7 +145,7 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 		floor = max(floor, c.cfg.leastFloor(opBulk))
 	}
 	return connector.Operation{
-		Name: name, Class: connector.ClassA, Floor: floor, KeyRetention: c.cfg.KeyRetention.D(),
+		Name: name, Class: connector.ClassA, Floor: floor, Reverses: true, KeyRetention: c.cfg.KeyRetention.D(),
 	}, true
 }
 

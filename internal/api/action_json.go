@@ -99,6 +99,9 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	if a.HoldFor != 0 {
 		b = member(b, `,"hold":`, a.HoldFor.String())
 	}
+	if a.Undoable {
+		b = append(b, `,"undoable":true`...)
+	}
 	if a.ArchivedAt != nil {
 		b = moment(b, `,"archived_at":`, *a.ArchivedAt)
 	}

@@ -31,6 +31,12 @@ type Checks interface {
 	Checks(a *gatehouse.Action) bool
 }
 
+// Reverses is what Targets may tell besides: whether an operation says how to
+// undo what it has done.
+type Reverses interface {
+	Reverses(tenant, connector, operation string) bool
+}
+
 // Hints spreads lossy wake-ups.
 type Hints interface {
 	Notify(topic string)
@@ -65,6 +71,8 @@ type Config struct {
 	PolicySource []byte
 	// CheckTimeout bounds reading the target at decide; 3 s by default.
 	CheckTimeout time.Duration
+	// Retention is what the archiver was given; 0 for none.
+	Retention time.Duration
 }
 
 // Gate implements the service interfaces of the domain over a store.

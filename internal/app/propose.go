@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
 // Propose judges a proposal and stores it. A deny is an answer, not an error.
@@ -17,6 +18,10 @@ func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.A
 	c, err := proposer(ctx)
 	if err != nil {
 		return nil, false, err
+	}
+	if p.Connector == workflow.ApprovalConnector {
+		// It would read like a run's own question.
+		return nil, false, gatehouse.Violations{{Pointer: "/connector", Detail: "only a step of a run asks whether the run may go on"}}.Err()
 	}
 	return g.propose(ctx, c, p, lineage{revision: 1})
 }

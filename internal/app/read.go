@@ -26,7 +26,19 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 		a, err = tx.FindAction(c.Principal.Tenant, id)
 		return err
 	})
-	return a, notFound(err, "action")
+	if err != nil {
+		return nil, notFound(err, "action")
+	}
+	g.foresee(a)
+	return a, nil
+}
+
+// foresee sets what is asked of connectors, and not stored.
+func (g *Gate) foresee(actions ...*gatehouse.Action) {
+	r, ok := g.targets.(Reverses)
+	for _, a := range actions {
+		a.Undoable = ok && r.Reverses(a.Tenant, a.Connector, a.Operation)
+	}
 }
 
 // pollInterval is how long a lost hint can delay a long poll.
@@ -77,6 +89,7 @@ func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page 
 		page, err = tx.ListActions(c.Principal.Tenant, f)
 		return err
 	})
+	g.foresee(page.Items...)
 	return page, err
 }
 

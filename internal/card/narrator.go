@@ -118,6 +118,9 @@ func (n *narrator) sentence() Phrase {
 	}
 	p := n.short()
 	n.listing(&p, ": ")
+	if n.question() {
+		return p
+	}
 	p.say(" (operation ")
 	p.value(token(n.a.Operation, longInSentence))
 	p.say(" of ")
@@ -126,9 +129,20 @@ func (n *narrator) sentence() Phrase {
 	return p
 }
 
+// question reports whether a run asks whether it may go on, and changes nothing.
+func (n *narrator) question() bool {
+	return n.a.Connector == "workflow" && n.a.Operation == "approve" && n.a.Target.EntityType == "run" && !n.bulk()
+}
+
 // short is verb and object.
 func (n *narrator) short() Phrase {
 	var p Phrase
+	if n.question() {
+		p.say("Let ")
+		p = append(p, object(n.a.Target, true)...)
+		p.say(" go on")
+		return p
+	}
 	switch n.shape.effect {
 	case effectDelete:
 		p.say("Delete ")
@@ -154,6 +168,9 @@ func (n *narrator) short() Phrase {
 
 // button is the verb with what matters.
 func (n *narrator) button() Phrase {
+	if n.question() {
+		return Phrase{{Text: "Let the run go on"}}
+	}
 	if n.shape.effect != effectUpdate || len(n.fields) == 0 || n.bulk() {
 		return n.short()
 	}

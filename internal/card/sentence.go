@@ -50,8 +50,8 @@ const (
 )
 
 // Reversibility says what is known of undoing an action. Once it was carried
-// out, its receipt tells. Before that, an update is reversible if all that it
-// overwrites is in its pre-image.
+// out, its receipt tells. Before that, an update is reversible if its connector
+// says how to undo one, and all that it overwrites is in its pre-image.
 func Reversibility(a *gatehouse.Action) Reversal {
 	if r := a.Receipt; r != nil && r.Outcome == gatehouse.ReceiptApplied {
 		if r.Reversible {
@@ -59,7 +59,7 @@ func Reversibility(a *gatehouse.Action) Reversal {
 		}
 		return NotReversible
 	}
-	if a.Operation != "update" {
+	if !a.Undoable || a.Operation != "update" {
 		return ReversalOpen
 	}
 	members, err := a.ProposedChange.Fields()

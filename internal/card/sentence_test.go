@@ -19,7 +19,7 @@ func action(t testing.TB, actionType, operation, target, before, after string) *
 	t.Helper()
 	entity, refs, _ := strings.Cut(target, "/")
 	a := &gatehouse.Action{
-		ID: "act_1", Status: gatehouse.StatusPending,
+		ID: "act_1", Status: gatehouse.StatusPending, Undoable: true,
 		Proposal: gatehouse.Proposal{
 			ActionType: actionType, Connector: "shop", Operation: operation, RiskLevel: gatehouse.L3,
 			Target:       gatehouse.Target{EntityType: entity, EntityRef: refs},
@@ -289,6 +289,27 @@ func TestPolicyTypesHaveWords(t *testing.T) {
 	}
 }
 
+// TestSentenceOfAQuestion: a run that asks is not "approved": it goes on.
+func TestSentenceOfAQuestion(t *testing.T) {
+	t.Parallel()
+	a := action(t, "approval", "approve", "run/run_01a1", "", `{}`)
+	if got, want := card.Button(a), "Approve run run_01a1"; got != want {
+		t.Errorf("somebody's own operation: got %s, want %s", got, want)
+	}
+	a.Connector = "workflow"
+	for got, want := range map[string]string{
+		card.Sentence(a): "Let run run_01a1 go on", card.Short(a): "Let run run_01a1 go on", card.Button(a): "Let the run go on",
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	a.ProposedChange = canonical(t, `{"count":12}`)
+	if got, want := card.Sentence(a), "Let run run_01a1 go on: count 12"; got != want {
+		t.Errorf("with what is asked about: got %s, want %s", got, want)
+	}
+}
+
 func TestSentenceOfReversal(t *testing.T) {
 	t.Parallel()
 	a := action(t, "price_change", "update", "item/SKU-1", `{"price":"12.50"}`, `{"price":"10.00"}`)
@@ -309,11 +330,14 @@ func TestReversibility(t *testing.T) {
 		a.Receipt = &gatehouse.Receipt{Outcome: gatehouse.ReceiptApplied, Reversible: reversible}
 		return &a
 	}
+	once := *update
+	once.Undoable = false
 	for _, c := range []struct {
 		name string
 		a    *gatehouse.Action
 		want card.Reversal
 	}{
+		{"a connector that undoes nothing", &once, card.ReversalOpen},
 		{"all is known", update, card.Reversible},
 		{"one field is not known", action(t, "x", "update", "item/A", `{"price":"1"}`, `{"price":"2","cost":"1"}`), card.ReversalOpen},
 		{"an operation of somebody's", action(t, "x", "update_price", "item/A", `{"price":"1"}`, `{"price":"2"}`), card.ReversalOpen},

@@ -96,6 +96,9 @@ func cannotText(p *actionPage) string {
 	a := p.a
 	switch gatehouse.CodeOf(p.cannot) {
 	case gatehouse.CodeSelfApproval:
+		if p.ofRun != nil {
+			return "You cannot decide this: you, or an agent that you answer for, had a hand in it: wrote the workflow, started the run, or did the step."
+		}
 		return "You cannot decide this: it was proposed by you, by an agent that you answer for, or on your behalf."
 	case gatehouse.CodeRoleRequired:
 		return "You cannot decide this: " + asError(p.cannot).Detail + "."
@@ -106,9 +109,38 @@ func cannotText(p *actionPage) string {
 		return "Nobody decided in time: it expired at " + clock(a.Approval.ExpiresAt) + ", and nothing was changed."
 	}
 	if a.DecidedBy != "" && a.DecidedAt != nil {
-		return fmt.Sprintf("It is %s; decided by %s at %s.", a.Status, a.DecidedBy, clock(*a.DecidedAt))
+		return fmt.Sprintf("%s; decided by %s at %s.", itIs(a.Status), a.DecidedBy, clock(*a.DecidedAt))
 	}
-	return fmt.Sprintf("There is nothing to decide: it is %s.", a.Status)
+	return "There is nothing to decide. " + itIs(a.Status) + "."
+}
+
+// itIs says a state as a sentence without its end.
+func itIs(s gatehouse.Status) string {
+	switch s {
+	case gatehouse.StatusFailed:
+		return "It has failed"
+	case gatehouse.StatusUnknown:
+		return "It was sent, and its outcome is unknown"
+	case gatehouse.StatusPushing:
+		return "It is being sent"
+	case gatehouse.StatusExpired:
+		return "It has expired"
+	}
+	return "It is " + string(s)
+}
+
+// settledElsewhere says where an action that ended badly is taken up again, ""
+// where there is nothing to do.
+func settledElsewhere(a *gatehouse.Action) string {
+	switch {
+	case a.Push == nil || a.ArchivedAt != nil:
+		return ""
+	case a.Status == gatehouse.StatusUnknown:
+		return "It may or may not be in the target: somebody has to look there, and settle it in Dispatch"
+	case a.Status == gatehouse.StatusFailed && a.Push.Status == gatehouse.PushFailed:
+		return "It is among the dead letters in Dispatch, with what to do about it"
+	}
+	return ""
 }
 
 // ownPending reports whether this person proposed it and may withdraw it.
@@ -183,7 +215,7 @@ func doneTitle(v *view, a *gatehouse.Action) string {
 	case a.Status == gatehouse.StatusApproved, a.Status == gatehouse.StatusPushing:
 		return "Approved; it is being sent"
 	}
-	return "It is " + string(a.Status)
+	return itIs(a.Status)
 }
 
 func doneTone(a *gatehouse.Action) string {

@@ -35,6 +35,9 @@ type auditPage struct {
 	rows []auditRow
 	// subject is the action that the page is of, "" for the whole log.
 	subject string
+	// names are those of the principals that acted, by their ids, as far as who
+	// looks may know them.
+	names map[string]string
 	// older and newer lead on, "" for none.
 	older, newer string
 	checked      *gatehouse.LogCheck
@@ -53,6 +56,7 @@ func (c *Console) audit(v *view) error {
 	if err != nil {
 		return err
 	}
+	p.name(c, v)
 	return v.render(http.StatusOK, "Audit", "/audit", auditView(v, p))
 }
 
@@ -112,6 +116,25 @@ func (p *auditPage) readSubject(c *Console, v *view, id string) error {
 	return nil
 }
 
+// name finds the names of who acted. Administrators see all principals, others
+// themselves; an id that is nobody's name stays.
+func (p *auditPage) name(c *Console, v *view) {
+	p.names = map[string]string{v.person.ID: v.person.Name}
+	if !v.has(gatehouse.RoleAdmin) {
+		return
+	}
+	for _, row := range p.rows {
+		id := row.leaf.Actor
+		if _, known := p.names[id]; known || !strings.HasPrefix(id, "prn_") {
+			continue
+		}
+		p.names[id] = ""
+		if who, err := c.cfg.Admin.FindPrincipal(v.ctx, id); err == nil {
+			p.names[id] = who.Name
+		}
+	}
+}
+
 // readEntry reads the leaf out of the bytes that are hashed. What cannot be
 // read is shown as it is.
 func readEntry(e *gatehouse.Entry) auditRow {
@@ -133,6 +156,7 @@ func (c *Console) checkLog(v *view) error {
 	if err != nil {
 		return err
 	}
+	p.name(c, v)
 	p.checked, p.checkedAt, p.took = checked, v.now, time.Since(began)
 	return v.render(http.StatusOK, "Audit", "/audit", auditView(v, p))
 }

@@ -803,7 +803,7 @@ func errorPage(v *view, e *gatehouse.Error) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = hostile(e.Detail).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = hostile(sentence(e.Detail)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

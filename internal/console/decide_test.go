@@ -42,7 +42,7 @@ func TestRejectAsksWhy(t *testing.T) {
 	a := w.propose(w.agent("bot"), nil)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 
-	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "  ")...).want(http.StatusUnprocessableEntity).has("say why")
+	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "  ")...).want(http.StatusUnprocessableEntity).has("Say why")
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
 		t.Fatalf("a rejection without a reason left it %s", got.Status)
 	}

@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -36,6 +37,25 @@ func asError(err error) *gatehouse.Error {
 		return e
 	}
 	return gatehouse.E(gatehouse.CodeInternal, "something went wrong on the server").Because(err)
+}
+
+// sentence makes a sentence of an error's detail: errors are written as parts
+// of one. What begins with a name or a value is left as it is.
+func sentence(detail string) string {
+	word, _, _ := strings.Cut(detail, " ")
+	for i := range len(word) {
+		if c := word[i]; (c < 'a' || c > 'z') && c != ',' && c != ':' {
+			return detail
+		}
+	}
+	if detail == "" {
+		return ""
+	}
+	s := strings.ToUpper(detail[:1]) + detail[1:]
+	if !strings.HasSuffix(s, ".") {
+		s += "."
+	}
+	return s
 }
 
 // errorTitle names an error in a few words.

@@ -41,6 +41,8 @@ type runPage struct {
 	d     *gatehouse.RunDetail
 	state string
 	time  *timeline
+	// waits are the steps that wait for something or somebody.
+	waits []runWait
 	graph []drawnNode
 	costs []modelCost
 	// reflexion is what the run teaches, nil while there is none.
@@ -62,6 +64,7 @@ func (c *Console) openRun(v *view, id string) (*runPage, error) {
 
 func (c *Console) runPageOf(v *view, d *gatehouse.RunDetail) (*runPage, error) {
 	p := &runPage{d: d, state: stateOfRun(d), time: newTimeline(d, v.now), costs: costsOf(d.Usage), raw: &rawBudget{left: maxRaw}}
+	p.waits = waitsOf(d)
 	def, err := c.definition(v, d.Workflow, d.Version)
 	if err != nil {
 		return nil, err

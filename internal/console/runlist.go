@@ -119,7 +119,15 @@ func (c *Console) runWaits(v *view, r *gatehouse.Run) (string, error) {
 		return "", err
 	}
 	var list []string
+	more := 0
 	for _, s := range full.Steps {
+		// A for_each can have a thousand items that wait: two are told.
+		if len(list) == 2 {
+			if text := waitsFor(s, nil); text != "" && text != "its items" {
+				more++
+			}
+			continue
+		}
 		var actions []*gatehouse.Action
 		if s.Status == gatehouse.StepWaitingApproval && s.ActionID != "" {
 			a, err := c.cfg.Actions.FindAction(v.ctx, s.ActionID)
@@ -132,8 +140,8 @@ func (c *Console) runWaits(v *view, r *gatehouse.Run) (string, error) {
 			list = append(list, s.Key+": "+text)
 		}
 	}
-	if n := len(list); n > 2 {
-		return strings.Join(list[:2], "; ") + fmt.Sprintf("; and %d more", n-2), nil
+	if more > 0 {
+		return strings.Join(list, "; ") + fmt.Sprintf("; and %d more", more), nil
 	}
 	return strings.Join(list, "; "), nil
 }
@@ -227,5 +235,8 @@ func (q runQuery) seenAs(seen string) url.Values {
 	return v
 }
 
-// firstWorkflow makes a workflow where there is none. It asks a person once.
-const firstWorkflow = `printf 'name: hello\nsteps:\n  - {id: ask, uses: approval, with: {rationale: "shall we?"}}\n' > hello.yaml && gatehouse workflow apply hello.yaml && gatehouse run start hello`
+// firstWorkflow makes a workflow where there is none, and a run of it, which asks
+// a person once. Who applies it has a hand in what it asks, so that is the second
+// person of a development server: the first, who is signed in here, can answer.
+const firstWorkflow = `printf 'name: hello\nsteps:\n  - {id: ask, uses: approval, with: {rationale: "shall we?"}}\n' > hello.yaml && ` +
+	`eval "$(gatehouse dev env --as reviewer)" && gatehouse workflow apply hello.yaml && eval "$(gatehouse dev env --as agent)" && gatehouse run start hello`

@@ -182,7 +182,7 @@ func noRuns(p *runListPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case !p.any:
-			templ_7745c5c3_Err = emptyState("No workflow yet", "A run is one pass through a workflow, and pauses where people have to agree. This writes and applies a first one; the runs of it stand here.", firstWorkflow).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("No workflow yet", "A run is one pass through a workflow, and pauses where people have to agree. On the machine of a development server, this applies a first one as its second person, and starts a run of it as its agent; then you are asked:", firstWorkflow).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -153,6 +153,25 @@ func waitsFor(s *gatehouse.Step, actions []*gatehouse.Action) string {
 	return "its items"
 }
 
+// runWait is a step with what it waits for.
+type runWait struct {
+	step *gatehouse.Step
+	text string
+}
+
+// shownWaits is how many of them stand at the head of a run's page.
+const shownWaits = 5
+
+func waitsOf(d *gatehouse.RunDetail) []runWait {
+	var list []runWait
+	for _, s := range d.Steps {
+		if text := waitsFor(s, d.Actions); text != "" && text != "its items" {
+			list = append(list, runWait{s, text})
+		}
+	}
+	return list
+}
+
 func dueText(s *gatehouse.Step) string {
 	if s.DueAt == nil {
 		return ""

@@ -40,7 +40,7 @@ func workflowListView(v *view, p *workflowListPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(p.rows) == 0 {
-			templ_7745c5c3_Err = emptyState("No workflow yet", "A workflow says which steps are done in which order, and where people have to agree. This writes and applies a first one.", firstWorkflow).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = emptyState("No workflow yet", "A workflow says which steps are done in which order, and where people have to agree. On the machine of a development server, this applies a first one as its second person, and starts a run of it as its agent; then you are asked:", firstWorkflow).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -53,6 +53,10 @@ func (targets) Describe(string, *gatehouse.Proposal) (string, gatehouse.RiskLeve
 	return "f1", 0, time.Hour, nil
 }
 func (targets) Validate(*gatehouse.Action) error { return nil }
+
+// Reverses: all but the connector "once" say how to undo.
+func (targets) Reverses(_, connector, _ string) bool { return connector != "once" }
+
 func (x targets) Check(context.Context, *gatehouse.Action) (bool, gatehouse.JSON, gatehouse.JSON, bool, error) {
 	x.w.mu.Lock()
 	defer x.w.mu.Unlock()

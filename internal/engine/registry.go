@@ -108,6 +108,13 @@ func (r *Registry) Describe(tenant string, p *gatehouse.Proposal) (fingerprint s
 	return c.Fingerprint(), floor, op.KeyRetention, nil
 }
 
+// Reverses reports whether the connector says how to undo what an operation has
+// done; false when it is not known.
+func (r *Registry) Reverses(tenant, name, operation string) bool {
+	_, op, err := r.operation(tenant, name, operation)
+	return err == nil && op.Reverses
+}
+
 // Lane returns "" for a connector that the dispatcher calls, else its name: its
 // pushes are for workers outside.
 func (r *Registry) Lane(tenant, name string) string {

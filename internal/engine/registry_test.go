@@ -21,7 +21,7 @@ type bare struct {
 func (bare) Fingerprint() string { return strings.Repeat("ab", 32) }
 
 func (bare) Operation(name string) (connector.Operation, bool) {
-	return connector.Operation{Name: name, Class: connector.ClassB, Floor: gatehouse.L4, KeyRetention: time.Hour}, name == "update"
+	return connector.Operation{Name: name, Class: connector.ClassB, Floor: gatehouse.L4, Reverses: true, KeyRetention: time.Hour}, name == "update"
 }
 
 func (b bare) Execute(context.Context, connector.Call) (connector.Result, error) { return b.execute() }
@@ -90,6 +90,9 @@ func TestRegistryDescribe(t *testing.T) {
 	if err != nil || fingerprint != (bare{}).Fingerprint() || floor != gatehouse.L4 || retention != time.Hour {
 		t.Errorf("got %s, %v, %v, %v", fingerprint, floor, retention, err)
 	}
+	if !r.Reverses("default", "shop", "update") {
+		t.Error("the connector says that it undoes an update, and the registry does not")
+	}
 	for _, c := range []struct{ tenant, connector, operation, pointer string }{
 		{"default", "none", "update", "/connector"},
 		{"acme", "shop", "update", "/connector"},
@@ -102,6 +105,9 @@ func TestRegistryDescribe(t *testing.T) {
 		}
 		if got := r.Class(c.tenant, c.connector, c.operation); got != connector.ClassC {
 			t.Errorf("%v: class %s; of what is not known nothing can be taken for granted", c, got)
+		}
+		if r.Reverses(c.tenant, c.connector, c.operation) {
+			t.Errorf("%v: what is not known cannot be undone", c)
 		}
 	}
 	if got := r.Class("default", "shop", "update"); got != connector.ClassB {

@@ -1,0 +1,96 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestReversibleIsSaidOnlyOfWhatItsConnectorUndoes: people approve more lightly
+// what they believe can be undone.
+func TestReversibleIsSaidOnlyOfWhatItsConnectorUndoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	agent := w.agent("pricer")
+	undone := w.propose(agent, nil)
+	forGood := w.propose(agent, func(p *gatehouse.Proposal) { p.Connector = "once" })
+	for _, page := range []string{"/actions/", "/inbox/bulk?pick="} {
+		ana.get(page + forGood.ID).want(200).has("from 10.00 to 12.50 USD").lacks("reversible")
+	}
+	ana.get("/actions/"+undone.ID).want(200).has("from 10.00 to 12.50 USD", "; reversible")
+	ana.get("/inbox/bulk?pick=" + undone.ID).want(200).has("; reversible")
+	list, err := w.gate.ListActions(w.admin, gatehouse.ActionFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list.Items {
+		if a.Undoable != (a.ID == undone.ID) {
+			t.Errorf("%s on %s: undoable is %v", a.ID, a.Connector, a.Undoable)
+		}
+	}
+}
+
+// TestWhatEndedBadlySaysWhereItGoesOn: an action is where people look first, and
+// its dead letter or unknown outcome is settled on another page.
+func TestWhatEndedBadlySaysWhereItGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	propose := func(ref string) *gatehouse.Action {
+		return w.propose(w.agent("agent-of-"+ref), func(p *gatehouse.Proposal) { p.Target.EntityRef = ref })
+	}
+	pending := propose("A")
+	failed := w.settled(propose("B"), ana, gatehouse.PushFailed, "refused", "the target said no")
+	unknown := w.settled(propose("C"), ana, gatehouse.PushUnknown, "timeout", "no answer")
+	ana.get("/actions/" + pending.ID).want(200).lacks(testid("to-dispatch"))
+	ana.get("/actions/"+failed.ID).want(200).has(testid("to-dispatch"), `href="/dispatch"`, "It has failed; decided by ana", "last error: the target said no")
+	ana.get("/actions/"+unknown.ID).want(200).has(testid("to-dispatch"), "its outcome is unknown; decided by ana")
+	// An error is told in a sentence.
+	ana.get("/audit").want(http.StatusForbidden).has("This page needs the role auditor.")
+}
+
+// TestAuditTellsWhoActed: an id is nobody's name.
+func TestAuditTellsWhoActed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.apply("asking", asking)
+	ana := w.signIn("ana", gatehouse.RoleAdmin)
+	run := w.start(w.agent("clerk"), "asking", `{"n":1,"list":[]}`)
+	w.number()
+	ana.get("/audit").want(200).has(`>clerk</span>`, `>ana</span>`, `href="/runs/`+run.ID+`"`)
+	// Who may not read of the others' principals sees their own name.
+	aud := w.signIn("aud", gatehouse.RoleAuditor)
+	w.number()
+	aud.get("/audit").want(200).has(`>aud</span>`).lacks(`>clerk</span>`)
+}
+
+// TestManyWaitsAreTold: a for_each that asks a thousand times neither buries
+// the page nor has the list read a thousand actions.
+func TestManyWaitsAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.moving()
+	w.apply("many", `name: many
+steps:
+  - {id: ask, for_each: "input.list", max_items: 9, uses: approval, with: {rationale: "and ${{ item }}?"}}
+`)
+	run := w.start(w.agent("clerk"), "many", `{"list":[1,2,3,4,5,6,7,8]}`)
+	w.run(run.ID, "waiting for eight", func(r *gatehouse.Run) bool {
+		n := 0
+		for _, s := range r.Steps {
+			if s.Status == gatehouse.StepWaitingApproval && s.ActionID != "" {
+				n++
+			}
+		}
+		return n == 8
+	})
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	p := ana.get("/runs/"+run.ID).want(200).has(testid("more-waits"), "and 3 more")
+	if n := strings.Count(p.body, testid("waits-for")); n != 5 {
+		t.Errorf("%d waits stand at the head, want 5", n)
+	}
+	ana.get("/runs").want(200).has("and 6 more")
+}
