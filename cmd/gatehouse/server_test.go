@@ -189,7 +189,7 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	}
 	var trigger string
 	for {
-		err := db.QueryRow(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_hash' LIMIT 1`).Scan(&trigger)
+		err := db.QueryRow(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_batch' LIMIT 1`).Scan(&trigger)
 		if errors.Is(err, sql.ErrNoRows) {
 			break
 		}
@@ -200,7 +200,7 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.Exec(`UPDATE audit_hash SET hash = randomblob(32) WHERE position = 2`); err != nil {
+	if _, err := db.Exec(`UPDATE audit_batch SET hashes = randomblob(length(hashes)) WHERE number = 0`); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -185,9 +186,37 @@ func TestCheckSQLite(t *testing.T) {
 	t.Parallel()
 	const n = 40
 	forgedHash := fmt.Sprintf("X'%x'", audit.LeafHash("{}"))
-	hashAt := func(level int, i int64) string {
-		return fmt.Sprintf("tenant = 'default' AND position = %d", tlog.StoredHashIndex(level, i))
+	const zeros = `zeroblob(32)`
+	// The leaf of an entry, and what its batch says of it.
+	leaf := func(number int) string {
+		return fmt.Sprintf(`tenant = 'default' AND seq = (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT 1 OFFSET %d)`, number)
 	}
+	leavesFrom := func(number int) string {
+		return fmt.Sprintf(`tenant = 'default' AND seq IN (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT -1 OFFSET %d)`, number)
+	}
+	// batch sets a blob of the one batch that there is, piece by piece: a from
+	// and a to in it, counted in what it is made of, or an expression.
+	batch := func(column string, size int, pieces ...any) string {
+		var parts []string
+		for i := 0; i < len(pieces); i++ {
+			if text, ok := pieces[i].(string); ok {
+				parts = append(parts, text)
+				continue
+			}
+			from, to := pieces[i].(int), pieces[i+1].(int)
+			parts, i = append(parts, fmt.Sprintf("substr(%s, %d, %d)", column, 1+from*size, (to-from)*size)), i+1
+		}
+		return fmt.Sprintf(`UPDATE audit_batch SET %s = CAST(%s AS BLOB) WHERE tenant = 'default'`, column, strings.Join(parts, " || "))
+	}
+	const most = 1000
+	setHash := func(level int, i int64, hash string) string {
+		at := int(tlog.StoredHashIndex(level, i))
+		return batch("hashes", 32, 0, at, hash, at+1, most)
+	}
+	cutHashes := func(level int, i int64) string { return batch("hashes", 32, 0, int(tlog.StoredHashIndex(level, i))) }
+	leaves := func(pieces ...any) string { return batch("leaves", 8, pieces...) }
+	appended := `INSERT INTO audit_leaf (tenant, action_id, body) VALUES ('default', '', '{}');
+		` + leaves(0, n, `(SELECT unhex(printf('%016x', max(seq))) FROM audit_leaf)`)
 	for _, tt := range []struct {
 		name  string
 		sql   string
@@ -196,33 +225,31 @@ func TestCheckSQLite(t *testing.T) {
 		found int64
 	}{
 		{"nothing", `SELECT 1`, "", 0, n},
-		{"body", `UPDATE audit_leaf SET body = '{}' WHERE number = 17 AND tenant = 'default'`, audit.FaultLeafHash, 17, n},
-		{"one byte", `UPDATE audit_leaf SET body = replace(body, 'approved', 'approvee') WHERE number = 17 AND tenant = 'default'`, audit.FaultLeafHash, 17, n},
-		{"leaf hash", `UPDATE audit_leaf SET hash = zeroblob(32) WHERE number = 17 AND tenant = 'default'`, audit.FaultLeafHash, 17, n},
-		{"body and leaf hash", `UPDATE audit_leaf SET body = '{}', hash = ` + forgedHash + ` WHERE number = 17 AND tenant = 'default'`, audit.FaultTreeHash, 17, n},
-		{"body, leaf hash, leaf of the tree", `UPDATE audit_leaf SET body = '{}', hash = ` + forgedHash + ` WHERE number = 17 AND tenant = 'default';
-			UPDATE audit_hash SET hash = ` + forgedHash + ` WHERE ` + hashAt(0, 17), audit.FaultTreeHash, 17, n},
-		{"node", `UPDATE audit_hash SET hash = zeroblob(32) WHERE ` + hashAt(3, 2), audit.FaultTreeHash, 23, n},
-		{"hash removed", `DELETE FROM audit_hash WHERE ` + hashAt(0, 20), audit.FaultTreeHash, 20, n},
-		{"last hashes removed", `DELETE FROM audit_hash WHERE ` + hashAt(3, 4), audit.FaultTreeHash, 39, n},
-		{"entry removed", `DELETE FROM audit_leaf WHERE number = 5 AND tenant = 'default'`, audit.FaultIndex, 5, n - 1},
-		{"entry removed, rest moved up", `DELETE FROM audit_leaf WHERE number = 5 AND tenant = 'default';
-			UPDATE audit_leaf SET number = number - 1 + 1000 WHERE number > 5 AND tenant = 'default';
-			UPDATE audit_leaf SET number = number - 1000 WHERE number >= 1000 AND tenant = 'default'`, audit.FaultTreeHash, 5, n - 1},
-		{"entry back to waiting", `UPDATE audit_leaf SET number = NULL, hash = NULL WHERE number = 5 AND tenant = 'default'`, audit.FaultIndex, 5, n - 1},
-		{"entries swapped", `UPDATE audit_leaf SET number = 1000 WHERE number = 8 AND tenant = 'default';
-			UPDATE audit_leaf SET number = 8 WHERE number = 9 AND tenant = 'default';
-			UPDATE audit_leaf SET number = 9 WHERE number = 1000 AND tenant = 'default'`, audit.FaultTreeHash, 8, n},
-		{"end cut off", `DELETE FROM audit_leaf WHERE number >= 35 AND tenant = 'default'`, audit.FaultMissing, 35, 35},
-		{"end cut off, size too", `DELETE FROM audit_leaf WHERE number >= 35 AND tenant = 'default';
+		{"body", `UPDATE audit_leaf SET body = '{}' WHERE ` + leaf(17), audit.FaultLeafHash, 17, n},
+		{"one byte", `UPDATE audit_leaf SET body = replace(body, 'approved', 'approvee') WHERE ` + leaf(17), audit.FaultLeafHash, 17, n},
+		{"leaf hash", setHash(0, 17, zeros), audit.FaultLeafHash, 17, n},
+		{"body and leaf hash", `UPDATE audit_leaf SET body = '{}' WHERE ` + leaf(17) + `; ` + setHash(0, 17, forgedHash), audit.FaultTreeHash, 17, n},
+		{"node", setHash(3, 2, zeros), audit.FaultTreeHash, 23, n},
+		{"hash removed", batch("hashes", 32, 0, int(tlog.StoredHashIndex(0, 20)), int(tlog.StoredHashIndex(0, 20))+1, most), audit.FaultLeafHash, 20, n},
+		{"hashes removed from the middle on", cutHashes(0, 20), audit.FaultLeafHash, 20, n},
+		{"last hashes removed", cutHashes(3, 4), audit.FaultTreeHash, 39, n},
+		{"entry removed", `DELETE FROM audit_leaf WHERE ` + leaf(5), audit.FaultIndex, 5, n - 1},
+		{"entry removed, rest moved up", leaves(0, 5, 6, n), audit.FaultLeafHash, 5, n - 1},
+		{"number taken away", leaves(0, 5, `zeroblob(8)`, 6, n), audit.FaultIndex, 5, n - 1},
+		{"entries swapped", leaves(0, 8, 9, 10, 8, 9, 10, n), audit.FaultLeafHash, 8, n},
+		{"batch moved", `UPDATE audit_batch SET number = 1 WHERE tenant = 'default'`, audit.FaultIndex, 0, n},
+		{"batch removed", `DELETE FROM audit_batch WHERE tenant = 'default'`, audit.FaultMissing, 0, 0},
+		{"end cut off", `DELETE FROM audit_leaf WHERE ` + leavesFrom(35), audit.FaultMissing, 35, 35},
+		{"end cut off, numbers too", leaves(0, 35), audit.FaultMissing, 35, 35},
+		{"end cut off, size too", `DELETE FROM audit_leaf WHERE ` + leavesFrom(35) + `; ` + leaves(0, 35) + `;
 			UPDATE audit_log SET size = 35 WHERE tenant = 'default'`, audit.FaultBeyond, 35, 35},
 		{"size lowered", `UPDATE audit_log SET size = 35 WHERE tenant = 'default'`, audit.FaultBeyond, 35, n},
 		{"log forgotten", `DELETE FROM audit_log WHERE tenant = 'default'`, audit.FaultBeyond, 0, n},
-		{"entry appended", `INSERT INTO audit_leaf (tenant, action_id, number, hash, body)
-			VALUES ('default', '', 40, ` + forgedHash + `, '{}')`, audit.FaultBeyond, n, n + 1},
-		{"entry appended, size too", `INSERT INTO audit_leaf (tenant, action_id, number, hash, body)
-			VALUES ('default', '', 40, ` + forgedHash + `, '{}'); UPDATE audit_log SET size = 41 WHERE tenant = 'default'`, audit.FaultTreeHash, n, n + 1},
-		{"entry given to another tenant", `UPDATE audit_leaf SET tenant = 'zen' WHERE number = 5 AND tenant = 'default'`, audit.FaultIndex, 5, n - 1},
+		{"entry appended", appended, audit.FaultBeyond, n, n + 1},
+		{"entry appended, size too", appended + `; UPDATE audit_log SET size = 41 WHERE tenant = 'default'`, audit.FaultLeafHash, n, n + 1},
+		{"entry appended, with its hash, size too", appended + `; ` + batch("hashes", 32, 0, most, forgedHash) + `;
+			UPDATE audit_log SET size = 41 WHERE tenant = 'default'`, "", n, n + 1},
+		{"entry given to another tenant", `UPDATE audit_leaf SET tenant = 'zen' WHERE ` + leaf(5), audit.FaultIndex, 5, n - 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -46,7 +46,7 @@ func openDecisions(ctx context.Context, dir string, template *gatehouse.Action) 
 	if err := makeSchema(ctx, path); err != nil {
 		return b, err
 	}
-	if b.db, err = openBare(ctx, path, `PRAGMA foreign_keys = ON`); err != nil {
+	if b.db, err = openBare(ctx, path, rowsSetup); err != nil {
 		return b, err
 	}
 	b.rows = &liteProposals{db: b.db, template: template}

@@ -31,7 +31,9 @@ proposed_change, current_state, context, metadata, extra)
 VALUES (?, ?, 1, ?, ?, ?, ?, '', ?, 3, '', 0, 0, ?, ?, ?, 'needs_approval', 1, '', '', 'agent', ?, ?, ?, ?, ?, '', '')`
 	rowApproval = `INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
 VALUES (?, ?, ?, 'requested', 1, '["approver"]', '', ?, ?, ?)`
-	rowLeaf = `INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`
+	// By that index leaves are looked for, which is no part of writing them.
+	rowsSetup = `PRAGMA foreign_keys = ON; DROP INDEX audit_action`
+	rowLeaf   = `INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`
 )
 
 func openProposals(ctx context.Context, dir string, template *gatehouse.Action) (b *liteProposals, err error) {
@@ -45,7 +47,7 @@ func openProposals(ctx context.Context, dir string, template *gatehouse.Action) 
 	if err := makeSchema(ctx, path); err != nil {
 		return b, err
 	}
-	if b.db, err = openBare(ctx, path, `PRAGMA foreign_keys = ON`); err != nil {
+	if b.db, err = openBare(ctx, path, rowsSetup); err != nil {
 		return b, err
 	}
 	if err := b.prepare(ctx); err != nil {

@@ -192,9 +192,9 @@ func micros(t *time.Time) (n sql.NullInt64) {
 
 // archivedLeaves reads what the log says of an archived action.
 func (c *checker) archivedLeaves(ctx context.Context, tx *sql.Tx, f *file) error {
-	query := `SELECT tenant, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND number IS NOT NULL AND action_id <> '' ORDER BY number`
+	query := `SELECT tenant, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND action_id <> '' ORDER BY seq`
 	if !c.t.sqlite {
-		query = numbered(query)
+		query = `SELECT tenant, body FROM audit_leaf WHERE tenant = $1 AND action_id = $2 AND number IS NOT NULL AND action_id <> '' ORDER BY number`
 	}
 	rows, err := tx.QueryContext(ctx, query, f.tenant, f.id)
 	if err != nil {

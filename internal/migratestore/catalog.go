@@ -82,6 +82,7 @@ WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY m.nam
 		c.generated = hidden > 1
 		out.add(name, c)
 	}
+	out.unfold()
 	return out, rows.Err()
 }
 

@@ -4,8 +4,9 @@
 // The protocol. The folder's lock is held all the time, so its rows stand
 // still. What is copied follows from the catalogs of both databases: each
 // table and column must be on both sides, but for the few that belong to one
-// engine and are listed in catalog.go. Anything else ends the command before a
-// row is written.
+// engine and are listed in catalog.go, and for the log, which the folder keeps
+// in another form (log.go). Anything else ends the command before a row is
+// written.
 //
 // The first transaction on the target makes the table gatehouse_move, which
 // names the state of the folder (its clock and last batch) and keeps servers

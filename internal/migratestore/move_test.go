@@ -244,7 +244,7 @@ func TestRefused(t *testing.T) {
 		},
 		"a damaged log": {
 			folder: func(t *testing.T, path string) {
-				executeSQLite(t, path, `DROP TRIGGER audit_leaf_body; DROP TRIGGER audit_leaf_frozen; UPDATE audit_leaf SET body = replace(body, 'pending', 'pendinX') WHERE number = 20`)
+				executeSQLite(t, path, `DROP TRIGGER audit_leaf_frozen; UPDATE audit_leaf SET body = replace(body, 'pending', 'pendinX') WHERE seq = 21`)
 			},
 			want: "the folder's audit log of tenant",
 		},

@@ -40,7 +40,7 @@ func openSource(ctx context.Context, config sqlite.Config, only bool) (s *source
 	}
 	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: config.Path}).EscapedPath(), RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"}
 	if s.db, err = sql.Open("sqlite", name.String()); err == nil {
-		s.db.SetMaxOpenConns(1)
+		s.db.SetMaxOpenConns(2) // one reads leaves, the other their numbers
 		err = s.db.QueryRowContext(ctx, `SELECT clock, batch FROM meta`).Scan(&s.clock, &s.batch)
 	}
 	if err != nil {
@@ -58,14 +58,24 @@ func (s *source) Close() error {
 }
 
 func (s *source) count(ctx context.Context, t table) (n int64, err error) {
-	err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM `+quoted(t.name)).Scan(&n)
+	query := `SELECT count(*) FROM ` + quoted(t.name)
+	if t.name == hashTable {
+		query = fmt.Sprintf(`SELECT coalesce(sum(length(hashes) / %d), 0) FROM %s`, hashSize, batchTable)
+	}
+	err = s.db.QueryRowContext(ctx, query).Scan(&n)
 	return n, err
 }
 
 // after opens the rows behind a key, in the key's order, at most limit. With
 // each blob comes whether it is NULL, which the driver does not tell from an
 // empty one.
-func (s *source) after(ctx context.Context, t table, key []any, limit int) (*sql.Rows, error) {
+func (s *source) after(ctx context.Context, t table, key []any, limit int) (rows, error) {
+	switch t.name {
+	case leafTable:
+		return s.leavesAfter(ctx, t, key, limit)
+	case hashTable:
+		return s.hashesAfter(ctx, t, key, limit)
+	}
 	var selected, names, marks []string
 	for _, c := range t.columns {
 		selected = append(selected, quoted(c.name))
@@ -81,14 +91,14 @@ func (s *source) after(ctx context.Context, t table, key []any, limit int) (*sql
 		q += " WHERE (" + strings.Join(names, ", ") + ") > (" + strings.Join(marks, ", ") + ")"
 	}
 	q += fmt.Sprintf(" ORDER BY %s LIMIT %d", strings.Join(names, ", "), limit)
-	return s.db.QueryContext(ctx, q, key...)
+	return s.db.QueryContext(ctx, q, key...) //nolint:rowserrcheck // who reads the page asks
 }
 
 // batch is a pgx.CopyFromSource over rows of the folder. It ends early when
 // the rows hold more than maxBytes, and remembers the last row's key.
 type batch struct {
 	t        table
-	rows     *sql.Rows
+	rows     rows
 	cells    []any
 	key      []any
 	n, bytes int64

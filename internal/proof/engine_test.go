@@ -94,7 +94,8 @@ type look struct {
 	postgres bool
 }
 
-// openStore opens a look. The tables are the same on both engines.
+// openStore opens a look. The tables are the same on both engines, but for those
+// of the log: see waiting, gaps and inOrder.
 func openStore(t testing.TB, g *gate) *look {
 	t.Helper()
 	driver, dsn := "pgx", pgtest.AllTenants(g.dsn)
@@ -108,6 +109,32 @@ func openStore(t testing.TB, g *gate) *look {
 	}
 	db.SetMaxOpenConns(4)
 	return &look{db, g.dsn != ""}
+}
+
+// waiting counts the leaves without a number.
+func (l *look) waiting() string {
+	if l.postgres {
+		return `SELECT count(*) FROM audit_leaf WHERE number IS NULL`
+	}
+	return `SELECT count(*) FROM audit_leaf WHERE seq > (SELECT numbered FROM meta)`
+}
+
+// gaps counts the tenants in whose logs a number is not given, or twice.
+func (l *look) gaps() string {
+	if l.postgres {
+		return `SELECT count(*) FROM (SELECT tenant FROM audit_leaf GROUP BY tenant HAVING max(number) + 1 <> count(*) OR count(DISTINCT number) <> count(*)) gaps`
+	}
+	return `SELECT count(*) FROM (SELECT tenant, count(*) AS leaves FROM audit_leaf GROUP BY tenant) l
+LEFT JOIN (SELECT tenant, max(number + length(leaves) / 8) AS size, sum(length(leaves) / 8) AS numbers FROM audit_batch GROUP BY tenant) b ON b.tenant = l.tenant
+WHERE b.size IS NOT l.leaves OR b.numbers IS NOT l.leaves`
+}
+
+// inOrder reads the bodies of all logs, each in its order.
+func (l *look) inOrder() string {
+	if l.postgres {
+		return `SELECT body FROM audit_leaf ORDER BY tenant, number`
+	}
+	return `SELECT body FROM audit_leaf ORDER BY tenant, seq` // numbers follow it
 }
 
 // text numbers the places of a query the way the engine wants them.

@@ -12,9 +12,10 @@ import (
 // tx implements gatehouse.Tx. The writer's transaction is every lock there is.
 type tx struct {
 	readTx
-	w      *writer
-	held   held
-	pushOf pushOf
+	w       *writer
+	held    held
+	pushOf  pushOf
+	waiting unnumbered
 }
 
 var (

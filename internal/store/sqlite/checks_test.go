@@ -107,7 +107,7 @@ func TestHotWritesMakeNoTables(t *testing.T) {
 	})
 	for _, want := range []string{
 		"INSERT action", "INSERT proposal", "INSERT approval", "INSERT vote", "INSERT push", "INSERT receipt", "INSERT mirror", "INSERT audit_leaf",
-		"UPDATE action", "UPDATE approval", "UPDATE push", "UPDATE audit_leaf",
+		"UPDATE action", "UPDATE approval", "UPDATE push", "INSERT audit_batch",
 	} {
 		if !seen[want] {
 			t.Errorf("no %s was looked at", want)

@@ -80,10 +80,7 @@ func (c *conn) close() error {
 	if c.tls == nil {
 		return nil
 	}
-	for _, s := range c.stmts {
-		s.finalize()
-	}
-	c.stmts, c.known = nil, nil
+	c.forget()
 	var err error
 	if c.db != 0 {
 		if rc := sqlite3.Xsqlite3_close_v2(c.tls, c.db); rc != sqlite3.SQLITE_OK {
@@ -94,6 +91,15 @@ func (c *conn) close() error {
 	c.tls.Close()
 	c.tls, c.db = nil, 0
 	return err
+}
+
+// forget lets go of all statements.
+func (c *conn) forget() {
+	for _, s := range c.stmts {
+		s.finalize()
+	}
+	clear(c.stmts)
+	clear(c.known)
 }
 
 // interrupt makes a running statement fail. It is the one method that may be

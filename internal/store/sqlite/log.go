@@ -1,6 +1,12 @@
 package sqlite
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/bits"
+	"sort"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -15,26 +21,138 @@ func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 	return err
 }
 
-func (t *readTx) entries(sql string, args ...any) (list []*gatehouse.Entry, err error) {
-	err = t.each(sql, func(r *stmt) error {
-		list = append(list, &gatehouse.Entry{Index: r.int(), LeafHash: r.hash(), Body: r.json()})
-		return nil
-	}, args...)
-	return list, err
+// logBatch is a row of audit_batch: entries of one log that were numbered
+// together.
+type logBatch struct {
+	number   int64  // of the first entry
+	position int64  // of the first tree hash
+	leaves   []byte // the rows of the leaves, eight bytes each, as stored
+	hashes   []byte // the tree hashes that they complete, one after another
 }
 
-// ListEntries reads the log in its order.
-func (t *readTx) ListEntries(tenant string, from int64, limit int) ([]*gatehouse.Entry, error) {
-	return t.entries(`SELECT number, hash, body FROM audit_leaf WHERE tenant = ? AND number >= ? ORDER BY number LIMIT ?`, tenant, from, limit)
+const (
+	rowSize  = 8
+	hashSize = 32
+	batchOf  = `SELECT number, position, leaves, hashes FROM audit_batch WHERE tenant = ? `
+)
+
+// scanBatch reads a batch whose blobs live as long as the row does.
+func scanBatch(r *stmt) logBatch {
+	return logBatch{number: r.int(), position: r.int(), leaves: r.raw(), hashes: r.raw()}
+}
+
+func (b *logBatch) size() int { return len(b.leaves) / rowSize }
+
+// row is the leaf at a place in the batch.
+func (b *logBatch) row(i int) int64 { return int64(binary.BigEndian.Uint64(b.leaves[i*rowSize:])) }
+
+// hash is a tree hash by its position. One that is not stored is all zeros,
+// which no body gives.
+func (b *logBatch) hash(position int64) (h gatehouse.Hash, found bool) {
+	at := (position - b.position) * hashSize
+	if at < 0 || at+hashSize > int64(len(b.hashes)) {
+		return h, false
+	}
+	copy(h[:], b.hashes[at:])
+	return h, true
+}
+
+// entry is the one at a place in the batch, without its body.
+func (b *logBatch) entry(i int) *gatehouse.Entry {
+	e := &gatehouse.Entry{Index: b.number + int64(i)}
+	e.LeafHash, _ = b.hash(leafPosition(e.Index))
+	return e
+}
+
+// keep copies what else would go with the row.
+func (b *logBatch) keep() *logBatch {
+	return &logBatch{b.number, b.position, bytes.Clone(b.leaves), bytes.Clone(b.hashes)}
+}
+
+// leafPosition is where the hash of a leaf stands among the tree hashes: the
+// leaves before it have completed 2n - popcount(n) of them.
+func leafPosition(number int64) int64 { return 2*number - int64(bits.OnesCount64(uint64(number))) }
+
+// ListEntries reads the log in its order. An entry whose leaf is not there is
+// left out: whoever verifies the log finds the gap.
+func (t *readTx) ListEntries(tenant string, from int64, limit int) (list []*gatehouse.Entry, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	err = t.each(batchOf+`AND number >= coalesce((SELECT max(number) FROM audit_batch WHERE tenant = ?1 AND number <= ?2), 0) ORDER BY number`,
+		func(r *stmt) error {
+			b := scanBatch(r)
+			for i := max(0, int(min(from-b.number, int64(b.size())))); i < b.size(); i++ {
+				e := b.entry(i)
+				found, err := t.c.first(`SELECT body FROM audit_leaf WHERE seq = ? AND tenant = ?`,
+					func(r *stmt) error { e.Body = r.json(); return nil }, b.row(i), tenant)
+				if err != nil {
+					return err
+				}
+				if !found {
+					continue
+				}
+				if list = append(list, e); len(list) == limit {
+					return errEnough
+				}
+			}
+			return nil
+		}, tenant, from)
+	return list, unlessEnough(err)
 }
 
 // ListActionEntries reads what the log says of one action.
-func (t *readTx) ListActionEntries(tenant, actionID string) ([]*gatehouse.Entry, error) {
+func (t *readTx) ListActionEntries(tenant, actionID string) (list []*gatehouse.Entry, err error) {
 	if actionID == "" {
 		return nil, nil
 	}
-	return t.entries(`SELECT number, hash, body FROM audit_leaf
-WHERE tenant = ? AND action_id = ? AND action_id <> '' AND number IS NOT NULL ORDER BY number`, tenant, actionID)
+	var in *logBatch
+	err = t.each(`SELECT seq, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND action_id <> '' ORDER BY seq`, func(r *stmt) error {
+		row, body := r.int(), r.json()
+		i := -1
+		if in != nil {
+			i = in.place(row)
+		}
+		if i < 0 {
+			in = nil
+			_, err := t.c.first(batchOf+`AND last >= ? ORDER BY last LIMIT 1`, func(r *stmt) error {
+				b := scanBatch(r)
+				in = b.keep()
+				return nil
+			}, tenant, row)
+			if err != nil {
+				return err
+			}
+			if in == nil {
+				return errEnough // it waits for its number, and all after it
+			}
+			if i = in.place(row); i < 0 {
+				return nil
+			}
+		}
+		e := in.entry(i)
+		e.Body = body
+		list = append(list, e)
+		return nil
+	}, tenant, actionID)
+	return list, unlessEnough(err)
+}
+
+// place is where a leaf stands in the batch, -1 where it does not.
+func (b *logBatch) place(row int64) int {
+	i := sort.Search(b.size(), func(i int) bool { return b.row(i) >= row })
+	if i < b.size() && b.row(i) == row {
+		return i
+	}
+	return -1
+}
+
+// unlessEnough is nil where a walk was ended on purpose.
+func unlessEnough(err error) error {
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }
 
 // LogSize counts the numbered entries.
@@ -42,89 +160,43 @@ func (t *readTx) LogSize(tenant string) (int64, error) {
 	return t.number(`SELECT size FROM audit_log WHERE tenant = ?`, tenant)
 }
 
-// LogHashes reads tree hashes; one that is not stored is ErrNotFound.
-func (t *readTx) LogHashes(tenant string, indexes []int64) ([]gatehouse.Hash, error) {
-	hashes := make([]gatehouse.Hash, 0, len(indexes))
-	for _, i := range indexes {
-		err := t.one(`SELECT hash FROM audit_hash WHERE tenant = ? AND position = ?`,
-			func(r *stmt) error { hashes = append(hashes, r.hash()); return nil }, tenant, i)
+// LogHashes reads tree hashes; one that is not stored is ErrNotFound. Those of
+// one batch that are asked for one after another are read together.
+func (t *readTx) LogHashes(tenant string, positions []int64) ([]gatehouse.Hash, error) {
+	hashes := make([]gatehouse.Hash, 0, len(positions))
+	for len(hashes) < len(positions) {
+		before := len(hashes)
+		err := t.one(batchOf+`AND position <= ? ORDER BY position DESC LIMIT 1`, func(r *stmt) error {
+			b := scanBatch(r)
+			for len(hashes) < len(positions) {
+				h, found := b.hash(positions[len(hashes)])
+				if !found {
+					break
+				}
+				hashes = append(hashes, h)
+			}
+			return nil
+		}, tenant, positions[before])
 		if err != nil {
 			return nil, err
+		}
+		if len(hashes) == before {
+			return nil, gatehouse.ErrNotFound
 		}
 	}
 	return hashes, nil
 }
 
 // UnnumberedLeaves lists what waits for the sequencer. Rows are written by one
-// connection, so the order of their numbers is the order of their commits.
+// connection, so the order of their numbers is the order of their commits, and
+// those of a tenant get theirs in that order: what waits is behind the last.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
-	err = t.each(`SELECT seq, tenant, action_id, body FROM audit_leaf
-WHERE seq > (SELECT numbered FROM meta WHERE id = 1) AND number IS NULL ORDER BY seq LIMIT ?`,
+	err = t.each(`SELECT l.seq, l.tenant, l.action_id, l.body FROM audit_leaf l
+WHERE l.seq > (SELECT numbered FROM meta WHERE id = 1) AND l.seq > coalesce((SELECT max(b.last) FROM audit_batch b WHERE b.tenant = l.tenant), 0)
+ORDER BY l.seq LIMIT ?`,
 		func(r *stmt) error {
 			list = append(list, &gatehouse.PendingLeaf{Row: r.int(), Tenant: r.text(), ActionID: r.text(), Body: r.json()})
 			return nil
 		}, limit)
 	return list, err
 }
-
-// NumberLeaves appends to a tenant's log, when it still has the size on which
-// the numbers and hashes were computed.
-func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
-	if expectedSize == 0 {
-		if _, err := t.exec(`INSERT INTO audit_log (tenant, size, hashes) VALUES (?, 0, 0) ON CONFLICT DO NOTHING`, tenant); err != nil {
-			return err
-		}
-	}
-	position, err := t.number(`SELECT hashes FROM audit_log WHERE tenant = ?`, tenant)
-	if err != nil {
-		return err
-	}
-	err = t.guarded(`UPDATE audit_log SET size = size + ?, hashes = hashes + ? WHERE tenant = ? AND size = ?`,
-		len(leaves), len(hashes), tenant, expectedSize)
-	if err != nil {
-		return err
-	}
-	for i, l := range leaves {
-		if l.Index != expectedSize+int64(i) {
-			return gatehouse.ErrConflict
-		}
-		err := t.guarded(`UPDATE OR ROLLBACK audit_leaf SET number = ?, hash = ? WHERE seq = ? AND tenant = ? AND number IS NULL`,
-			l.Index, l.LeafHash[:], l.Row, tenant)
-		if err != nil {
-			return err
-		}
-	}
-	if err := t.insertHashes(tenant, position, hashes); err != nil {
-		return err
-	}
-	_, err = t.exec(markNumbered)
-	return err
-}
-
-const (
-	insertHash   = `INSERT INTO audit_hash (tenant, position, hash) VALUES (?, ?, ?)`
-	insertHashes = `INSERT INTO audit_hash (tenant, position, hash) VALUES (?1, ?2, ?3), (?1, ?2 + 1, ?4), (?1, ?2 + 2, ?5),
-  (?1, ?2 + 3, ?6), (?1, ?2 + 4, ?7), (?1, ?2 + 5, ?8), (?1, ?2 + 6, ?9), (?1, ?2 + 7, ?10)`
-)
-
-// insertHashes stores tree hashes, eight at a time as long as there are as many.
-func (t *tx) insertHashes(tenant string, position int64, hashes []gatehouse.Hash) error {
-	for ; len(hashes) >= 8; position, hashes = position+8, hashes[8:] {
-		_, err := t.exec(insertHashes, tenant, position, hashes[0][:], hashes[1][:], hashes[2][:], hashes[3][:],
-			hashes[4][:], hashes[5][:], hashes[6][:], hashes[7][:])
-		if err != nil {
-			return err
-		}
-	}
-	for i := range hashes {
-		if _, err := t.exec(insertHash, tenant, position+int64(i), hashes[i][:]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// markNumbered moves the mark up to where the first leaf waits.
-const markNumbered = `UPDATE meta SET numbered = coalesce(
-  (SELECT l.seq - 1 FROM audit_leaf l WHERE l.seq > meta.numbered AND l.number IS NULL ORDER BY l.seq LIMIT 1),
-  (SELECT max(l.seq) FROM audit_leaf l), numbered) WHERE id = 1`

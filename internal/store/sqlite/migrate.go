@@ -67,6 +67,7 @@ func migrate(c *conn, now time.Time) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	c.forget() // what reads tables that are no more
 	return nil
 }
 
@@ -90,6 +91,11 @@ func apply(c *conn, version int, text string, now time.Time) (err error) {
 	if version == 1 {
 		// The default tenant always exists.
 		if _, err := c.exec(`INSERT INTO tenant (id, created_at) VALUES (?, ?)`, gatehouse.DefaultTenant, now); err != nil {
+			return err
+		}
+	}
+	if version == 12 {
+		if err := batchEntries(c); err != nil {
 			return err
 		}
 	}

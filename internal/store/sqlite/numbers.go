@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// maxEntries is how many entries a row of audit_batch has at most: who looks
+// for one of them reads no more than some 20 KiB.
+const maxEntries = 256
+
+// NumberLeaves appends to a tenant's log, when it still has the size on which
+// the numbers and hashes were computed. The leaves are the next that wait, in
+// their order: nothing but that order says which have their numbers.
+func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
+	if expectedSize == 0 {
+		if _, err := t.exec(`INSERT INTO audit_log (tenant, size, hashes) VALUES (?, 0, 0) ON CONFLICT DO NOTHING`, tenant); err != nil {
+			return err
+		}
+	}
+	position, err := t.number(`SELECT hashes FROM audit_log WHERE tenant = ?`, tenant)
+	if err != nil {
+		return err
+	}
+	err = t.guarded(`UPDATE audit_log SET size = size + ?, hashes = hashes + ? WHERE tenant = ? AND size = ?`,
+		len(leaves), len(hashes), tenant, expectedSize)
+	if err != nil || len(leaves) == 0 {
+		return err
+	}
+	for i, l := range leaves {
+		if l.Index != expectedSize+int64(i) {
+			return gatehouse.ErrConflict
+		}
+	}
+	w := &t.waiting
+	if err := w.read(t, leaves[len(leaves)-1].Row); err != nil {
+		return err
+	}
+	if !w.take(tenant, leaves) {
+		return gatehouse.ErrConflict
+	}
+	if err := t.insertBatches(tenant, position, leaves, hashes); err != nil {
+		return err
+	}
+	return w.mark(t)
+}
+
+// insertBatches stores numbers and hashes. A leaf's own hash is that of the
+// tree, and stands nowhere else.
+func (t *tx) insertBatches(tenant string, position int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
+	rows, tree := make([]byte, 0, maxEntries*rowSize), make([]byte, 0, (2*maxEntries+64)*hashSize)
+	for len(leaves) > 0 {
+		part := leaves[:min(len(leaves), maxEntries)]
+		leaves = leaves[len(part):]
+		rows, tree = rows[:0], tree[:0]
+		first := part[0].Index
+		n := leafPosition(first+int64(len(part))) - leafPosition(first)
+		if leafPosition(first) != position || int64(len(hashes)) < n || len(leaves) == 0 && int64(len(hashes)) != n {
+			return fmt.Errorf("sqlite: %d tree hashes from %d on are not those of the entries from %d on of tenant %s", len(hashes), position, first, tenant)
+		}
+		for _, l := range part {
+			if hashes[leafPosition(l.Index)-position] != l.LeafHash {
+				return fmt.Errorf("sqlite: entry %d of tenant %s has another hash than its leaf of the tree", l.Index, tenant)
+			}
+			rows = binary.BigEndian.AppendUint64(rows, uint64(l.Row))
+		}
+		for i := range hashes[:n] {
+			tree = append(tree, hashes[i][:]...)
+		}
+		_, err := t.exec(`INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes) VALUES (?, ?, ?, ?, ?, ?)`,
+			tenant, first, position, part[len(part)-1].Row, rows, tree)
+		if err != nil {
+			return err
+		}
+		position, hashes = position+n, hashes[n:]
+	}
+	return nil
+}
+
+// unnumbered are the leaves without a number, as far as the transaction that
+// numbers them has read them: all up to the row to.
+type unnumbered struct {
+	to int64
+	of map[string]*queue // by tenant
+}
+
+type queue struct {
+	last int64 // the row of the last entry that was numbered before
+	rows []int64
+}
+
+// read goes on up to a row.
+func (w *unnumbered) read(t *tx, to int64) (err error) {
+	if w.of == nil {
+		w.of = make(map[string]*queue)
+		if w.to, err = t.number(`SELECT numbered FROM meta WHERE id = 1`); err != nil {
+			return err
+		}
+	}
+	if to <= w.to {
+		return nil
+	}
+	return t.each(`SELECT seq, tenant FROM audit_leaf WHERE seq > ? AND seq <= ? ORDER BY seq`, func(r *stmt) error {
+		row, tenant := r.int(), r.raw()
+		q := w.of[string(tenant)]
+		if q == nil {
+			q = &queue{}
+			w.of[string(tenant)] = q
+			if q.last, err = t.c.number(`SELECT max(last) FROM audit_batch WHERE tenant = ?`, string(tenant)); err != nil {
+				return err
+			}
+		}
+		if row > q.last {
+			q.rows = append(q.rows, row)
+		}
+		w.to = row
+		return nil
+	}, w.to, to)
+}
+
+// take takes leaves out, and reports whether they were the tenant's next.
+func (w *unnumbered) take(tenant string, leaves []*gatehouse.NumberedLeaf) bool {
+	q := w.of[tenant]
+	if q == nil || len(q.rows) < len(leaves) {
+		return false
+	}
+	for i, l := range leaves {
+		if q.rows[i] != l.Row {
+			return false
+		}
+	}
+	q.rows = q.rows[len(leaves):]
+	return true
+}
+
+// mark moves the mark up to where the first leaf waits.
+func (w *unnumbered) mark(t *tx) error {
+	first := w.to + 1
+	for _, q := range w.of {
+		if len(q.rows) > 0 {
+			first = min(first, q.rows[0])
+		}
+	}
+	_, err := t.exec(`UPDATE meta SET numbered = ? WHERE id = 1`, first-1)
+	return err
+}
