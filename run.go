@@ -189,6 +189,9 @@ type Step struct {
 	// OpenItems lists, of a step in waiting that LockRun returned, the states in
 	// which items of it are that are not final and were not returned with it.
 	OpenItems []StepStatus `json:"-"`
+	// Head is, of a step that ClaimSteps returned, its run's head as FindRunHead
+	// has it, where the store read it along; else nil.
+	Head *Run `json:"-"`
 }
 
 // StepAttempt is what came of one lease of a step.

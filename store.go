@@ -113,6 +113,8 @@ type Outlook struct {
 	// Answer foresees FindIdempotency, of the principal PrincipalID.
 	Answer      *IdempotencyRequest
 	PrincipalID string
+	// RunID is of the run that LockRun will be asked for, before anything else.
+	RunID string
 }
 
 // ActionReader finds actions.

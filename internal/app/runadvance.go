@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
@@ -293,7 +294,8 @@ func (m *moving) result() (trouble, err error) {
 }
 
 // beheld is what a template may look at: the run's input, and what its steps
-// came to, each read when it is asked for. err tells what could not be.
+// came to, and the time, each read when it is asked for. err tells what could
+// not be; without a transaction, that is errUnread.
 type beheld struct {
 	tx  gatehouse.ReadTx
 	run *gatehouse.Run
@@ -301,20 +303,39 @@ type beheld struct {
 }
 
 func (b *beheld) scope(item *gatehouse.Step) *workflow.Scope {
-	s := &workflow.Scope{Run: b.run, Now: b.tx.Now(), ReadInput: b.input, Output: b.output}
+	s := &workflow.Scope{Run: b.run, ReadNow: b.now, ReadInput: b.input, Output: b.output}
 	if item != nil && item.Parent != "" {
 		s.Item, s.HasItem, s.Index = item.Item, true, place(item)
 	}
 	return s
 }
 
+// errUnread says that an expression looks at what was not read along.
+var errUnread = errors.New("app: not read")
+
+func (b *beheld) now() time.Time {
+	if b.tx == nil {
+		b.err = errUnread
+		return time.Time{}
+	}
+	return b.tx.Now()
+}
+
 func (b *beheld) input() gatehouse.JSON {
+	if b.tx == nil {
+		b.err = errUnread
+		return ""
+	}
 	input, _, err := b.tx.FindRunBodies(b.run.Tenant, b.run.ID)
 	b.err = errors.Join(b.err, err)
 	return input
 }
 
 func (b *beheld) output(id string) (gatehouse.JSON, bool) {
+	if b.tx == nil {
+		b.err = errUnread
+		return "", false
+	}
 	step, err := b.tx.FindStepOf(b.run.Tenant, b.run.ID, id)
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		b.err = errors.Join(b.err, err)

@@ -223,8 +223,21 @@ type moving struct {
 // item, and then moves on what follows from that. fn may be run more than once.
 // The hints of what was committed are sent.
 func (r *Runs) move(ctx context.Context, tenant, id, step, actor string, fn func(*moving) error) error {
+	return r.moveWith(ctx, gatehouse.Outlook{}, tenant, id, step, actor, fn)
+}
+
+// moveHeld is move of what a worker brings back: as it writes nothing but run and
+// step and what these leave, the store may do several at a time.
+func (r *Runs) moveHeld(ctx context.Context, step *gatehouse.Step, actor string, fn func(*moving) error) error {
+	return r.moveWith(ctx, gatehouse.Outlook{Tenant: step.Tenant, RunID: step.RunID}, step.Tenant, step.RunID, step.ID, actor, fn)
+}
+
+func (r *Runs) moveWith(ctx context.Context, o gatehouse.Outlook, tenant, id, step, actor string, fn func(*moving) error) error {
 	var last *moving
 	err := r.gate.update(ctx, nil, func(tx gatehouse.Tx) error {
+		if o.RunID != "" {
+			tx.Foresee(o)
+		}
 		m, err := r.begin(tx, tenant, id, step, actor)
 		if err != nil {
 			return err

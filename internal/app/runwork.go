@@ -52,30 +52,59 @@ func mistake(code, format string, args ...any) *gatehouse.Failure {
 // prepare evaluates what the workflow says of a leased step. A failure is the
 // step's own; an error, the server's.
 func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
+	if w, failure = r.prepareAlone(step); w != nil {
+		return w, failure, nil
+	}
 	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		w, failure = &work{step: step}, nil
+		w = &work{step: step}
 		if w.run, err = tx.FindRunHead(step.Tenant, step.RunID); err != nil {
 			return err
 		}
 		if w.def, err = r.definition(tx, step.Tenant, w.run.Workflow, w.run.Version); err != nil {
 			return err
 		}
-		id := step.Key
-		if step.Parent != "" {
-			id, _, _ = strings.Cut(step.Key, "[")
-		}
-		if w.spec = w.def.Step(id); w.spec == nil {
-			failure = mistake("workflow", "the workflow has no step %s", gatehouse.Quote(id))
-			return nil
-		}
 		b := &beheld{tx: tx, run: w.run}
-		failure = w.evaluate(b.scope(step))
+		failure = w.look(b.scope(step))
 		return b.err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	return w, failure, nil
+}
+
+// prepareAlone is prepare of what was leased with all that it takes: the run's
+// head, and a workflow that was parsed before, whose expressions look at nothing
+// else. w is nil for the others.
+func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.Failure) {
+	if step.Head == nil {
+		return nil, nil
+	}
+	w = &work{step: step, run: step.Head}
+	r.mu.Lock()
+	w.def = r.definitions[definitionKey{step.Tenant, w.run.Workflow, w.run.Version}].Definition
+	r.mu.Unlock()
+	if w.def == nil {
+		return nil, nil
+	}
+	b := &beheld{run: w.run}
+	failure = w.look(b.scope(step))
+	if b.err != nil {
+		return nil, nil
+	}
+	return w, failure
+}
+
+// look evaluates what the workflow says of the step.
+func (w *work) look(scope *workflow.Scope) *gatehouse.Failure {
+	id := w.step.Key
+	if w.step.Parent != "" {
+		id, _, _ = strings.Cut(id, "[")
+	}
+	if w.spec = w.def.Step(id); w.spec == nil {
+		return mistake("workflow", "the workflow has no step %s", gatehouse.Quote(id))
+	}
+	return w.evaluate(scope)
 }
 
 // evaluate runs the step's expressions.
@@ -134,7 +163,7 @@ func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
 // complete closes a step with its output, for the holder of its lease.
 func (r *Runs) complete(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
 	step := w.step
-	return r.move(ctx, step.Tenant, step.RunID, step.ID, worker, func(m *moving) error {
+	return r.moveHeld(ctx, step, worker, func(m *moving) error {
 		s, err := m.held(step.ID, res.Generation)
 		if err != nil {
 			return err
@@ -166,7 +195,7 @@ func orNull(j gatehouse.JSON) gatehouse.JSON {
 
 // skip closes a step whose condition does not hold.
 func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
-	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *moving) error {
+	return r.moveHeld(ctx, w.step, worker, func(m *moving) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err
@@ -261,7 +290,7 @@ func (r *Runs) fail(ctx context.Context, step *gatehouse.Step, worker string, f 
 
 // failUsing is fail of an attempt that cost something all the same.
 func (r *Runs) failUsing(ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage) error {
-	return r.move(ctx, step.Tenant, step.RunID, step.ID, worker, func(m *moving) error {
+	return r.moveHeld(ctx, step, worker, func(m *moving) error {
 		s, err := m.held(step.ID, f.Generation)
 		if err != nil {
 			return err

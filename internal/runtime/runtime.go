@@ -120,7 +120,7 @@ const walk = 64
 
 func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	var due []gatehouse.DueLane
-	err := r.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err := r.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
 		due, err = tx.DueLanes("", "", r.fair.from(), walk, n)
 		return err
 	})

@@ -63,6 +63,10 @@ func (p *Pushes) PushSettled(connector, outcome string, took time.Duration) {
 	}
 }
 
+// clocked is a store that goes by a clock other than this machine's. It tells
+// how far its last reading was behind those before it; 0 when it was not.
+type clocked interface{ ClockBehind() time.Duration }
+
 // queue reads the state of the queue from the store at each scrape.
 type queue struct {
 	store  gatehouse.Store
@@ -101,6 +105,9 @@ func (q *queue) Collect(ch chan<- prometheus.Metric) {
 	var behind time.Duration
 	err := q.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
 		behind = max(0, time.Until(tx.Now()))
+		if own, ok := q.store.(clocked); ok {
+			behind = own.ClockBehind()
+		}
 		if counts, err = tx.PushCounts(); err != nil {
 			return err
 		}

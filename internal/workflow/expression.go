@@ -28,6 +28,8 @@ type Scope struct {
 	Index   int
 	HasItem bool
 	Now     time.Time
+	// ReadNow, when set, is asked for the time instead, when it is needed.
+	ReadNow func() time.Time
 }
 
 // Expr is a compiled expression.
@@ -178,6 +180,9 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	case "index":
 		return types.Int(a.Index), a.HasItem
 	case "now":
+		if a.ReadNow != nil {
+			return types.Timestamp{Time: a.ReadNow().UTC()}, true
+		}
 		return types.Timestamp{Time: a.Now.UTC()}, !a.Now.IsZero()
 	}
 	return a.ofRun(name)

@@ -199,6 +199,7 @@ func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
 		return nil, err
 	}
 	a.Approval.Votes = append(a.Approval.Votes, votes...)
+	t.opened = opened{tenant, a.Approval.ID, a.ID}
 	return a, t.claim(a)
 }
 

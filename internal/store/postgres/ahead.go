@@ -122,6 +122,9 @@ func (h *ahead) keep(o gatehouse.Outlook) {
 	if a := o.Answer; a != nil {
 		key("answer", o.PrincipalID, a.Route, a.Key)
 	}
+	if o.RunID != "" {
+		key("id", o.RunID)
+	}
 }
 
 // lock keeps a principal that is locked against change.

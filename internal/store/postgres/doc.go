@@ -24,6 +24,9 @@
 //     run again. Only when the server does not come back within Patience is the
 //     outcome unknown; the error says so, and is not ErrBusy.
 //
+// The writes of an approval that settles its question go out as one statement
+// with the mark, where the transaction goes alone (whole.go).
+//
 // What an Update is told that it will be asked (Foresee) goes out with its first
 // batch, after the locks of that batch, and answers until the closure writes.
 //
@@ -39,9 +42,9 @@
 //
 //   - A group waits for no row's lock: what somebody else holds is not among its
 //     answers, and the member that wanted it runs alone, and waits there.
-//   - No two members lock or write the same action, nor insert the same key: by
-//     what they foresee, and again by what they were given. The later one runs
-//     alone.
+//   - No two members lock or write the same action or run, nor insert the same
+//     key: by what they foresee, and again by what they were given. The later one
+//     runs alone.
 //   - Who asks what was not foreseen, or writes what groups do not write, runs
 //     alone, from the beginning; who fails by themselves has written nothing; who
 //     gives up before COMMIT is sent takes their writes along; who thinks for
@@ -78,7 +81,9 @@
 //
 // Now is the database's clock, read after the locks that were taken until
 // somebody first asked for it, and never below what this process has read
-// before. Between processes it is as steady as the server's clock. A pending
+// before, nor below what was stored last when it started. Between processes it
+// is as steady as the server's clock: where that falls back, time stands still
+// in each, at what it has read itself. A pending
 // action whose approval has run out is shown as expired by every find and list,
 // whether it was swept or not; only LockAction returns what is stored.
 package postgres

@@ -216,8 +216,9 @@ const (
 `
 	replaceAnswer = `ON CONFLICT (tenant, principal_id, route, key) DO UPDATE SET body_hash = excluded.body_hash, created_at = excluded.created_at,
   body = excluded.body WHERE idempotency.created_at <= `
-	insertAnswer = guarded + answerColumns + `VALUES ($1, $2, $3, $4, $5, $6, $7)
-` + replaceAnswer + `$8` + orConflict
+	answerInserted = answerColumns + `VALUES ($1, $2, $3, $4, $5, $6, $7)
+` + replaceAnswer + `$8`
+	insertAnswer  = guarded + answerInserted + orConflict
 	insertAnswers = answerColumns + `SELECT $1, $2, $3, $4, $5, $6, $7 FROM u
 ` + replaceAnswer + `(SELECT min(a8) FROM u)`
 )

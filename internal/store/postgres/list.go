@@ -130,19 +130,6 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 	return c, nil
 }
 
-// clock is the time in a query: the transaction's, or the database's where the
-// transaction has not read it yet. It does so in the same round trip, before
-// the query: what the query takes for live, the transaction does too.
-const clock = `(SELECT coalesce(?::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint))`
-
-// nowIfKnown is Now where that needs no round trip, else nil, for clock.
-func (t *readTx) nowIfKnown() any {
-	if t.begun || t.s.config.Clock != nil {
-		return t.Now()
-	}
-	return nil
-}
-
 // newest walks an index by id, backwards. Expired is what was swept, and what
 // is pending past its time: two walks, merged.
 func (t *readTx) newest(c condition, status gatehouse.Status, after string, limit int) (rows []place, err error) {
@@ -152,16 +139,20 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 	walk := func(extra string, args ...any) string {
 		return `SELECT a.seq, a.id FROM action a WHERE ` + c.sql() + c.place(extra+` ORDER BY a.id DESC LIMIT ?`, append(args, limit)...)
 	}
+	live := func(extra string) string {
+		now, high := t.nowIfKnown()
+		return walk(extra+clock, now, high)
+	}
 	var sql string
 	switch status {
 	case "":
 		sql = walk("")
 	case gatehouse.StatusPending:
 		// With the sum, the order by id is found by its index and not by sorting.
-		sql = walk(` AND a.status = 'pending' AND a.expires_at + 0 > `+clock, t.nowIfKnown())
+		sql = live(` AND a.status = 'pending' AND a.expires_at + 0 > `)
 	case gatehouse.StatusExpired:
 		sql = `SELECT seq, id FROM ((` + walk(` AND a.status = 'expired'`) + `) UNION ALL (` +
-			walk(` AND a.status = 'pending' AND a.expires_at <= `+clock, t.nowIfKnown()) + `)) x `
+			live(` AND a.status = 'pending' AND a.expires_at <= `) + `)) x `
 		sql += c.place(`ORDER BY id DESC LIMIT ?`, limit)
 	default:
 		sql = walk(` AND a.status = ?`, string(status))

@@ -91,9 +91,14 @@ const (
 h AS (INSERT INTO audit_hash (tenant, position, hash)
   SELECT $1, w.first + u.place - 1, u.hash FROM w, unnest($5::bytea[]) WITH ORDINALITY AS u (hash, place))
 SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
-	// One leaf each, by its key: of a whole batch, joined, the server would read
-	// all that waits while its statistics say that nothing does.
-	numberLeaf = guarded + `UPDATE audit_leaf SET number = $3, hash = $4 WHERE seq = $1 AND tenant = $2 AND number IS NULL` + orConflict
+	// All leaves in one, each by its key: since nothing here says that they have
+	// no number yet, the server cannot go by the index of those that wait, which
+	// it would read all of while its statistics say that nothing does. One that
+	// has a number is refused by a trigger. The LIMIT is as in rows.
+	numberLeaves = `WITH w AS (UPDATE audit_leaf SET number = u.number, hash = u.hash
+  FROM (SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS u (leaf, number, hash) LIMIT $5) u
+  WHERE seq = u.leaf AND tenant = $1 RETURNING 1)
+SELECT CASE WHEN (SELECT count(*) FROM w) = $5 THEN 0 ELSE gatehouse_refuse('GH001') END`
 )
 
 // NumberLeaves appends to a tenant's log, when it still has the size on which
@@ -111,13 +116,12 @@ func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse
 	if err := t.write(extendLog, tenant, len(leaves), len(hashes), expectedSize, treeHashes); err != nil {
 		return err
 	}
+	seqs, numbers, leafHashes := make([]int64, len(leaves)), make([]int64, len(leaves)), make([][]byte, len(leaves))
 	for i, l := range leaves {
 		if l.Index != expectedSize+int64(i) {
 			return gatehouse.ErrConflict
 		}
-		if err := t.write(numberLeaf, l.Row, tenant, l.Index, l.LeafHash[:]); err != nil {
-			return err
-		}
+		seqs[i], numbers[i], leafHashes[i] = l.Row, l.Index, l.LeafHash[:]
 	}
-	return nil
+	return t.write(numberLeaves, tenant, seqs, numbers, leafHashes, len(leaves))
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -78,5 +79,63 @@ func TestNumberingReadsWhatItNumbers(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestNumberingIsAllOrNone: a batch in which one leaf has its number already, or
+// is another tenant's, numbers none.
+func TestNumberingIsAllOrNone(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	p := populate(t, s) // its leaves wait
+	if _, err := p.gate.CreateTenant(p.root, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	number := func(from int64, leaves ...*gatehouse.PendingLeaf) error {
+		numbered := make([]*gatehouse.NumberedLeaf, len(leaves))
+		for i, l := range leaves {
+			numbered[i] = &gatehouse.NumberedLeaf{Row: l.Row, Index: from + int64(i), LeafHash: gatehouse.Hash{byte(from) + byte(i)}}
+		}
+		return s.Update(ctx, func(tx gatehouse.Tx) error { return tx.NumberLeaves(gatehouse.DefaultTenant, from, numbered, nil) })
+	}
+	waiting := func() (own, others []*gatehouse.PendingLeaf) {
+		t.Helper()
+		err := s.View(ctx, func(tx gatehouse.ReadTx) error {
+			list, err := tx.UnnumberedLeaves(100)
+			for _, l := range list {
+				if l.Tenant == gatehouse.DefaultTenant {
+					own = append(own, l)
+				} else {
+					others = append(others, l)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return own, others
+	}
+	own, others := waiting()
+	if len(own) < 3 || len(others) < 1 {
+		t.Fatalf("%d and %d leaves wait", len(own), len(others))
+	}
+	if err := number(0, own[0]); err != nil {
+		t.Fatal(err)
+	}
+	for name, batch := range map[string][]*gatehouse.PendingLeaf{
+		"numbered": {own[1], own[0]}, "another tenant's": {own[1], others[0]}, "twice": {own[1], own[1]},
+		"nobody's": {own[1], {Row: 1 << 40}},
+	} {
+		if err := number(1, batch...); !errors.Is(err, gatehouse.ErrConflict) {
+			t.Errorf("%s: %v, want a conflict", name, err)
+		}
+	}
+	if left, _ := waiting(); len(left) != len(own)-1 {
+		t.Errorf("%d leaves wait, want %d", len(left), len(own)-1)
+	}
+	if err := number(1, own[1], own[2]); err != nil {
+		t.Error(err)
 	}
 }

@@ -28,7 +28,8 @@ WHERE started_at < clock_timestamp() - interval '2 days' ORDER BY seq LIMIT 100 
 SELECT s.seq, a.pid, a.backend_start FROM s, pg_stat_activity a WHERE a.pid = pg_backend_pid()`
 
 	// markSession is the last write of each transaction.
-	markSession = guarded + `UPDATE gatehouse_session SET last = $2 WHERE seq = $1 AND last = $2 - 1` + orConflict
+	markSession = guarded + markMoved + orConflict
+	markMoved   = `UPDATE gatehouse_session SET last = $2 WHERE seq = $1 AND last = $2 - 1`
 	// takeMark gives a transaction's number away, by its negative: from then on
 	// the transaction is not stored and never will be, since markSession fails
 	// in it. It waits for a transaction that has the mark and is about to end.

@@ -82,6 +82,10 @@ func (t *tx) LockRun(tenant, id, item string) (run *gatehouse.Run, err error) {
 	if run == nil {
 		return nil, gatehouse.ErrNotFound
 	}
+	if t.member != nil && !t.member.own(run.ID) {
+		t.err = errApart
+		return nil, t.err
+	}
 	for _, s := range steps {
 		if shared.MayHaveItems(s) {
 			s.OpenItems = open[s.ID]
@@ -218,9 +222,10 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 }
 
 const (
-	moveRun = guarded + `UPDATE run SET status = $4, stop = $5, writes = $6, failure_code = $7, failure_detail = $8, started_at = $9,
-  finished_at = $10 WHERE seq = ` + seqOfRun + ` AND status = $3` + orConflict
-	wakeParent = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
+	runMoved     = `UPDATE run SET status = $4, stop = $5, writes = $6, failure_code = $7, failure_detail = $8, started_at = $9, finished_at = $10`
+	moveRun      = guarded + runMoved + ` WHERE seq = ` + seqOfRun + ` AND status = $3` + orConflict
+	setRunOutput = `UPDATE run_body SET output = $3 WHERE seq = ` + seqOfRun
+	wakeParent   = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
 SELECT seq, tenant, run_id, id FROM step WHERE tenant = $1 AND child_run = $2 AND child_run IS NOT NULL AND status = 'waiting'
 ON CONFLICT DO NOTHING`
 )
@@ -234,7 +239,7 @@ func (t *tx) MoveRun(r *gatehouse.Run, from gatehouse.RunStatus) error {
 	code, detail := failureArgs(r.Failure)
 	err := t.write(moveRun, r.Tenant, r.ID, string(from), string(r.Status), string(r.Stop), r.Writes, code, detail, r.StartedAt, r.FinishedAt)
 	if err == nil && r.Output != "" {
-		err = t.write(`UPDATE run_body SET output = $3 WHERE seq = `+seqOfRun, r.Tenant, r.ID, r.Output)
+		err = t.write(setRunOutput, r.Tenant, r.ID, r.Output)
 	}
 	if err == nil && r.Status != from && r.Status.Final() {
 		err = t.write(wakeParent, r.Tenant, r.ID)

@@ -10,16 +10,21 @@ import (
 
 // The ready steps are picked out first, once, and locked: as a subquery of the
 // update's condition they could be looked for again for each row, and more be
-// taken than the limit says.
+// taken than the limit says. A claim that brings no reading of the clock makes
+// one for all its rows, never below what this process has read before.
 const claimSteps = `WITH due AS MATERIALIZED (
-  SELECT seq FROM step WHERE status = 'ready' AND tool = $4 AND tenant = $5 AND workspace = $6 AND workflow = $7 ORDER BY ready_at, seq
+  SELECT seq, run_seq FROM step WHERE status = 'ready' AND tool = $4 AND tenant = $5 AND workspace = $6 AND workflow = $7 ORDER BY ready_at, seq
   LIMIT least($8::bigint,
     CASE WHEN $9::bigint > 0 THEN greatest(0, $9 - (SELECT count(*) FROM step f WHERE f.status = 'running' AND f.tenant = $5 AND f.workflow = $7)) END,
     CASE WHEN $10::bigint > 0 THEN greatest(0, $10 - (SELECT count(*) FROM step f WHERE f.status = 'running' AND f.tenant = $5)) END)
-  FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE step s SET status = 'running', generation = s.generation + 1, attempts = s.attempts + 1, lease_owner = $1, lease_until = $2,
-  started_at = coalesce(s.started_at, $3)
-FROM due LEFT JOIN step_body b ON b.seq = due.seq WHERE s.seq = due.seq RETURNING ` + stepColumns + stepBodies
+  FOR NO KEY UPDATE SKIP LOCKED),
+now AS MATERIALIZED (SELECT coalesce($3, greatest($11, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)) AS at)
+UPDATE step s SET status = 'running', generation = s.generation + 1, attempts = s.attempts + 1, lease_owner = $1,
+  lease_until = now.at + $2, started_at = coalesce(s.started_at, now.at)
+FROM due CROSS JOIN now
+CROSS JOIN LATERAL (SELECT * FROM run r WHERE r.seq = due.run_seq OFFSET 0) r
+LEFT JOIN LATERAL (SELECT * FROM step_body b WHERE b.seq = due.seq OFFSET 0) b ON true
+WHERE s.seq = due.seq RETURNING ` + stepColumns + stepBodies + `, ` + runColumns
 
 // ClaimSteps takes ready steps for one holder, and passes over those that
 // another one is taking. Those who claim of a workflow or a tenant whose
@@ -29,7 +34,11 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 	if len(shares) == 0 {
 		return nil, nil
 	}
-	now := t.Now()
+	t.alone = true // a group asks what it foresaw
+	var at any
+	if t.fixed || t.s.config.Clock != nil {
+		at = t.Now()
+	}
 	var bounded [][2]string
 	var claims []query
 	taken := make([][]*gatehouse.Step, len(shares))
@@ -40,8 +49,13 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 		if s.MostOfWorkflow > 0 {
 			bounded = append(bounded, [2]string{s.Tenant, s.Workflow})
 		}
-		claims = append(claims, ask(claimSteps, func(r *row) error { taken[i] = append(taken[i], scanStep(r, true)); return nil },
-			owner, now.Add(lease), now, s.Tool, s.Tenant, s.Workspace, s.Workflow, max(s.Limit, 0), max(s.MostOfWorkflow, 0), max(s.MostOfTenant, 0)))
+		claims = append(claims, ask(claimSteps, func(r *row) error {
+			step := scanStep(r, true)
+			step.Head = scanRun(r)
+			taken[i] = append(taken[i], step)
+			return nil
+		}, owner, lease.Microseconds(), at, s.Tool, s.Tenant, s.Workspace, s.Workflow, max(s.Limit, 0), max(s.MostOfWorkflow, 0),
+			max(s.MostOfTenant, 0), t.s.high.Load()))
 	}
 	slices.SortFunc(bounded, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) // one order for all who lock several
 	var locks []query

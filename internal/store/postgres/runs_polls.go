@@ -10,14 +10,16 @@ import (
 // The queries of the polls. Each begins where there is something to do, and
 // none walks over what is parked.
 const (
-	// Each lane is found with one look into the index.
-	nextLane = `SELECT s.tenant, s.workspace, s.workflow FROM step s WHERE s.status = 'ready' AND s.tool = $1
-  AND (s.tenant, s.workspace, s.workflow) <= ($5, $6, $7) AND (s.tenant, s.workspace, s.workflow) > `
+	// Each lane is found with one look into the index. The comparisons begin with
+	// the tool, so that no other index answers them: by one that begins with the
+	// tenant, all its steps would be read.
+	nextLane = `SELECT s.tenant, s.workspace, s.workflow FROM step s WHERE s.status = 'ready'
+  AND (s.tool, s.tenant, s.workspace, s.workflow) <= ($1, $5, $6, $7) AND (s.tool, s.tenant, s.workspace, s.workflow) > `
 	firstOfLane = ` ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.ready_at, s.seq LIMIT 1`
 	dueLanes    = `WITH RECURSIVE l (tenant, workspace, workflow) AS (
-  (` + nextLane + `($2, $3, $4)` + firstOfLane + `)
+  (` + nextLane + `($1, $2, $3, $4)` + firstOfLane + `)
   UNION ALL
-  SELECT n.tenant, n.workspace, n.workflow FROM l CROSS JOIN LATERAL (` + nextLane + `(l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n)
+  SELECT n.tenant, n.workspace, n.workflow FROM l CROSS JOIN LATERAL (` + nextLane + `($1, l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n)
 SELECT l.tenant, l.workspace, l.workflow,
   (SELECT count(*) FROM (SELECT 1 FROM step s WHERE s.status = 'ready' AND s.tool = $1 AND s.tenant = l.tenant AND s.workspace = l.workspace
     AND s.workflow = l.workflow ORDER BY s.ready_at, s.seq LIMIT $8) d),

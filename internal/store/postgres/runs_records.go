@@ -20,11 +20,15 @@ FROM step_attempt WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, func(r *row) 
 	return list, err
 }
 
+const (
+	attemptColumns = `INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail) `
+	attemptValues  = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11`
+	insertAttempt  = attemptColumns + `VALUES (` + attemptValues + `)`
+)
+
 // InsertAttempt stores what came of a lease.
 func (t *tx) InsertAttempt(a *gatehouse.StepAttempt) error {
-	err := t.write(`INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-		a.Tenant, a.RunID, a.StepID, a.Attempt, a.Generation, a.Worker, a.StartedAt, a.FinishedAt, a.Outcome, a.Code, a.Detail)
+	err := t.write(insertAttempt, a.Tenant, a.RunID, a.StepID, a.Attempt, a.Generation, a.Worker, a.StartedAt, a.FinishedAt, a.Outcome, a.Code, a.Detail)
 	return err
 }
 
@@ -41,15 +45,20 @@ FROM model_usage WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, func(r *row) e
 	return list, err
 }
 
+const (
+	usageColumns = `INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost,
+micros, picos, currency, at) `
+	usageValues = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14`
+	insertUsage = usageColumns + `VALUES (` + usageValues + `)`
+)
+
 // InsertUsage stores what an answer of a model cost.
 func (t *tx) InsertUsage(u *gatehouse.ModelUsage) error {
 	micros, picos, err := shared.SplitCost(u.Cost)
 	if err != nil {
 		return err
 	}
-	err = t.write(`INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost,
-micros, picos, currency, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.Provider, u.Model, u.InputTokens, u.OutputTokens, string(u.Cost),
+	err = t.write(insertUsage, u.Tenant, u.RunID, u.Workflow, u.StepID, u.Attempt, u.Provider, u.Model, u.InputTokens, u.OutputTokens, string(u.Cost),
 		micros, picos, u.Currency, u.At)
 	return err
 }
@@ -78,6 +87,8 @@ const (
 WHERE tenant = $1 AND currency = $2 AND at > $3`
 	claimedByWorkflow = claimedByTenant + ` AND workflow = $4`
 	forgetClaims      = `DELETE FROM budget_claim WHERE tenant = $1 AND currency = $2 AND at < $3`
+	releaseClaim      = `DELETE FROM budget_claim WHERE tenant = $1 AND step_id = $2 AND generation = $3`
+	releaseClaims     = `DELETE FROM budget_claim USING u WHERE tenant = $1 AND step_id = $2 AND generation = $3`
 )
 
 // BudgetClaimed sums claims. A sum that does not fit fails, as one of costs.
@@ -112,7 +123,7 @@ ON CONFLICT (tenant, step_id, generation) DO UPDATE SET currency = excluded.curr
 
 // ReleaseBudget removes a claim.
 func (t *tx) ReleaseBudget(tenant, stepID string, generation int) error {
-	return t.write(`DELETE FROM budget_claim WHERE tenant = $1 AND step_id = $2 AND generation = $3`, tenant, stepID, generation)
+	return t.write(releaseClaim, tenant, stepID, generation)
 }
 
 const signalColumns = `tenant, run_id, id, name, data, sent_by, at`
@@ -174,11 +185,15 @@ func (t *readTx) ListReflexions(tenant, workflow, cursor string, limit int) (pag
 	return shared.Finish(page, limit, func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions, tenant, workflow), err
 }
 
+const (
+	reflexionColumns = `INSERT INTO reflexion (tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at) `
+	reflexionValues  = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10`
+	insertReflexion  = reflexionColumns + `VALUES (` + reflexionValues + `)`
+)
+
 // InsertReflexion stores what a run teaches, once.
 func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
-	err := t.write(`INSERT INTO reflexion (tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		r.Tenant, r.ID, r.RunID, r.Workflow, r.Version, string(r.Outcome), r.Attempted, r.Happened, r.Otherwise, r.At)
+	err := t.write(insertReflexion, r.Tenant, r.ID, r.RunID, r.Workflow, r.Version, string(r.Outcome), r.Attempted, r.Happened, r.Otherwise, r.At)
 	return err
 }
 

@@ -134,19 +134,20 @@ func (t *tx) insertStep(sql string, s *gatehouse.Step) error {
 }
 
 const (
-	setStep = guarded + `UPDATE step SET status = $5, attempts = $6, generation = $7, idempotency_key = $8, skipped = $9,
+	stepMoved = `UPDATE step SET status = $5, attempts = $6, generation = $7, idempotency_key = $8, skipped = $9,
   failure_code = $10, failure_detail = $11,
   action_at = CASE WHEN $12::text IS NULL THEN NULL WHEN action_id IS NOT DISTINCT FROM $12 THEN action_at ELSE $13 END,
   action_id = $12, child_run = $14, event = $15, due_at = $16, lease_owner = $17, lease_until = $18, ready_at = $19, started_at = $20,
-  finished_at = $21
-WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4`
-	updateStep = setStep + orConflict
+  finished_at = $21`
+	stepHeld   = ` WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4`
+	updateStep = guarded + stepMoved + stepHeld + orConflict
 	// With bodies, of which an absent one stays as it is.
-	updateBodies = setStep + ` RETURNING seq), b AS (
-INSERT INTO step_body AS b (seq, tenant, item, input, output) SELECT seq, $1, '', $22, $23 FROM w
-ON CONFLICT (seq) DO UPDATE SET input = CASE WHEN excluded.input = '' THEN b.input ELSE excluded.input END,
-  output = CASE WHEN excluded.output = '' THEN b.output ELSE excluded.output END)
+	updateBodies = guarded + stepMoved + stepHeld + ` RETURNING seq), b AS (
+INSERT INTO step_body AS b (seq, tenant, item, input, output) SELECT seq, $1, '', $22, $23 FROM w` + bodiesStay + `)
 SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
+	bodiesStay = `
+ON CONFLICT (seq) DO UPDATE SET input = CASE WHEN excluded.input = '' THEN b.input ELSE excluded.input END,
+  output = CASE WHEN excluded.output = '' THEN b.output ELSE excluded.output END`
 
 	// What a step is parked on is locked, in the order of LockAction, before a
 	// wake is made or taken away: who ends it has done so, and is seen, or waits,

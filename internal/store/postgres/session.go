@@ -12,7 +12,6 @@ import (
 const (
 	beginUpdate = `begin isolation level read committed read write`
 	beginView   = `begin isolation level repeatable read read only`
-	readClock   = `SELECT clock_timestamp()`
 )
 
 // maxQueue bounds the writes that wait for the next round trip.
@@ -73,7 +72,7 @@ type readTx struct {
 func (t *readTx) Now() time.Time {
 	if t.at.IsZero() && !t.end {
 		if err := t.read(); err != nil {
-			t.at = t.s.reading(time.Now().UnixMicro()) // the transaction cannot be stored any more
+			t.at = t.s.lastReading() // the transaction cannot be stored any more
 		}
 	}
 	t.fixed = true

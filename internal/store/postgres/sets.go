@@ -30,6 +30,7 @@ const (
 	needAction = iota + 1
 	needPush
 	needCredential
+	needRun
 	needs
 )
 
@@ -51,6 +52,11 @@ func rows(types []string) string {
 
 // ofRow lets a statement take its arguments from a row of u.
 func ofRow(sql string) string {
+	return substituted(sql, func(n int) string { return "u.a" + strconv.Itoa(n) })
+}
+
+// substituted puts something else in the place of each argument.
+func substituted(sql string, other func(n int) string) string {
 	var b strings.Builder
 	for {
 		before, after, found := strings.Cut(sql, "$")
@@ -58,11 +64,11 @@ func ofRow(sql string) string {
 		if !found {
 			return b.String()
 		}
-		digits := 0
-		for digits < len(after) && after[digits] >= '0' && after[digits] <= '9' {
-			digits++
+		n, digits := 0, 0
+		for ; digits < len(after) && after[digits] >= '0' && after[digits] <= '9'; digits++ {
+			n = 10*n + int(after[digits]-'0')
 		}
-		b.WriteString("u.a" + after[:digits])
+		b.WriteString(other(n))
 		sql = after[digits:]
 	}
 }
@@ -162,6 +168,7 @@ func makeSets() map[string]*set {
 		w.set.rank = i + 1
 		sets[w.sql] = w.set
 	}
+	addRunSets(sets)
 	return sets
 }
 

@@ -50,6 +50,8 @@ type Store struct {
 	pool   *pgxpool.Pool
 	conn   *pgx.ConnConfig
 	high   atomic.Int64 // the highest reading of the clock so far, in microseconds
+	lag    atomic.Int64 // how far the clock is behind that, in nanoseconds, if far
+	told   atomic.Int64 // when it was last told so, in seconds
 
 	// Places for Updates' connections and for Views, and for closures of
 	// Updates under way, of which there are more.
@@ -58,6 +60,8 @@ type Store struct {
 	// groups of them send.
 	line line
 	sets map[string]*set
+	// wholes are a decision in one statement, without and with an answer.
+	wholes [2]string
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -114,13 +118,18 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Store{
-		sets:   makeSets(),
+	s := &Store{
+		sets: makeSets(), wholes: [2]string{makeWhole(false), makeWhole(true)},
 		config: config, log: config.Logger, pool: pool, conn: pc.ConnConfig,
 		updates: make(chan struct{}, config.MaxConns-1), views: make(chan struct{}, config.MaxConns-1),
 		callers: make(chan struct{}, config.callers),
 		closing: make(chan struct{}),
-	}, nil
+	}
+	if err := s.recall(ctx, pool); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	return s, nil
 }
 
 // settings are those of each connection. Every statement is written for an
@@ -216,19 +225,6 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 		return nil, errClosed
 	}
 	return nil, &dbError{lost, err}
-}
-
-// reading is the larger of the clock and of what this process has read before.
-func (s *Store) reading(clock int64) time.Time {
-	for {
-		high := s.high.Load()
-		if clock <= high {
-			return time.UnixMicro(high).UTC()
-		}
-		if s.high.CompareAndSwap(high, clock) {
-			return time.UnixMicro(clock).UTC()
-		}
-	}
 }
 
 // Distant says that questions cost round trips: see [gatehouse.Distant].

@@ -33,6 +33,7 @@ type tx struct {
 	pass   func()
 	// unclear says that what became of its COMMIT could not be found out.
 	unclear bool
+	opened  opened
 }
 
 // Update runs fn in a transaction; see the package comment for its rules.
@@ -159,7 +160,8 @@ func (t *tx) commit() (again bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.config.Patience)
 	defer cancel()
 	o := sessionOf(t.c)
-	batch := append(t.waiting(2), ask(markSession, nil, o.seq, o.last+1), query{sql: `commit`})
+	last := t.whole(ask(markSession, nil, o.seq, o.last+1))
+	batch := append(t.waiting(2), last, query{sql: `commit`})
 	t.begun = true
 	err, _ = t.send(ctx, batch)
 	var pg *pgconn.PgError

@@ -83,7 +83,8 @@ func (t *readTx) urgent(c condition, only gatehouse.RiskLevel, from shared.Curso
 		start = from.AsOf
 	}
 	where := c.sql()
-	sql := fmt.Sprintf(walkCells, c.place(clock, t.nowIfKnown()))
+	now, high := t.nowIfKnown()
+	sql := fmt.Sprintf(walkCells, c.place(clock, now, high))
 	sql = c.place(sql, start, start, buckets, risks, lows, highs, afters, smallBucket+1, smallBucket) + where +
 		c.place(walkLarge, limit, smallBucket) + where + c.place(walkEnd, limit, limit)
 	asOf = from.AsOf

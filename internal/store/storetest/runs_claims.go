@@ -17,7 +17,25 @@ func laneOf(w *gatehouse.Workflow, tool string) gatehouse.Lane {
 func (s *suite) claimSteps(lease time.Duration, shares ...gatehouse.StepShare) (got []*gatehouse.Step) {
 	s.Helper()
 	s.update(func(tx gatehouse.Tx) (err error) { got, err = tx.ClaimSteps("w1", lease, shares...); return err })
+	s.heads(got)
 	return got
+}
+
+// heads checks the heads of the runs that came with claimed steps, where the
+// store reads them along, and leaves the steps as others are.
+func (s *suite) heads(claimed []*gatehouse.Step) {
+	s.Helper()
+	for _, st := range claimed {
+		if st.Head == nil {
+			continue
+		}
+		s.view(func(tx gatehouse.ReadTx) error {
+			head, err := tx.FindRunHead(st.Tenant, st.RunID)
+			s.same("the head of a claimed step's run", st.Head, head)
+			return err
+		})
+		st.Head = nil
+	}
 }
 
 // readySteps stores a run with n ready steps of a tool, the last of which
@@ -68,6 +86,7 @@ func (s *suite) stepClaims() {
 		got, err = tx.ClaimSteps("w1", time.Minute, mine)
 		return err
 	})
+	s.heads(got)
 	until := now.Add(time.Minute)
 	want := *r.Steps[0]
 	want.Status, want.LeaseOwner, want.LeaseUntil, want.StartedAt, want.Generation, want.Attempts = gatehouse.StepRunning, "w1", &until, &now, 1, 1

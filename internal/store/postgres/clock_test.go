@@ -1,0 +1,113 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// TestClockFallsBack lets the database's clock fall back by hours: in who runs
+// time stands still, for reads and lists alike, and who starts begins where the
+// store is. It says so.
+func TestClockFallsBack(t *testing.T) {
+	t.Parallel()
+	dsn, to := pgtest.Skewed(t)
+	var said bytes.Buffer
+	s := openTest(t, Config{URL: dsn, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	now := func(s *Store) (now time.Time) {
+		t.Helper()
+		if err := s.View(t.Context(), func(tx gatehouse.ReadTx) error { now = tx.Now(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+	to(3 * time.Hour)
+	at := now(s)
+	a := pendingAction("late", at)
+	a.Approval.ExpiresAt = at.Add(time.Hour)
+	if err := s.Update(t.Context(), func(tx gatehouse.Tx) error { return tx.InsertAction(a) }); err != nil {
+		t.Fatal(err)
+	}
+	to(5 * time.Hour)
+	before := now(s)
+	leaf := &gatehouse.Leaf{Tenant: a.Tenant, Type: "test", Subject: "clock", Actor: "system"}
+	if err := s.Update(t.Context(), func(tx gatehouse.Tx) error { return tx.AppendLeaf(leaf) }); err != nil {
+		t.Fatal(err)
+	}
+	to(0)
+	if said.Len() > 0 {
+		t.Errorf("it said while its clock was right: %s", &said)
+	}
+	if after := now(s); after.Before(leaf.At) || after.Before(before) {
+		t.Errorf("it is %s, after it was %s", after, before)
+	}
+	if behind := s.ClockBehind(); behind < 4*time.Hour || behind > 5*time.Hour {
+		t.Errorf("the clock is said to be behind by %s", behind)
+	}
+	if !strings.Contains(said.String(), "time stands still") {
+		t.Errorf("nobody is told that time stands still: %s", &said)
+	}
+	other := openTest(t, Config{URL: dsn})
+	if began := now(other); began.Before(leaf.At) {
+		t.Errorf("who starts begins at %s, before what was stored at %s", began, leaf.At)
+	}
+	defer func() {
+		to(6 * time.Hour)
+		now(s)
+		if behind := s.ClockBehind(); behind != 0 {
+			t.Errorf("once it has caught up, the clock is said to be behind by %s", behind)
+		}
+	}()
+	for who, s := range map[string]*Store{"who runs": s, "who starts": other} {
+		for status, want := range map[gatehouse.Status]int{gatehouse.StatusPending: 0, gatehouse.StatusExpired: 1} {
+			for _, sort := range []gatehouse.Sort{"", gatehouse.SortUrgency} {
+				if sort != "" && status != gatehouse.StatusPending {
+					continue
+				}
+				var page gatehouse.Page[*gatehouse.Action]
+				err := s.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
+					page, err = tx.ListActions(a.Tenant, gatehouse.ActionFilter{Status: status, Sort: sort})
+					return err
+				})
+				if err != nil || len(page.Items) != want {
+					t.Errorf("%s lists %d as %s, want %d (%v); %s has expired", who, len(page.Items), status, want, err, a.ID)
+				}
+			}
+		}
+	}
+}
+
+// TestClockOfTheProcess fails a transaction before it has read the clock: what
+// it goes by then is not what others go by.
+func TestClockOfTheProcess(t *testing.T) {
+	t.Parallel()
+	long := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := openTest(t, Config{Clock: func() time.Time { return long }})
+	at := func(ctx context.Context) (now time.Time, err error) {
+		err = s.Update(ctx, func(tx gatehouse.Tx) error { now = tx.Now(); return ctx.Err() })
+		return now, err
+	}
+	if now, err := at(t.Context()); err != nil || !now.Equal(long) {
+		t.Fatalf("it is %s (%v)", now, err)
+	}
+	for range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.Update(ctx, func(tx gatehouse.Tx) error {
+			cancel() // as a client does who hangs up
+			tx.Now()
+			return ctx.Err()
+		})
+		if err == nil {
+			t.Fatal("a transaction of a caller who is gone succeeded")
+		}
+	}
+	if now, err := at(t.Context()); err != nil || !now.Equal(long) {
+		t.Errorf("after a transaction failed it is %s (%v), want %s", now, err, long)
+	}
+}

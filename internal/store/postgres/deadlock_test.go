@@ -1,0 +1,141 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
+)
+
+// inLine waits until so many Updates wait in the line.
+func inLine(s *Store, n int) {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+		s.line.mu.Lock()
+		waiting := len(s.line.waiting)
+		s.line.mu.Unlock()
+		if waiting >= n {
+			return
+		}
+	}
+}
+
+// taking are Updates that each approve one action without locking it first, as
+// a worker records what came of its push: in a group they write in this order.
+func taking(s *Store, ids []string) (calls []func() error) {
+	for i, id := range ids {
+		calls = append(calls, func() error {
+			inLine(s, i) // after those before it
+			return s.Update(context.Background(), func(tx gatehouse.Tx) error {
+				tx.Now()
+				err := tx.MoveAction(gatehouse.ActionMove{
+					Tenant: "default", ID: "act_" + id, From: gatehouse.StatusPending, To: gatehouse.StatusApproved,
+					DecidedBy: "ana", DecidedVia: gatehouse.ViaAPI, Decided: true,
+				})
+				if err != nil {
+					return err
+				}
+				return tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "t", Subject: id, Actor: "a"})
+			})
+		})
+	}
+	return calls
+}
+
+// against lets groups of two processes take the same actions, in opposite
+// orders: each action is taken once, and the other one is told of a conflict.
+func against(t *testing.T, stores [2]*Store, ids []string) {
+	t.Helper()
+	back := slices.Clone(ids)
+	slices.Reverse(back)
+	var errs [2][]error
+	var wg sync.WaitGroup
+	for i, order := range [][]string{ids, back} {
+		wg.Go(func() { errs[i] = together(t, stores[i], taking(stores[i], order)...) })
+	}
+	wg.Wait()
+	slices.Reverse(errs[1])
+	for i, id := range ids {
+		a, b := errs[0][i], errs[1][i]
+		if (a == nil) == (b == nil) || !errors.Is(errors.Join(a, b), gatehouse.ErrConflict) {
+			t.Errorf("action %s: %v and %v, want one success and one conflict", id, a, b)
+		}
+	}
+	wantLeft(t, stores[0], ids...)
+}
+
+// journaled is where a store's log goes that several goroutines write.
+type journaled struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (j *journaled) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.b.Write(p)
+}
+
+// TestGroupsDeadlock has the groups of two processes each hold what the other
+// one wants: the server undoes one of them, and its members run alone.
+func TestGroupsDeadlock(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	var log journaled
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	stores := [2]*Store{openTest(t, Config{URL: url, Logger: logger}), openTest(t, Config{URL: url, Logger: logger})}
+	ids := fill(t, stores[0], 2)
+	// Whoever has its first row waits until the other one has, too.
+	statement(t, url, `CREATE SEQUENCE met`)
+	statement(t, url, `CREATE FUNCTION meet() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM nextval('met');
+  FOR i IN 1..4000 LOOP
+    EXIT WHEN (SELECT last_value FROM met) >= 2;
+    PERFORM pg_sleep(0.005);
+  END LOOP;
+  RETURN NEW;
+END $$`)
+	statement(t, url, `CREATE TRIGGER meet BEFORE UPDATE ON action FOR EACH ROW EXECUTE FUNCTION meet()`)
+	against(t, stores, ids)
+	if got := log.b.String(); strings.Count(got, "a group was undone") != 1 || !strings.Contains(got, "40P01") {
+		t.Errorf("there was no deadlock of groups:\n%s", got)
+	}
+}
+
+// TestGroupsAgainstEachOther does so under load, where the server says who
+// comes first.
+func TestGroupsAgainstEachOther(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	stores := [2]*Store{openTest(t, Config{URL: url}), openTest(t, Config{URL: url})}
+	at := stores[0].reading(time.Now().UnixMicro())
+	for round := range 4 {
+		ids := make([]string, 24)
+		err := stores[0].Update(context.Background(), func(tx gatehouse.Tx) error {
+			for i := range ids {
+				ids[i] = fmt.Sprintf("%d-%02d", round, i)
+				if err := tx.InsertAction(pendingAction(ids[i], at)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		against(t, stores, ids)
+		seq := audit.Sequencer{Store: stores[0]} // so that none is left over
+		if n, err := seq.Once(context.Background()); n != len(ids) || err != nil {
+			t.Fatalf("%d leaves were numbered: %v", n, err)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// leasedRuns stores n runs of two steps, of which the first is leased, and
+// returns these.
+func leasedRuns(t *testing.T, s *Store, n int) []*gatehouse.Step {
+	t.Helper()
+	var leased []*gatehouse.Step
+	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+		now := tx.Now()
+		err := tx.InsertWorkflow(&gatehouse.Workflow{ID: "wfl_1", Tenant: "default", Name: "line", Version: 1, CreatedAt: now})
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			r := &gatehouse.Run{ID: fmt.Sprintf("run_%02d", i), Tenant: "default", Workflow: "line", Version: 1, Status: gatehouse.RunQueued,
+				Trigger: gatehouse.TriggerAPI, Input: "{}", CreatedAt: now}
+			for k, status := range []gatehouse.StepStatus{gatehouse.StepReady, gatehouse.StepBlocked} {
+				step := &gatehouse.Step{ID: fmt.Sprintf("stp_%02d_%d", i, k), Tenant: "default", RunID: r.ID, Key: fmt.Sprint("s", k), Index: k,
+					Workflow: "line", Uses: "transform", Status: status, CreatedAt: now}
+				if status == gatehouse.StepReady {
+					step.ReadyAt = &now
+				}
+				r.Steps = append(r.Steps, step)
+			}
+			if err := tx.InsertRun(r); err != nil {
+				return err
+			}
+			r.Status, r.StartedAt = gatehouse.RunRunning, &now
+			if err := tx.MoveRun(r, gatehouse.RunQueued); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(t.Context(), func(tx gatehouse.Tx) (err error) {
+		leased, err = tx.ClaimSteps("w", time.Minute, gatehouse.StepShare{Lane: gatehouse.Lane{Tenant: "default", Workflow: "line"}, Limit: n})
+		return err
+	})
+	if err != nil || len(leased) != n {
+		t.Fatalf("%d are leased, want %d: %v", len(leased), n, err)
+	}
+	return leased
+}
+
+// closeStep is a transition as a worker's answer makes it: attempt, step, leaf,
+// and the next step, or with last the run's end.
+func closeStep(s *Store, leased *gatehouse.Step, last bool) func() error {
+	return func() error {
+		return s.Update(context.Background(), func(tx gatehouse.Tx) error {
+			tx.Foresee(gatehouse.Outlook{Tenant: leased.Tenant, RunID: leased.RunID})
+			r, err := tx.LockRun(leased.Tenant, leased.RunID, leased.ID)
+			if err != nil {
+				return err
+			}
+			now := tx.Now()
+			step := r.StepByID(leased.ID)
+			err = tx.InsertAttempt(&gatehouse.StepAttempt{Tenant: r.Tenant, RunID: r.ID, StepID: step.ID, Attempt: step.Attempts,
+				Generation: step.Generation, Worker: "w", StartedAt: now, FinishedAt: now, Outcome: "succeeded"})
+			if err != nil {
+				return err
+			}
+			step.Status, step.FinishedAt, step.LeaseOwner, step.LeaseUntil = gatehouse.StepSucceeded, &now, "", nil
+			step.IdempotencyKey, step.Input, step.Output = r.ID+":s0", `{"n":1}`, gatehouse.StringJSON(r.ID)
+			if err := tx.UpdateStep(step, gatehouse.StepRunning, leased.Generation); err != nil {
+				return err
+			}
+			if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: r.Tenant, Type: "step.succeeded", Subject: r.ID, Actor: "w"}); err != nil {
+				return err
+			}
+			next := r.Steps[1]
+			if !last {
+				next.Status, next.ReadyAt = gatehouse.StepReady, &now
+				r.Writes++
+				return errors.Join(tx.UpdateStep(next, gatehouse.StepBlocked, 0), tx.MoveRun(r, r.Status))
+			}
+			next.Status, next.FinishedAt = gatehouse.StepCanceled, &now
+			r.Status, r.FinishedAt, r.Output = gatehouse.RunSucceeded, &now, `{"of":"`+gatehouse.JSON(r.ID)+`"}`
+			return errors.Join(tx.UpdateStep(next, gatehouse.StepBlocked, 0), tx.MoveRun(r, gatehouse.RunRunning),
+				tx.InsertReflexion(&gatehouse.Reflexion{ID: "rfx_" + r.ID, Tenant: r.Tenant, RunID: r.ID, Workflow: "line", Version: 1,
+					Outcome: r.Status, Attempted: "a", Happened: "b", Otherwise: "c", At: now}))
+		})
+	}
+}
+
+// TestRunsInOneGroup: what workers bring back of several runs takes two round
+// trips and a number of statements that does not grow with them, and each run
+// has its own.
+func TestRunsInOneGroup(t *testing.T) {
+	t.Parallel()
+	var road traveler
+	s := openTest(t, Config{trip: road.note})
+	const n = 12
+	leased := leasedRuns(t, s, n)
+	var calls []func() error
+	for i, step := range leased {
+		calls = append(calls, closeStep(s, step, i%4 == 0))
+	}
+	trips := road.of(t, "group", func() {
+		for _, err := range together(t, s, calls...) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if trips != 2 {
+		t.Errorf("%d round trips, want 2", trips)
+	}
+	for i, statements := range road.trips {
+		if len(statements) > 16 {
+			t.Errorf("trip %d has %d statements for %d runs", i+1, len(statements), n)
+		}
+	}
+	for i, step := range leased {
+		var r *gatehouse.Run
+		var attempts []*gatehouse.StepAttempt
+		err := s.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
+			if r, err = tx.FindRun("default", step.RunID); err == nil {
+				attempts, err = tx.ListAttempts("default", step.RunID)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, next, writes, output := gatehouse.RunRunning, gatehouse.StepReady, 1, gatehouse.JSON("")
+		if i%4 == 0 {
+			status, next, writes, output = gatehouse.RunSucceeded, gatehouse.StepCanceled, 0, `{"of":"`+gatehouse.JSON(r.ID)+`"}`
+		}
+		if r.Status != status || r.Steps[1].Status != next || r.Writes != writes || r.Output != output {
+			t.Errorf("%s is %s with %d writes, its second step %s, its output %s", r.ID, r.Status, r.Writes, r.Steps[1].Status, r.Output)
+		}
+		if first := r.Steps[0]; first.Status != gatehouse.StepSucceeded || first.Output != gatehouse.StringJSON(r.ID) ||
+			first.Input != `{"n":1}` || first.IdempotencyKey != r.ID+":s0" || len(attempts) != 1 {
+			t.Errorf("the first step of %s is %+v with %d attempts", r.ID, first, len(attempts))
+		}
+	}
+}
+
+// TestRunsInOneGroupAreFenced: who brings back a step under another generation
+// is told so, alone; and of two that are about one run, one follows the other.
+func TestRunsInOneGroupAreFenced(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	leased := leasedRuns(t, s, 5)
+	stale := *leased[2]
+	stale.Generation-- // as of a lease before
+	again := *leased[4]
+	errs := together(t, s, closeStep(s, leased[0], false), closeStep(s, leased[1], false), closeStep(s, &stale, false),
+		closeStep(s, leased[3], false), closeStep(s, leased[4], false), closeStep(s, &again, false))
+	failed := 0
+	for i, err := range errs {
+		if err != nil {
+			failed++
+		}
+		if i < 4 && (err != nil) != (i == 2) || i == 2 && !errors.Is(err, gatehouse.ErrConflict) {
+			t.Errorf("member %d: %v", i, err)
+		}
+	}
+	if failed != 2 {
+		t.Errorf("%d have failed, want the stale one and one of the two of one run: %v", failed, errs)
+	}
+	for i, step := range leased {
+		err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+			r, err := tx.FindRun("default", step.RunID)
+			if err != nil {
+				return err
+			}
+			attempts, err := tx.ListAttempts("default", step.RunID)
+			if want := min(1, abs(i-2)); r.Writes != want || len(attempts) != want {
+				t.Errorf("%s was moved %d times, with %d attempts, want %d", r.ID, r.Writes, len(attempts), want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// TestClaimTrips: a claim is a round trip that claims, and one that commits; it
+// brings the heads of the runs along.
+func TestClaimTrips(t *testing.T) {
+	t.Parallel()
+	var road traveler
+	s := openTest(t, Config{trip: road.note})
+	var leased []*gatehouse.Step
+	before := time.Now().Add(-time.Minute)
+	if trips := road.of(t, "claim", func() { leased = leasedRuns(t, s, 3) }); trips != 4 {
+		t.Errorf("storing runs and claiming their steps took %d round trips, want 4", trips)
+	}
+	for _, step := range leased {
+		err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+			head, err := tx.FindRunHead("default", step.RunID)
+			if diff := cmp.Diff(head, step.Head); diff != "" {
+				t.Errorf("the head of %s:\n%s", step.RunID, diff)
+			}
+			if at := step.LeaseUntil.Add(-time.Minute); step.StartedAt == nil || !at.Equal(*step.StartedAt) || at.Before(before) || at.After(tx.Now()) {
+				t.Errorf("the step began at %v, and is leased until %v", step.StartedAt, step.LeaseUntil)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRunPlansOfFullTables reads the plans of the looks for ready steps and of
+// their claim when the tables have been analyzed while many runs were there,
+// few of them ready, and nothing in other tables yet: no part reads all that a
+// tenant has.
+func TestRunPlansOfFullTables(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	park(t, s, 2000)
+	statement(t, s.config.URL, `SELECT set_config('gatehouse.tenant', '*', false);
+INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts, generation,
+ skipped, event, lease_owner, created_at, ready_at)
+SELECT tenant, 'stp_r' || seq, seq, id, 'r', 2, '', workflow, workspace, 'transform', '', 'ready', 0, 0, false, '', '', created_at, created_at + seq
+FROM run WHERE seq % 7 = 0;
+ANALYZE run; ANALYZE step; ANALYZE step_body`)
+	plan := planner(t, s.config.URL)
+	for sql, indexes := range map[string]string{
+		dueLanes:   "step_ready step_ready step_ready step_running step_running",
+		claimSteps: "run_pkey step_body_pkey step_pkey step_ready step_running step_running",
+	} {
+		wantIndexes(t, sql, plan(sql), indexes)
+	}
+}
