@@ -187,6 +187,10 @@ type ArchivePlan struct {
 type ActionFamily struct {
 	Tenant string
 	IDs    []string
+	// Of a plan: the earliest and the latest end among them, and the bytes of
+	// what they propose and of what stood before. Nothing is locked by these.
+	Oldest, Newest time.Time
+	Bytes          int64
 }
 
 // ArchiveReader reads the archive. What FindAction, FindActionByKey, LockAction,

@@ -20,6 +20,7 @@ type service interface {
 	gatehouse.SessionService
 	gatehouse.RunService
 	gatehouse.CheckService
+	gatehouse.KeeperService
 }
 
 // connect makes the client. It does not yet speak to the server.

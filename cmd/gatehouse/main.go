@@ -38,7 +38,7 @@ type cli struct {
 	Run      runCmd      `cmd:"" group:"run" help:"Runs: start, list, show, watch, cancel, retry, signal."`
 	Workflow workflowCmd `cmd:"" group:"run" help:"Workflows: lint, test, graph, schema, apply, list, show."`
 
-	Push     pushCmd     `cmd:"" group:"operate" help:"Pushes: list, drain, resolve."`
+	Push     pushCmd     `cmd:"" group:"operate" help:"Pushes: list, drain, resolve, ask, mark-unknown."`
 	DLQ      dlqCmd      `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay."`
 	Applied  appliedCmd  `cmd:"" group:"operate" help:"List what was carried out."`
 	Corpus   corpusCmd   `cmd:"" group:"operate" help:"List what decisions teach."`
@@ -46,6 +46,7 @@ type cli struct {
 	Audit    auditCmd    `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
 	Doctor   doctorCmd   `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
 	Backup   backupCmd   `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
+	Archive  archiveCmd  `cmd:"" group:"operate" help:"Tell what the archiver would move at this moment."`
 
 	MigrateStore migrateStoreCmd `cmd:"" group:"operate" help:"Copy a data folder into a PostgreSQL database."`
 

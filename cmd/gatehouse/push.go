@@ -12,6 +12,8 @@ type pushCmd struct {
 	List    pushListCmd    `cmd:"" help:"List pushes."`
 	Drain   pushDrainCmd   `cmd:"" help:"Show what is due, or send it now."`
 	Resolve pushResolveCmd `cmd:"" help:"Settle a push whose outcome is unknown."`
+	Ask     pushAskCmd     `cmd:"" help:"Ask targets about unknown outcomes."`
+	Mark    pushMarkCmd    `cmd:"" name:"mark-unknown" help:"Hold back what a restored backup would send again."`
 }
 
 // pushListCmd lists pushes.

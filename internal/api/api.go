@@ -67,8 +67,9 @@ type Config struct {
 	Runs    gatehouse.RunService
 	Workers gatehouse.WorkerService
 	Hooks   Hooks
-	// Checks, when nil, leaves its route out.
+	// Checks and Keeper, when nil, leave their routes out.
 	Checks gatehouse.CheckService
+	Keeper gatehouse.KeeperService
 
 	Auth Authenticator
 	// Lookup, when nil, asks the services: then pushes, keys and steps cannot be

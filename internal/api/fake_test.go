@@ -114,8 +114,11 @@ func newFake() *fake {
 				PolicyOutcome: testAction().Policy, RiskLevel: 3, Required: 1, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 				Expiry: gatehouse.Duration(4 * time.Hour), Trace: []gatehouse.RuleTrace{{Rule: "r", Outcome: gatehouse.OutcomeAllow}},
 			},
-			"CheckStore":  &gatehouse.StoreCheck{OK: true, Invariants: []gatehouse.InvariantCheck{{Title: "the store", Listed: []gatehouse.StoreViolation{}}}},
-			"ListEntries": []*gatehouse.Entry{entry}, "Head": &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
+			"PreviewArchive": &gatehouse.ArchivePreview{Tenants: []gatehouse.TenantArchived{}},
+			"MarkUnknown":    &gatehouse.MarkUnknownAnswer{Items: []gatehouse.MarkedPush{}},
+			"AskTargets":     &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}},
+			"CheckStore":     &gatehouse.StoreCheck{OK: true, Invariants: []gatehouse.InvariantCheck{{Title: "the store", Listed: []gatehouse.StoreViolation{}}}},
+			"ListEntries":    []*gatehouse.Entry{entry}, "Head": &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
 		},
 	}
 	maps.Copy(f.values, runValues(push))
@@ -228,7 +231,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
-		Runs: f, Workers: f, Hooks: f, Checks: f,
+		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Version: "test",
 	}
 	for _, c := range change {

@@ -157,6 +157,7 @@ func (s *Server) table() []route {
 	t = append(t, s.sessionRoutes()...)
 	t = append(t, s.policyRoutes()...)
 	t = append(t, s.checkRoutes()...)
+	t = append(t, s.keeperRoutes()...)
 	return append(t, s.auditRoutes()...)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
 // The archiver's pace: a transaction is short, and after each the archiver
@@ -157,6 +158,7 @@ func (a *Archiver) store(ctx context.Context, families []gatehouse.ActionFamily)
 	if err != nil {
 		return 0, err
 	}
+	failpoint.Here("archive/committed")
 	return n, nil
 }
 
@@ -167,6 +169,7 @@ func ArchiveFamilies(tx gatehouse.Tx, families []gatehouse.ActionFamily, before 
 	if err != nil || len(records) == 0 {
 		return 0, err
 	}
+	failpoint.Here("archive/locked")
 	batch, now := NewID("arc"), tx.Now()
 	list := make([]*gatehouse.Archived, len(records))
 	named := make([]gatehouse.JSON, len(records))
@@ -182,13 +185,16 @@ func ArchiveFamilies(tx gatehouse.Tx, families []gatehouse.ActionFamily, before 
 	if err := tx.PutArchived(list); err != nil {
 		return 0, err
 	}
-	return len(list), tx.AppendLeaf(&gatehouse.Leaf{
+	failpoint.Here("archive/moved")
+	err = tx.AppendLeaf(&gatehouse.Leaf{
 		Tenant: list[0].Tenant, Type: gatehouse.EventArchived, Subject: batch, Actor: "system",
 		Data: gatehouse.ObjectJSON(
 			gatehouse.Member{Name: "actions", Value: gatehouse.ArrayJSON(named...)},
 			gatehouse.Member{Name: "ended_before", Value: encode(before)},
 		),
 	})
+	failpoint.Here("archive/recorded")
+	return len(list), err
 }
 
 // receiptsOf lists an action's receipts, oldest first, wherever it is kept.

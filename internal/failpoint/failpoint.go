@@ -11,9 +11,17 @@
 // process runs after it: no deferred call, no answer, no flush.
 package failpoint
 
+import "slices"
+
 // Names lists every place. A test compares it with the source, and the storms
 // die at each of them.
-func Names() []string { return append(ActionNames(), RunNames()...) }
+func Names() []string { return slices.Concat(ActionNames(), RunNames(), ArchiveNames()) }
+
+// ArchiveNames lists the places of the archiver, in their order: a batch is
+// locked and read, moved, has its leaf, and is committed.
+func ArchiveNames() []string {
+	return []string{"archive/locked", "archive/moved", "archive/recorded", "archive/committed"}
+}
 
 // RunNames lists the places on the way of a run, in their order.
 func RunNames() []string {

@@ -330,7 +330,7 @@ func (m *model) reverse(old *action, by string) string {
 		return "unauthenticated"
 	case !w.has(gatehouse.RoleProposer) && !w.has(gatehouse.RoleApprover) && !w.has(gatehouse.RoleOperator):
 		return "role_required"
-	case old.status != applied || !old.reversible || m.openReversal(old) != nil:
+	case old.status != applied || old.archived || !old.reversible || m.openReversal(old) != nil:
 		return "not_reversible"
 	}
 	a := m.insert(proposal{

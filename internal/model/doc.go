@@ -5,7 +5,7 @@
 // TestModel plays random sequences — proposals, votes of several persons (one
 // with two identities), withdrawals, revisions, reversals, time, policies,
 // rights that come and go, calls with every outcome, workers that die, words of
-// operators, replays — against a model that knows no transaction, no SQL and no
+// operators, replays, the archiver — against a model that knows no transaction, no SQL and no
 // concurrency, and against the real gate and dispatcher on every engine at once.
 // After every step the answers, and all that can be observed of every action,
 // must be the same words from all of them. After every sequence the audit log

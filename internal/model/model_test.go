@@ -23,6 +23,8 @@ type match struct {
 	clock *clock
 	sides []*side
 	seen  *coverage
+	// drawn is the action that the next play is about; nil for none.
+	drawn *action
 }
 
 // coverage counts the answers of all sequences.
@@ -85,12 +87,15 @@ var (
 		"decide: expired", "decide: self_approval", "decide: role_required", "decide: invalid", "cancel: canceled", "cancel: too_late",
 		"reverse: not_reversible", "propose: proposed denied", "propose: proposed approved", "sweep: swept",
 		"dispatch: applied", "dispatch: failed", "dispatch: queued", "trespass: [not_found]",
+		"reverse of an archived applied: not_reversible", "decide of an archived applied: already_decided",
 	}
 	rareWords = []string{
 		"decide: rejected", "decide: digest_mismatch", "decide: confirmation_required", "decide: already_voted", "decide: authority_revoked",
 		"decide: ceiling_exceeded", "decide: target_changed", "decide: idempotency_key_reused", "propose: duplicate_key", "dispatch: unknown",
 		"resolve: applied", "resolve: failed", "replay: queued", "replay: skipped too_old", "replay: skipped authority_revoked",
 		"replay: skipped ceiling_exceeded", "reverse: proposed approved", "revise: proposed pending", "cancel: already_canceled",
+		"propose of an archived applied: duplicate_key", "cancel of an archived applied: too_late", "replay of an archived applied: skipped already_applied",
+		"reverse of an archived reversed: not_reversible", "trespass of an archived applied: [not_found]",
 	}
 )
 
@@ -126,19 +131,28 @@ func (m *match) settle() {
 	for _, s := range m.sides {
 		s.rescue()
 		s.sweep()
+		s.must(s.ground.passed())
 	}
 }
 
 // play runs one step everywhere and compares the answers.
 func (m *match) play(step string, model func() string, real func(*side) string) {
 	m.model.now = m.clock.advance(time.Millisecond)
+	if m.drawn != nil && !m.drawn.archived {
+		m.drawn = nil
+	}
 	want := model()
+	m.model.ends()
 	m.seen.add(step, want)
+	if m.drawn != nil {
+		m.seen.add(fmt.Sprintf("%s of an archived %s", step, m.drawn.status), want)
+	}
 	for _, s := range m.sides {
 		if got := real(s); got != want {
 			m.Fatalf("%s on %s: %q, the model says %q", step, s.name, got, want)
 		}
 	}
+	m.drawn = nil
 }
 
 // compare compares all that can be observed; it runs after every step.
@@ -196,7 +210,8 @@ func (m *match) action(rt *rapid.T, likely func(*action) bool) *action {
 	if len(of) == 0 {
 		rt.Skip()
 	}
-	return of[rapid.IntRange(0, len(of)-1).Draw(rt, "action")]
+	m.drawn = of[rapid.IntRange(0, len(of)-1).Draw(rt, "action")]
+	return m.drawn
 }
 
 func is(s ...gatehouse.Status) func(*action) bool {
@@ -228,6 +243,7 @@ func (m *match) steps() map[string]func(*rapid.T) {
 				rt.Skip()
 			}
 			p := m.draw(rt)
+			m.drawn = m.model.keys[p.key]
 			m.play("propose", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
 		},
 		"cancel": func(rt *rapid.T) {
@@ -258,6 +274,8 @@ func (m *match) steps() map[string]func(*rapid.T) {
 	maps.Copy(s, m.decisions())
 	maps.Copy(s, m.work())
 	maps.Copy(s, m.world())
+	maps.Copy(s, m.archiving())
+	maps.Copy(s, m.restoring())
 	return s
 }
 

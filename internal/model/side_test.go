@@ -23,6 +23,7 @@ import (
 type side struct {
 	t      testing.TB
 	name   string
+	ground *ground
 	tenant string
 	store  gatehouse.Store
 	gate   *app.Gate
@@ -40,6 +41,7 @@ type ground struct {
 	name  string
 	store gatehouse.Store
 	root  *gatehouse.Principal // of the tenant default
+	place int64                // of the last action of earlier sequences, in the archiver's order
 }
 
 func newGround(t testing.TB, name string, open opener, now func() time.Time) *ground {
@@ -74,7 +76,7 @@ func population() []*who {
 
 func newSide(t testing.TB, g *ground, tenant string) *side {
 	t.Helper()
-	s := &side{t: t, name: g.name, tenant: tenant, store: g.store, target: newLedger(), places: map[string]int{}}
+	s := &side{t: t, name: g.name, ground: g, tenant: tenant, store: g.store, target: newLedger(), places: map[string]int{}}
 	targets, err := engine.NewRegistry(
 		engine.Target{Name: "mute", Connector: s.target, Tenants: []string{tenant}},
 		engine.Target{Name: "look", Connector: looking{s.target}, Tenants: []string{tenant}},

@@ -70,6 +70,10 @@ type action struct {
 	push       *push
 	receipts   []string
 	leaves     []string
+	// ended is since when it stands where it stood after the last step.
+	ended    time.Time
+	stood    gatehouse.Status
+	archived bool
 }
 
 type vote struct {
@@ -258,7 +262,7 @@ func (m *model) snapshot(a *action) string {
 	status, approval := m.shown(a)
 	o := observation{
 		kind: a.kind, revision: a.revision, status: string(status), approval: string(approval), required: a.required,
-		decidedBy: a.decidedBy, failure: a.failure, receipts: a.receipts,
+		decidedBy: a.decidedBy, failure: a.failure, receipts: a.receipts, archived: a.archived,
 		supersedes: place(a.supersedes), superseded: place(a.superseded), reverses: place(a.reverses), reversedBy: place(a.reversedBy),
 	}
 	for _, v := range a.votes {
@@ -281,15 +285,16 @@ type observation struct {
 	kind, status, approval, decidedBy, failure, push string
 	revision, required                               int
 	votes, receipts                                  []string
+	archived                                         bool
 	supersedes, superseded, reverses, reversedBy     string
 }
 
 func (o observation) String() string {
 	votes := slices.Clone(o.votes)
 	slices.Sort(votes)
-	return fmt.Sprintf("%s r%d %s, approval %q of %d [%s], by %q, failure %q, push %s, receipts [%s], supersedes %s by %s, reverses %s by %s",
+	return fmt.Sprintf("%s r%d %s, approval %q of %d [%s], by %q, failure %q, push %s, receipts [%s], supersedes %s by %s, reverses %s by %s, archived %t",
 		o.kind, o.revision, o.status, o.approval, o.required, strings.Join(votes, " "), o.decidedBy, o.failure, o.push,
-		strings.Join(o.receipts, " "), o.supersedes, o.superseded, o.reverses, o.reversedBy)
+		strings.Join(o.receipts, " "), o.supersedes, o.superseded, o.reverses, o.reversedBy, o.archived)
 }
 
 func place(a *action) string {

@@ -47,6 +47,7 @@ func bugs() []bug {
 	all = append(all, wallBugs()...)
 	all = append(all, runBugs()...)
 	all = append(all, archiveBugs()...)
+	all = append(all, restoredBugs()...)
 	return append(all, edgeBugs()...)
 }
 

@@ -82,10 +82,17 @@ func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.Arch
 		for _, m := range family {
 			known[m.Tenant+"/"+m.ID] = true
 			f.IDs = append(f.IDs, m.ID)
-			size += m.Size
-			if plan.Oldest.IsZero() || m.EndedAt.Before(plan.Oldest) {
-				plan.Oldest = m.EndedAt
+			f.Bytes += m.Size
+			if f.Oldest.IsZero() || m.EndedAt.Before(f.Oldest) {
+				f.Oldest = m.EndedAt
 			}
+			if m.EndedAt.After(f.Newest) {
+				f.Newest = m.EndedAt
+			}
+		}
+		size += f.Bytes
+		if plan.Oldest.IsZero() || f.Oldest.Before(plan.Oldest) {
+			plan.Oldest = f.Oldest
 		}
 		planned += len(f.IDs)
 		plan.Families = append(plan.Families, f)

@@ -1,0 +1,32 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var _ gatehouse.KeeperService = (*Client)(nil)
+
+// PreviewArchive tells what would be archived at this moment.
+func (c *Client) PreviewArchive(ctx context.Context, retention time.Duration) (*gatehouse.ArchivePreview, error) {
+	q := url.Values{}
+	if retention != 0 {
+		set(q, "retention", gatehouse.Duration(retention).String())
+	}
+	return get[gatehouse.ArchivePreview](ctx, c, "/archive/preview", q)
+}
+
+// MarkUnknown marks what a restored store would send again, or tells which it is.
+func (c *Client) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) (*gatehouse.MarkUnknownAnswer, error) {
+	out, _, err := post[gatehouse.MarkUnknownAnswer](ctx, c, false, "/pushes/mark-unknown", r)
+	return out, err
+}
+
+// AskTargets asks targets for the effects of unknown pushes.
+func (c *Client) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehouse.AskAnswer, error) {
+	out, _, err := post[gatehouse.AskAnswer](ctx, c, false, "/pushes/ask", r)
+	return out, err
+}

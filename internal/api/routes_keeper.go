@@ -1,0 +1,55 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func (s *Server) keeperRoutes() []route {
+	k := s.cfg.Keeper
+	if k == nil {
+		return nil
+	}
+	return []route{
+		{
+			method: "GET", path: "/archive/preview", name: "previewArchive", tag: tagAudit,
+			summary: "Tell what would be archived at this moment",
+			doc: "How many finished actions are past the retention and free to go, over all tenants. Nothing is changed. It reads the whole store, " +
+				"for 20 seconds at most: complete is false where there was more. The caller must be of the default tenant.",
+			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.ArchivePreview](),
+			query: []param{{name: "retention", max: 16, doc: "Such as 180d; the server's own by default."}},
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				var retention time.Duration
+				if text := c.query["retention"]; text != "" {
+					d, err := gatehouse.ParseDuration(text)
+					if err != nil {
+						return reply{}, gatehouse.Violations{{Pointer: "/query/retention", Detail: "must be a duration such as 180d"}}.Err()
+					}
+					retention = d.D()
+				}
+				c.outlast(gatehouse.PreviewTime)
+				return answer(k.PreviewArchive(ctx, retention))
+			}),
+		}, {
+			method: "POST", path: "/pushes/mark-unknown", name: "markUnknown", tag: tagDispatch,
+			summary: "Hold back what a restored backup would send again",
+			doc: "Marks the queued and leased pushes that were made before a time as unknown, with the code restored, so that none is sent before its outcome " +
+				"is resolved. A dry run unless dry_run is false. An administrator of the default tenant marks those of all tenants, unless one is named.",
+			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.MarkUnknownAnswer](),
+			handler: body((*gatehouse.MarkUnknownRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.MarkUnknownRequest) (reply, error) {
+				return answer(k.MarkUnknown(ctx, *in))
+			}),
+		}, {
+			method: "POST", path: "/pushes/ask", name: "askTargets", tag: tagDispatch,
+			summary: "Ask targets about unknown outcomes",
+			doc:     "Settles the unknown pushes whose targets can prove what happened, by read-back. Nothing is sent.",
+			roles:   operators, status: http.StatusOK, out: typeOf[gatehouse.AskAnswer](),
+			handler: maybe(body((*gatehouse.AskRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.AskRequest) (reply, error) {
+				return answer(k.AskTargets(ctx, *in))
+			})),
+		},
+	}
+}

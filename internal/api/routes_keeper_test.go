@@ -1,0 +1,53 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func (f *fake) PreviewArchive(ctx context.Context, retention time.Duration) (*gatehouse.ArchivePreview, error) {
+	return use[*gatehouse.ArchivePreview](ctx, f, "PreviewArchive", "", retention)
+}
+
+func (f *fake) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) (*gatehouse.MarkUnknownAnswer, error) {
+	return use[*gatehouse.MarkUnknownAnswer](ctx, f, "MarkUnknown", "", r)
+}
+
+func (f *fake) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehouse.AskAnswer, error) {
+	return use[*gatehouse.AskAnswer](ctx, f, "AskTargets", "", r)
+}
+
+// TestKeeper: who may call what, and what is refused before anything is done.
+func TestKeeper(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake())
+	const good = `{"before":"2026-11-21T08:00:00Z"}`
+	for _, c := range []struct {
+		method, path, key, body string
+		code                    gatehouse.Code // "" for 200
+	}{
+		{"GET", "/archive/preview", "gth_root", "", ""},
+		{"GET", "/archive/preview?retention=180d", "gth_root", "", ""},
+		{"GET", "/archive/preview?retention=soon", "gth_root", "", gatehouse.CodeInvalid},
+		{"GET", "/archive/preview", "gth_op", "", gatehouse.CodeRoleRequired},
+		{"POST", "/pushes/mark-unknown", "gth_root", good, ""},
+		{"POST", "/pushes/mark-unknown", "gth_op", good, gatehouse.CodeRoleRequired},
+		{"POST", "/pushes/mark-unknown", "gth_root", `{}`, gatehouse.CodeInvalid},
+		{"POST", "/pushes/mark-unknown", "gth_root", `{"before":"2026-11-21T08:00:00Z","class":"D"}`, gatehouse.CodeInvalid},
+		{"POST", "/pushes/mark-unknown", "gth_root", `{"before":"2026-11-21T08:00:00Z","limit":1001}`, gatehouse.CodeInvalid},
+		{"POST", "/pushes/ask", "gth_op", "", ""},
+		{"POST", "/pushes/ask", "gth_op", `{"limit":51}`, gatehouse.CodeInvalid},
+		{"POST", "/pushes/ask", "gth_aud", `{}`, gatehouse.CodeRoleRequired},
+	} {
+		w := request{method: c.method, path: "/api/v1" + c.path, key: c.key, body: c.body}.send(s)
+		if c.code != "" {
+			wantCode(t, w, c.code)
+		} else if w.Code != http.StatusOK {
+			t.Errorf("%s %s: %d %s", c.method, c.path, w.Code, w.Body)
+		}
+	}
+}

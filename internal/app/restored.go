@@ -1,0 +1,209 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
+)
+
+const restoredDetail = "the store was restored from a backup, and does not know whether this was sent since"
+
+// MarkUnknown settles, as unknown, what a restored store would send again.
+func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) (*gatehouse.MarkUnknownAnswer, error) {
+	c, err := admin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	if r.Limit == 0 {
+		r.Limit = gatehouse.MaxMarked
+	}
+	tenants, err := g.keptTenants(ctx, c, r.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	out := &gatehouse.MarkUnknownAnswer{DryRun: r.DryRun == nil || *r.DryRun}
+	if out.Items, err = g.doubtful(ctx, tenants, r); err != nil {
+		return nil, err
+	}
+	if len(out.Items) > r.Limit {
+		out.Items, out.More = out.Items[:r.Limit], true
+	}
+	if out.DryRun {
+		return out, nil
+	}
+	marked := out.Items[:0]
+	for _, m := range out.Items {
+		ok, err := g.doubt(ctx, c, m, r)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			marked = append(marked, m)
+			g.hints.Notify(m.ActionID)
+		}
+	}
+	out.Items, out.Marked = marked, len(marked)
+	if out.Marked > 0 {
+		g.hints.Notify(TopicAudit)
+	}
+	return out, nil
+}
+
+// keptTenants lists the tenants that a caller looks after: all for an
+// administrator of the default one, unless one is named.
+func (g *Gate) keptTenants(ctx context.Context, c *gatehouse.Caller, named string) ([]string, error) {
+	own := c.Principal.Tenant
+	switch {
+	case own != gatehouse.DefaultTenant && named != "" && named != own:
+		return nil, gatehouse.E(gatehouse.CodeNotFound, "no such tenant")
+	case own != gatehouse.DefaultTenant:
+		return []string{own}, nil
+	}
+	var ids []string
+	err := g.view(ctx, "tenant", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) error {
+		ids = nil
+		if named != "" {
+			t, err := tx.FindTenant(named)
+			if err == nil {
+				ids = append(ids, t.ID)
+			}
+			return err
+		}
+		list, err := tx.ListTenants()
+		for _, t := range list {
+			ids = append(ids, t.ID)
+		}
+		return err
+	})
+	return ids, err
+}
+
+// doubtful lists the pushes that are to be marked, one more than the limit if
+// there are more. Questions of workflows are left out: answering them has no
+// effect outside.
+func (g *Gate) doubtful(ctx context.Context, tenants []string, r gatehouse.MarkUnknownRequest) (list []gatehouse.MarkedPush, err error) {
+	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		list = []gatehouse.MarkedPush{}
+		for _, tenant := range tenants {
+			for _, status := range []gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued} {
+				for f := (gatehouse.PushFilter{Status: status, Limit: gatehouse.MaxLimit}); ; {
+					page, err := tx.ListPushes(tenant, f)
+					if err != nil {
+						return err
+					}
+					for _, p := range page.Items {
+						if !p.CreatedAt.Before(r.Before) || p.Connector == workflow.ApprovalConnector || r.Connector != "" && p.Connector != r.Connector {
+							continue
+						}
+						a, err := tx.FindAction(tenant, p.ActionID)
+						if err != nil {
+							return err
+						}
+						class := g.drainer.Class(tenant, a.Connector, a.Operation)
+						if r.Class != "" && class != r.Class {
+							continue
+						}
+						list = append(list, gatehouse.MarkedPush{
+							Tenant: tenant, PushID: p.ID, ActionID: a.ID, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
+							Change: a.ProposedChange, Class: class, Was: p.Status, Attempts: p.Attempts, CreatedAt: p.CreatedAt,
+						})
+						if len(list) > r.Limit {
+							return nil
+						}
+					}
+					if f.Cursor = page.NextCursor; f.Cursor == "" {
+						break
+					}
+				}
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// doubt marks one push, if it still is under way. The table's way to unknown
+// leads through an intent, which is what there may have been: the push goes
+// through picking and sent, without a call. Its generation is raised, so that
+// whoever holds it writes no more.
+func (g *Gate) doubt(ctx context.Context, c *gatehouse.Caller, m gatehouse.MarkedPush, r gatehouse.MarkUnknownRequest) (marked bool, err error) {
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		marked = false
+		p, a, err := lockPush(tx, m.Tenant, m.PushID)
+		if err != nil {
+			return err
+		}
+		switch p.Status {
+		case gatehouse.PushQueued, gatehouse.PushPicking, gatehouse.PushSent:
+		default:
+			return nil
+		}
+		if !p.CreatedAt.Before(r.Before) {
+			return nil
+		}
+		marked = true
+		return markUnknown(tx, p, a, c.Principal.ID)
+	})
+	return marked, notFound(err, "push")
+}
+
+func markUnknown(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor string) error {
+	now, was, generation := tx.Now(), p.Status, p.Generation
+	move := func(to gatehouse.PushStatus) error {
+		from := p.Status
+		p.Status = to
+		return tx.UpdatePush(p, from, generation)
+	}
+	leaf := func(event string, from gatehouse.PushStatus, status gatehouse.Status) error {
+		err := record(tx, a, event, actor, a.Status, status, map[string]any{
+			"push": p.ID, "push_from": string(from), "push_to": string(p.Status), "attempt": p.Attempts, "generation": p.Generation,
+			"code": gatehouse.ErrorRestored,
+		})
+		a.Status = status
+		return err
+	}
+	p.Generation++
+	p.LeaseOwner, p.LeaseUntil = actor, &now
+	if was == gatehouse.PushQueued {
+		p.NextAttempt = nil
+		if err := move(gatehouse.PushPicking); err != nil {
+			return err
+		}
+		generation = p.Generation
+	}
+	if was != gatehouse.PushSent {
+		p.Attempts = max(p.Attempts, 1)
+		if err := move(gatehouse.PushSent); err != nil {
+			return err
+		}
+		generation = p.Generation
+		if a.Status == gatehouse.StatusApproved {
+			m := gatehouse.ActionMove{Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusApproved, To: gatehouse.StatusPushing}
+			if err := tx.MoveAction(m); err != nil {
+				return err
+			}
+		}
+		if err := leaf("push.picked", was, gatehouse.StatusPushing); err != nil {
+			return err
+		}
+		was = gatehouse.PushSent
+	}
+	p.LeaseOwner, p.LeaseUntil = "", nil
+	p.FinishedAt, p.NextAttempt = &now, nil
+	p.ErrorCode, p.LastError = gatehouse.ErrorRestored, restoredDetail
+	if err := move(gatehouse.PushUnknown); err != nil {
+		return err
+	}
+	err := tx.MoveAction(gatehouse.ActionMove{
+		Tenant: a.Tenant, ID: a.ID, From: gatehouse.StatusPushing, To: gatehouse.StatusUnknown, Finished: true,
+	})
+	if err != nil {
+		return fmt.Errorf("mark %s: %w", p.ID, err)
+	}
+	return leaf("push.unknown", was, gatehouse.StatusUnknown)
+}

@@ -1,0 +1,187 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+)
+
+// retention is much shorter than anybody may configure: so what the archive has
+// meets everything that can be done with an action.
+const retention = 30 * time.Minute
+
+// archiving is the step that archives.
+func (m *match) archiving() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){"archive": func(rt *rapid.T) {
+		switch rapid.IntRange(0, 9).Draw(rt, "wait") {
+		case 0, 1, 2:
+			m.model.now = m.clock.advance(2 * retention)
+		case 3: // until no window reaches what is held of a ceiling
+			m.model.now = m.clock.advance(gatehouse.MaxCeilingWindow)
+		}
+		m.play("archive", m.model.archive, (*side).archive)
+	}}
+}
+
+// archive moves what ended before the retention, each family as a whole.
+func (m *model) archive() string {
+	n := 0
+	for _, a := range m.actions {
+		family := m.family(a)
+		if a.archived || slices.ContainsFunc(family, func(k *action) bool { return !m.archivable(k) }) {
+			continue
+		}
+		for _, k := range family {
+			k.archived = true
+			n++
+		}
+	}
+	return fmt.Sprintf("archived %d", n)
+}
+
+func (m *model) archivable(a *action) bool {
+	switch a.status {
+	case rejected, denied, expired, canceled, superseded, applied, reversed:
+	default:
+		return false
+	}
+	if p := a.push; p != nil && p.status != gatehouse.PushApplied && p.status != gatehouse.PushCanceled {
+		return false
+	}
+	if c := a.claim; c != nil && c.held && c.at.After(m.now.Add(-gatehouse.MaxCeilingWindow)) {
+		return false
+	}
+	return a.ended.Before(m.now.Add(-retention))
+}
+
+// family is an action with all that revise or reverse it, or that it does.
+func (m *model) family(a *action) []*action {
+	family := []*action{a}
+	for i := 0; i < len(family); i++ {
+		for _, k := range m.actions {
+			one, other := family[i], k
+			kin := one.supersedes == other || other.supersedes == one || one.reverses == other || other.reverses == one
+			if kin && !slices.Contains(family, k) {
+				family = append(family, k)
+			}
+		}
+	}
+	return family
+}
+
+// ends notes when actions came to where they are.
+func (m *model) ends() {
+	for _, a := range m.actions {
+		if a.stood != a.status {
+			a.stood, a.ended = a.status, m.now
+		}
+	}
+}
+
+// archive is what the archiver does, of this tenant alone, with a retention
+// that it would refuse.
+func (s *side) archive() string {
+	ctx, n := context.Background(), 0
+	var families []gatehouse.ActionFamily
+	var before time.Time
+	for after, more := s.ground.place, true; more; more = after != 0 {
+		s.must(s.store.View(ctx, func(tx gatehouse.ReadTx) error {
+			before = tx.Now().Add(-retention)
+			plan, err := tx.PlanArchive(after, before, 100)
+			if err != nil {
+				return err
+			}
+			after = plan.Next
+			for _, f := range plan.Families {
+				if f.Tenant == s.tenant {
+					families = append(families, f)
+				}
+			}
+			return nil
+		}))
+	}
+	s.must(s.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
+		n, err = app.ArchiveFamilies(tx, families, before)
+		return err
+	}))
+	s.partition()
+	return fmt.Sprintf("archived %d", n)
+}
+
+// partition holds the lists against each other: each action is in one of them.
+func (s *side) partition() {
+	listed := map[string]int{}
+	for _, archived := range []bool{false, true} {
+		for f := (gatehouse.ActionFilter{Archived: archived, Limit: 3}); ; {
+			page, err := s.gate.ListActions(s.admin, f)
+			s.must(err)
+			for _, a := range page.Items {
+				if listed[a.ID]++; (a.ArchivedAt != nil) != archived {
+					s.t.Errorf("%s: %s is in the wrong list: archived at %v", s.name, a.ID, a.ArchivedAt)
+				}
+			}
+			if f.Cursor = page.NextCursor; f.Cursor == "" {
+				break
+			}
+		}
+	}
+	want := map[string]int{}
+	for _, id := range s.ids {
+		want[id] = 1
+	}
+	if d := cmp.Diff(want, listed); d != "" {
+		s.t.Errorf("%s: how often actions are listed (-want +got):\n%s", s.name, d)
+	}
+}
+
+// recorded returns the receipts of an action, and sees that it is found by all
+// that names it, wherever it is.
+func (s *side) recorded(tx gatehouse.ReadTx, a *gatehouse.Action) ([]*gatehouse.Receipt, error) {
+	byKey, err := tx.FindActionByKey(s.tenant, a.IdempotencyKey)
+	if err != nil {
+		return nil, err
+	}
+	same := byKey
+	if a.Approval != nil {
+		if same, err = tx.FindAction(s.tenant, a.Approval.ID); err != nil {
+			return nil, err
+		}
+	}
+	if byKey.ID != a.ID || same.ID != a.ID {
+		s.t.Errorf("%s: %s is %s by its key and %s by its approval", s.name, a.ID, byKey.ID, same.ID)
+	}
+	if a.ArchivedAt == nil {
+		return tx.ListReceipts(a.Tenant, a.ID)
+	}
+	kept, err := tx.FindArchived(a.Tenant, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	record, err := kept.Record()
+	if err != nil {
+		return nil, err
+	}
+	return record.Receipts, nil
+}
+
+// passed takes note of the place behind all that there is, where the archiver's
+// looks of the sequences to come begin.
+func (g *ground) passed() error {
+	return g.store.View(context.Background(), func(tx gatehouse.ReadTx) error {
+		for {
+			// To a look from the future nothing is so young that it stops there.
+			plan, err := tx.PlanArchive(g.place, tx.Now().Add(time.Hour), 1000)
+			if err != nil || plan.Next == 0 {
+				return err
+			}
+			g.place = plan.Next
+		}
+	})
+}

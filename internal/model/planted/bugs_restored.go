@@ -1,0 +1,20 @@
+package main
+
+const restored = app + "/restored.go"
+
+// restoredBugs: what an old backup brought back is neither sent blindly nor
+// settled without proof.
+func restoredBugs() []bug {
+	return []bug{
+		{"what was approved after a restore is held back too", "promise 6", []edit{
+			{restored, "if !p.CreatedAt.Before(r.Before) || p.Connector", "if p.Connector"},
+			{restored, "if !p.CreatedAt.Before(r.Before) {\n\t\t\treturn nil", "if false {\n\t\t\treturn nil"},
+		}, app, "TestMarkUnknown"},
+		plant("an administrator marks the pushes of other tenants", "16", restored,
+			"case own != gatehouse.DefaultTenant:", "case false:", app, "TestMarkUnknown"),
+		plant("a dry run marks", "contract", restored,
+			"if out.DryRun {", "if false {", "internal/model", "TestModel"),
+		plant("that class C is not seen at its target counts as proof", "5, 15", "internal/engine/ask.go",
+			"finding == connector.Absent && !once(op.Class)", "finding == connector.Absent && op.Class != \"\"", "internal/model", "TestModel"),
+	}
+}

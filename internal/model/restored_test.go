@@ -1,0 +1,89 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// restoring are the steps of who has restored a backup.
+func (m *match) restoring() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"mark": func(rt *rapid.T) {
+			if rapid.IntRange(0, 2).Draw(rt, "restored") > 0 {
+				rt.Skip() // it ends what others are about
+			}
+			class := pick(rt, "class", "", "", "A", "C")
+			m.play("mark", func() string { return m.model.markUnknown(class) }, func(s *side) string { return s.markUnknown(class) })
+		},
+		"ask": func(*rapid.T) { m.play("ask", m.model.askTargets, (*side).askTargets) },
+	}
+}
+
+// markUnknown takes what is under way for something that may have been sent.
+func (m *model) markUnknown(class string) string {
+	n := 0
+	for _, a := range m.actions {
+		if a.push == nil || class != "" && map[string]string{"a": "A", "b": "B", "c": "C"}[a.operation] != class {
+			continue
+		}
+		switch p := a.push; p.status {
+		case gatehouse.PushQueued:
+			p.status = gatehouse.PushPicking
+		case gatehouse.PushPicking, gatehouse.PushSent:
+		default:
+			continue
+		}
+		a.push.generation++
+		m.end(a, unknown, gatehouse.ErrorRestored)
+		n++
+	}
+	return fmt.Sprintf("marked %d", n)
+}
+
+// askTargets settles what the targets can tell. That there was no effect of class C is
+// left to a person.
+func (m *model) askTargets() string {
+	settled := 0
+	for _, a := range m.actions {
+		if a.push == nil || a.push.status != gatehouse.PushUnknown || a.connector != "tell" {
+			continue
+		}
+		switch {
+		case m.effects[a] > 0:
+			m.apply(a, "applied/read_back")
+		case a.operation != "c":
+			a.push.doubt = false
+			a.receipts = append(a.receipts, "not_sent/read_back")
+			m.end(a, failed, "not_applied")
+		default:
+			continue
+		}
+		settled++
+	}
+	return fmt.Sprintf("settled %d", settled)
+}
+
+func (s *side) markUnknown(class string) string {
+	no := false
+	r := gatehouse.MarkUnknownRequest{Class: class}
+	r.Before = s.find(0).ProposedAt.AddDate(100, 0, 0)
+	dry, err := s.gate.MarkUnknown(s.admin, r)
+	s.must(err)
+	r.DryRun = &no
+	done, err := s.gate.MarkUnknown(s.admin, r)
+	s.must(err)
+	if !slices.EqualFunc(dry.Items, done.Items, func(a, b gatehouse.MarkedPush) bool { return a.PushID == b.PushID && a.Was == b.Was }) || dry.Marked != 0 {
+		s.t.Errorf("%s: the dry run has %+v, the mark %+v", s.name, dry, done)
+	}
+	return fmt.Sprintf("marked %d", done.Marked)
+}
+
+func (s *side) askTargets() string {
+	answer, err := s.gate.AskTargets(s.admin, gatehouse.AskRequest{})
+	s.must(err)
+	return fmt.Sprintf("settled %d", answer.Settled)
+}
