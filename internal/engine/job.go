@@ -109,7 +109,7 @@ func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 		return end(j.quarantine(ctx, *r))
 	}
 	if j.push.Attempts > 0 {
-		if found := j.readBack(ctx); found != nil {
+		if found := j.readBack(ctx, j.lookUntil()); found != nil {
 			return end(j.settle(ctx, found))
 		}
 		if !j.clean && once(j.class) {
@@ -206,12 +206,12 @@ func (j *job) verify(p *gatehouse.Push, a *gatehouse.Action) *reason {
 
 // readBack asks the target for the effect of earlier attempts: it returns the
 // receipt of one that is there, and notes the proof when there can be none.
-func (j *job) readBack(ctx context.Context) *gatehouse.Receipt {
+func (j *job) readBack(ctx context.Context, until time.Time) *gatehouse.Receipt {
 	r, ok := j.conn.(connector.ReadBacker)
 	if !ok {
 		return nil
 	}
-	ctx, cancel := j.looking(ctx)
+	ctx, cancel := j.looking(ctx, until)
 	defer cancel()
 	finding, res, failure := readBack(ctx, r, callOf(j.action, j.push.Attempts))
 	if failure != nil {
@@ -236,7 +236,7 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	if !ok {
 		return nil, nil
 	}
-	ctx, cancel := j.looking(ctx)
+	ctx, cancel := j.looking(ctx, j.lookUntil())
 	defer cancel()
 	s, err := check(ctx, c, callOf(j.action, j.push.Attempts))
 	if err != nil {
@@ -252,9 +252,14 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	}, nil
 }
 
+// lookUntil is when a look before the call must have ended: half of the lease
+// is left to the call then. So a target that does not answer costs an attempt,
+// whatever the lease, and the push is not put back again and again.
+func (j *job) lookUntil() time.Time { return j.until.Add(-j.config.Lease / 2) }
+
 // looking bounds a look at the target.
-func (j *job) looking(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithDeadline(ctx, j.until)
+func (j *job) looking(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithDeadline(ctx, until)
 	ctx, cancelToo := context.WithTimeout(ctx, j.config.CheckTimeout)
 	return ctx, func() { cancelToo(); cancel() }
 }

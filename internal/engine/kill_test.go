@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,7 +45,12 @@ func child(path string, at Point, class connector.Class) {
 			os.Exit(2)
 		}
 	}
-	store, err := openStore(ctx, path, time.Now)
+	rescue := slices.Contains(RescuePoints(), at)
+	clock := time.Now
+	if rescue { // what an earlier child has left
+		clock = func() time.Time { return time.Now().Add(time.Minute) }
+	}
+	store, err := openStore(ctx, path, clock)
 	fail(err)
 	targets, err := NewRegistry(Target{Name: "shop", Connector: fileLedger{path + ".ledger", class}})
 	fail(err)
@@ -58,7 +64,11 @@ func child(path string, at Point, class connector.Class) {
 		},
 	}, testConfig())
 	fail(err)
-	_, err = d.Drain(ctx, "", 10)
+	if rescue {
+		_, err = d.Rescue(ctx)
+	} else {
+		_, err = d.Drain(ctx, "", 10)
+	}
 	fail(err)
 	os.Exit(3)
 }
@@ -133,22 +143,8 @@ func TestKillAtEveryPoint(t *testing.T) {
 				t.Parallel()
 				path := filepath.Join(t.TempDir(), "gate.db")
 				target := fileLedger{path + ".ledger", class}
-				b := &bench{t: t, path: path, authority: &authority{}, clock: newClock()}
-				b.clock.micros.Store(time.Now().UnixMicro())
-				b.open(b.clock.now)
-				b.target(target)
-				a := b.approve()
-				if err := b.store.Close(); err != nil {
-					t.Fatal(err)
-				}
-
-				cmd := exec.Command(os.Args[0])
-				cmd.Env = append(os.Environ(), childStore+"="+path, childPoint+"="+string(point), childClass+"="+string(class))
-				out, err := cmd.CombinedOutput()
-				var exit *exec.ExitError
-				if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-					t.Fatalf("the child was not killed at %s: %v\n%s", point, err, out)
-				}
+				b, a := orphan(t, path, target)
+				dieAt(t, path, point, class)
 
 				b.clock.micros.Store(time.Now().Add(time.Minute).UnixMicro())
 				b.open(b.clock.now)
@@ -181,5 +177,62 @@ func TestKillAtEveryPoint(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestKillInRescue kills the process that takes up what a killed one has left:
+// before the commit nothing has become of it, after it all. Both ways of a
+// rescue pass both points: back to the queue, and to its end as unknown.
+func TestKillInRescue(t *testing.T) {
+	t.Parallel()
+	for _, point := range RescuePoints() {
+		for class, end := range map[connector.Class]gatehouse.PushStatus{
+			connector.ClassA: gatehouse.PushQueued, connector.ClassC: gatehouse.PushUnknown,
+		} {
+			t.Run(string(point)+"/"+string(class), func(t *testing.T) {
+				t.Parallel()
+				path := filepath.Join(t.TempDir(), "gate.db")
+				b, a := orphan(t, path, fileLedger{path + ".ledger", class})
+				dieAt(t, path, PointSent, class)
+				dieAt(t, path, point, class)
+				b.clock.micros.Store(time.Now().Add(2 * time.Minute).UnixMicro())
+				b.open(b.clock.now)
+				want := end
+				if point == PointRescue {
+					want = gatehouse.PushSent
+				}
+				if got := b.state(a).push.Status; got != want {
+					t.Errorf("the push is %s, want %s", got, want)
+				}
+				b.settle(b.dispatcher(testConfig(), owner("third")))
+				assertSettled(t, b.state(a))
+			})
+		}
+	}
+}
+
+// orphan makes a store with an approved action, and closes it for a child.
+func orphan(t *testing.T, path string, target fileLedger) (*bench, *gatehouse.Action) {
+	t.Helper()
+	b := &bench{t: t, path: path, authority: &authority{}, clock: newClock()}
+	b.clock.micros.Store(time.Now().UnixMicro())
+	b.open(b.clock.now)
+	b.target(target)
+	a := b.approve()
+	if err := b.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b, a
+}
+
+// dieAt runs a child on the store, which has to kill itself at the point.
+func dieAt(t *testing.T, path string, point Point, class connector.Class) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childStore+"="+path, childPoint+"="+string(point), childClass+"="+string(class))
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the child was not killed at %s: %v\n%s", point, err, out)
 	}
 }

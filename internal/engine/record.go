@@ -77,10 +77,12 @@ func (j *job) stop(s *step, r reason) (outcome string) {
 }
 
 // release puts the push back without an attempt, since something of ours
-// failed. cause is for the log.
+// failed; each time for longer, so that trouble of minutes uses up neither its
+// claims nor what is left of the machine. cause is for the log.
 func (j *job) release(ctx context.Context, code, detail string, cause error) (string, error) {
 	j.log.WarnContext(ctx, "push put back", "code", code, "error", cause)
-	wait := backoff(j.config.Backoff, 1, 0, j.random())
+	claims := j.push.Generation - j.push.Attempts - j.config.MaxClaims*j.push.Replays
+	wait := backoff(j.config.Backoff, claims, 0, j.random())
 	err := j.update(ctx, gatehouse.PushPicking, func(s *step) {
 		s.retry(s.tx.Now().Add(wait), code, detail)
 	})

@@ -54,6 +54,7 @@ func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
 			if judge(class, connector.Ambiguous, false, n > d.config.Retries) != verdictRetry {
 				outcome = string(gatehouse.PushUnknown)
 				s.end(false, code, detail)
+				d.failpoint(PointRescue)
 				return s.err
 			}
 			// The lease has taken its time already.

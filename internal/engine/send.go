@@ -169,7 +169,7 @@ func callOutcome(failure *connector.Error) string {
 // second call.
 func (j *job) lastLook(ctx context.Context, kind connector.Kind) (*gatehouse.Receipt, verdict) {
 	j.clean = j.clean && kind != connector.Ambiguous
-	if found := j.readBack(ctx); found != nil {
+	if found := j.readBack(ctx, j.until); found != nil {
 		return found, verdictFailed
 	}
 	if j.clean && !once(j.class) {

@@ -45,6 +45,36 @@ func TestOutcomeIsRecordedAfterTrouble(t *testing.T) {
 	assertSettled(t, s)
 }
 
+// TestPutBackForLonger: the store cannot take the intent, again and again. Each
+// time the push waits for longer, as after an attempt; then it goes its way.
+func TestPutBackForLonger(t *testing.T) {
+	t.Parallel()
+	l := newLedger(connector.ClassC)
+	b := newBench(t, l)
+	a := b.approve()
+	store := &troubled{Store: b.store}
+	steps := []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
+	claims := 0
+	d := b.dispatcher(testConfig(), withStore(store), failpoint(func(p Point) {
+		if p == PointIntent && claims < len(steps) {
+			claims++
+			store.failing.Store(intentTries)
+		}
+	}))
+	for n, wait := range steps {
+		b.drain(d)
+		s := b.state(a)
+		if s.push.ErrorCode != "store_error" || s.push.NextAttempt == nil || !s.push.NextAttempt.Equal(b.clock.now().Add(wait)) {
+			t.Fatalf("put back %d times it is due at %v (%s), want in %v", n+1, s.push.NextAttempt, s.push.ErrorCode, wait)
+		}
+		b.clock.advance(wait)
+	}
+	b.drain(d)
+	if s := b.state(a); s.push.Status != gatehouse.PushApplied || s.push.Attempts != 1 {
+		t.Errorf("it is %s after %d attempts", s.push.Status, s.push.Attempts)
+	}
+}
+
 // TestOutcomeThatCannotBeRecorded: the store stays away. The worker gives up in
 // the end, and the lease's end leaves what nobody can tell.
 func TestOutcomeThatCannotBeRecorded(t *testing.T) {
@@ -119,4 +149,50 @@ func (s *blind) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error
 		return gatehouse.ErrBusy
 	}
 	return s.Store.View(ctx, fn)
+}
+
+// silent is a target that answers calls, and never a look.
+type silent struct{ *ledger }
+
+func (silent) Check(ctx context.Context, _ connector.Call) (connector.State, error) {
+	<-ctx.Done()
+	return connector.State{}, ctx.Err()
+}
+
+func (silent) ReadBack(ctx context.Context, _ connector.Call) (connector.Finding, connector.Result, error) {
+	<-ctx.Done()
+	return connector.Inconclusive, connector.Result{}, ctx.Err()
+}
+
+// TestSilentTarget: a target does not answer when it is looked at, and the lease
+// is shorter than the patience for that. A check costs an attempt, a read-back
+// none: the call is made. Neither has the push put back without an attempt.
+func TestSilentTarget(t *testing.T) {
+	t.Parallel()
+	config := testConfig()
+	config.Lease = 3 * time.Second
+	t.Run("check", func(t *testing.T) {
+		t.Parallel()
+		l := newLedger(connector.ClassA)
+		b := newBench(t, silent{l})
+		a := b.approve()
+		b.drain(b.dispatcher(config))
+		if s := b.state(a); s.push.Status != gatehouse.PushQueued || s.push.Attempts != 1 || s.push.ErrorCode != "timeout" {
+			t.Errorf("it is %s after %d attempts: %s", s.push.Status, s.push.Attempts, s.push.ErrorCode)
+		}
+	})
+	t.Run("read-back", func(t *testing.T) {
+		t.Parallel()
+		l := newLedger(connector.ClassA, answerLost)
+		b := newBench(t, l)
+		a := b.approve()
+		b.drain(b.dispatcher(config))
+		b.target(silent{l})
+		b.clock.advance(config.Backoff[0])
+		b.drain(b.dispatcher(config))
+		s := b.state(a)
+		if calls, effects := l.count(a.IdempotencyKey); s.push.Status != gatehouse.PushApplied || calls != 2 || effects != 1 {
+			t.Errorf("it is %s (%s) after %d calls with %d effects", s.push.Status, s.push.ErrorCode, calls, effects)
+		}
+	})
 }

@@ -82,6 +82,7 @@ func barrierMixed(t *testing.T, e engine, l *leg, rounds int) {
 	j := newJournal()
 	outcomes := make(map[gatehouse.Status]int)
 	bulks := make([]int, n) // of which a person has thirty a minute
+	var even headStart
 	for round := range rounds {
 		a := w.alternate(t, round)
 		want := make([]string, n)
@@ -101,6 +102,7 @@ func barrierMixed(t *testing.T, e engine, l *leg, rounds int) {
 			}
 		}
 		answers := storm(n, func(i int) answer {
+			even.wait(want[i])
 			switch route[i] {
 			case 0:
 				return people[i].decide(a, want[i])
@@ -116,6 +118,7 @@ func barrierMixed(t *testing.T, e engine, l *leg, rounds int) {
 			decided = "approved"
 		}
 		outcomes[end.Status]++
+		even.won(decided)
 		winners := 0
 		for i, res := range answers {
 			kind := [...]string{"decide", "short", "bulk"}[route[i]]

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,24 +14,38 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestClockJumps lets the wall clock of a running server jump, forward and
-// back by hours, around an expiry, a hold and a lease. Forward is what the
-// clock says: what is over is over, once. Backward the store's time stands
-// still, over a kill, too: nothing that has expired comes to life again.
-//
-// This is of one process and its file. With PostgreSQL the database's clock
-// decides, whatever a server's says.
+// TestClockJumps lets the clock that the store goes by jump, forward and back
+// by hours, around an expiry, a hold and a lease: the wall clock of a running
+// server on SQLite, the database's own on PostgreSQL, under two replicas.
+// Forward is what the clock says: what is over is over, once. Backward time
+// stands still, over a kill, too: nothing that has expired comes to life again,
+// and no replica takes another's lease for ended.
 func TestClockJumps(t *testing.T) {
 	t.Parallel()
-	oneLeg(t, onSQLite, "clock jumps", clockJumps)
+	onEngines(t, func(t *testing.T, e engine) {
+		t.Parallel()
+		var c clock
+		if e.name == onPostgres.name {
+			e.dsn = func(t testing.TB) (dsn string) {
+				dsn, c.to = pgtest.Skewed(t)
+				return dsn
+			}
+		}
+		oneLeg(t, e, "clock jumps", func(t *testing.T, l *leg) {
+			w := newWorldOn(t, e, 50, "")
+			if c.to == nil {
+				c = wallClock(t, w.servers[0])
+			}
+			clockJumps(t, w, c, l)
+		})
+	})
 }
 
-func clockJumps(t *testing.T, l *leg) {
-	w := newWorldOn(t, onSQLite, 50, "")
+func clockJumps(t *testing.T, w *world, clock clock, l *leg) {
 	ana := w.admin.create(t, "ana", "person", "approver")
-	clock := newClock(t, w.servers[0])
 	to := func(d time.Duration) {
 		t.Helper()
 		clock.to(d)
@@ -46,6 +61,12 @@ func clockJumps(t *testing.T, l *leg) {
 		t.Helper()
 		if end := w.admin.finished(t, a.ID); end.Status != gatehouse.StatusApplied || w.effects(t, a) != 1 {
 			t.Fatalf("it is %s with %d effects: %+v", end.Status, w.effects(t, a), end.Failure)
+		}
+	}
+	// every asks each server in its turn.
+	every := func(fn func()) {
+		for range w.servers {
+			fn()
 		}
 	}
 	four := object{"expires_in": "4h"}
@@ -64,7 +85,7 @@ func clockJumps(t *testing.T, l *leg) {
 	must(t, ana.decide(early, "approved"), 200, "decided")
 	applied(early)
 	to(4*time.Hour + time.Minute)
-	must(t, ana.decide(late, "approved"), 410, "expired")
+	every(func() { must(t, ana.decide(late, "approved"), 410, "expired") })
 	db := openStore(t, w.gate)
 	defer db.Close()
 	until(t, "sweep of what has expired", func() bool {
@@ -106,16 +127,26 @@ func clockJumps(t *testing.T, l *leg) {
 	time.Sleep(time.Until(proposed.Add(1100 * time.Millisecond))) // past its expiry, if time did not stand still
 	must(t, ana.decide(brief, "approved"), 200, "decided")
 	applied(brief)
-	must(t, ana.decide(late, "approved"), 410, "expired")
+	every(func() { must(t, ana.decide(late, "approved"), 410, "expired") })
 	w.servers[0].kill()
 	w.servers[0].start()
-	must(t, ana.decide(late, "approved"), 410, "expired")
+	every(func() { must(t, ana.decide(late, "approved"), 410, "expired") })
 	after := w.agent.propose(t, price(w.sku(), "12.50"))
 	if after.ProposedAt.Before(brief.ProposedAt) {
 		t.Errorf("proposed at %s, after what was proposed at %s", after.ProposedAt, brief.ProposedAt)
 	}
-	if w.behind(t) < 4*3600 {
-		t.Error("the new process does not say that its clock is behind")
+	every(func() {
+		if w.behind(t) < 4*3600 {
+			t.Error("a process does not say that its clock is behind")
+		}
+	})
+	// Whoever takes these up, and whoever looks for ended leases meanwhile.
+	for i := range 8 {
+		a := approved(contact(fmt.Sprintf("blind-%d", i), "once", "new"))
+		applied(a)
+		if n := count(t, db, `SELECT count(*) FROM push WHERE action_id = ? AND generation > 1`, a.ID); n > 0 {
+			t.Error("a lease that began just now was taken for ended")
+		}
 	}
 
 	to(6 * time.Hour)
@@ -165,12 +196,9 @@ func (w *world) stallWrites() (release func()) {
 	})
 }
 
-// clock is the wall clock of a server's process, by the file that says how far
-// it is off.
-type clock struct {
-	t    testing.TB
-	file string
-}
+// clock is the one that a gate goes by. to sets how far it is off, for whoever
+// asks it from now on.
+type clock struct{ to func(time.Duration) }
 
 const envClock = "PROOF_CLOCK"
 
@@ -202,11 +230,19 @@ func jumpyClock() time.Time {
 }
 `
 
-// newClock starts the server anew, built with a clock that jumps.
-func newClock(t testing.TB, s *server) *clock {
+// wallClock starts the server anew, built with a clock that jumps by a file that
+// says how far it is off.
+func wallClock(t testing.TB, s *server) clock {
 	t.Helper()
 	dir := t.TempDir()
-	c := &clock{t, filepath.Join(dir, "clock")}
+	file := filepath.Join(dir, "clock")
+	c := clock{func(d time.Duration) {
+		t.Helper()
+		write(t, file+".new", d.String())
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+	}}
 	c.to(0)
 	replaced := map[string]string{}
 	for _, w := range wallClocks {
@@ -235,17 +271,8 @@ func newClock(t testing.TB, s *server) *clock {
 	if err := build(s.binary, "-overlay", filepath.Join(dir, "overlay.json")); err != nil {
 		t.Fatal(err)
 	}
-	s.env = append(s.env, envClock+"="+c.file)
+	s.env = append(s.env, envClock+"="+file)
 	s.stop()
 	s.start()
 	return c
-}
-
-// to sets how far the clock is off, for whoever asks it from now on.
-func (c *clock) to(d time.Duration) {
-	c.t.Helper()
-	write(c.t, c.file+".new", d.String())
-	if err := os.Rename(c.file+".new", c.file); err != nil {
-		c.t.Fatal(err)
-	}
 }

@@ -217,33 +217,26 @@ func (s *crashStorm) round(t *testing.T, kind int) (acks int) {
 // die starts a server that kills itself at a failpoint, and waits until it has.
 func (s *crashStorm) die(t *testing.T, victim *server, name string) {
 	t.Helper()
-	nth := 1
+	nth, kill := 1, victim.kill
 	switch name {
 	case "rescue/before-commit", "rescue/committed":
 		// It is to find what it left itself, since nobody else is there.
+		kill = func() { s.orphan(t, victim) }
 		for _, other := range s.servers {
 			if other != victim {
 				other.stop()
+				defer other.start()
 			}
 		}
-		s.set(http.MethodPatch)
-		until(t, "push that hangs", func() bool { return s.held(t, victim.pid(), "sent", "") > 0 })
-		defer func() {
-			for _, other := range s.servers {
-				if other != victim {
-					other.start()
-				}
-			}
-		}()
 	case "sweep/moved", "sweep/committed", "cancel/recorded", "cancel/committed", "reject/settled":
 		nth += s.rng.IntN(3)
 	default:
 		nth += s.rng.IntN(20)
 	}
+	kill()
+	s.calm()
 	env := victim.env
 	victim.env = append(env[:len(env):len(env)], "GATEHOUSE_FAILPOINT="+name+":"+strconv.Itoa(nth))
-	victim.kill()
-	s.calm()
 	err := victim.launch()
 	victim.env = env
 	if err == nil { // it serves, for now
@@ -260,6 +253,29 @@ func (s *crashStorm) die(t *testing.T, victim *server, name string) {
 	s.add("SIGKILLs at failpoints", 1)
 	s.Points[name]++
 	victim.start()
+}
+
+// orphan kills the only server that runs, so that it leaves a push behind. What
+// was in its hands a moment before does not count: its last commit may have
+// settled that, and then nobody has anything to rescue.
+func (s *crashStorm) orphan(t *testing.T, victim *server) {
+	t.Helper()
+	until(t, "push that is left behind", func() bool {
+		if victim.cmd == nil {
+			s.calm()
+			victim.start()
+		}
+		s.set(http.MethodPatch)
+		until(t, "push that hangs", func() bool { return s.hanging.Load() > 0 && s.held(t, victim.pid(), "sent", "crm") > 0 })
+		pid := victim.pid()
+		victim.kill()
+		if s.db.postgres { // what it has sent is still carried out
+			until(t, "end of the connections of the dead", func() bool {
+				return count(t, s.db, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'`) == 0
+			})
+		}
+		return s.held(t, pid, "picking", "")+s.held(t, pid, "sent", "") > 0
+	})
 }
 
 // lockShop locks the ledger from outside until unlock is called.

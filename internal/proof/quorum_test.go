@@ -66,6 +66,8 @@ func withdrawStorm(t *testing.T, e engine, l *leg, rounds int) {
 	w := newWorldOn(t, e, 512, "")
 	people := w.admin.crowd(t, "racer", n)
 	ends := make(map[gatehouse.Status]int)
+	var even headStart
+	sides := [...]string{string(gatehouse.StatusApplied), string(gatehouse.StatusCanceled), string(gatehouse.StatusSuperseded)}
 	for round := range rounds {
 		late := time.Duration(1+round%3*10) * time.Millisecond
 		a := w.agent.propose(t, price(w.sku(), "12.50"))
@@ -74,6 +76,7 @@ func withdrawStorm(t *testing.T, e engine, l *leg, rounds int) {
 			if i%3 > 0 { // a decision has a longer way, so that it would always lose
 				time.Sleep(rand.N(late))
 			}
+			even.wait(sides[i%3])
 			switch i % 3 {
 			case 0:
 				return people[i].decide(a, "approved")
@@ -85,6 +88,7 @@ func withdrawStorm(t *testing.T, e engine, l *leg, rounds int) {
 		})
 		end := w.admin.finished(t, a.ID)
 		ends[end.Status]++
+		even.won(string(end.Status))
 		won := make(map[string]int)
 		for i, res := range answers {
 			switch word := fmt.Sprintf("%d %s", res.status, res.word()); {

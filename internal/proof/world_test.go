@@ -29,7 +29,7 @@ ceilings:
 `
 
 // quick makes retries and rescues fast, so that a storm heals in seconds.
-const quick = `dispatch: {hold: 0s, retries: 100, backoff: [100ms], lease: 1s}`
+const quick = `dispatch: {hold: 0s, retries: 100, backoff: [100ms, 300ms, 1s], lease: 1s}`
 
 // world is a gate between its people and its targets.
 type world struct {
