@@ -23,10 +23,11 @@ func (r *Runs) Claim(ctx context.Context, owner string, shares ...gatehouse.Step
 		steps, err = tx.ClaimSteps(owner, r.config.Lease, shares...)
 		return err
 	})
-	if err == nil {
-		r.leased(steps)
+	if err != nil {
+		return nil, err // what was taken is not
 	}
-	return steps, err
+	r.leased(steps)
+	return steps, nil
 }
 
 // work is a leased step with what its workflow says of it, evaluated.

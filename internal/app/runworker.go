@@ -171,10 +171,11 @@ func (r *Runs) claimFor(ctx context.Context, tenant, tool, owner string, n int, 
 		steps, err = tx.ClaimSteps(owner, lease, shares...)
 		return err
 	})
-	if err == nil {
-		r.leased(steps)
+	if err != nil {
+		return nil, err // what was taken is not
 	}
-	return steps, err
+	r.leased(steps)
+	return steps, nil
 }
 
 // maxTurns bounds the tools of which it is known whose turn is next.
