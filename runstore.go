@@ -144,7 +144,8 @@ type RunReader interface {
 	// NextAt is at or before Now.
 	DueSchedules(limit int) ([]*Schedule, error)
 	// NextRunWorkAt returns when the next DueAt, lease end, deadline or
-	// schedule is, over all tenants; zero for none. Ready steps do not count.
+	// schedule is, over all tenants; zero for none, and a time long past when
+	// there are SettledSteps. Ready steps do not count.
 	NextRunWorkAt() (time.Time, error)
 	// RunCounts counts the runs of all tenants that are not final by state.
 	RunCounts() (map[RunStatus]int, error)

@@ -203,35 +203,50 @@ func (r *Runtime) sleep(ctx context.Context, most time.Duration, hint, other <-c
 	}
 }
 
-// rest is the least time between two looks for steps to wake: hints come with
-// every transition of the whole store.
-const rest = 5 * time.Millisecond
+const (
+	// rest is the least time between two rounds of waking.
+	rest = 5 * time.Millisecond
+	// idle is the least time between two looks of which the first found nothing
+	// to wake: hints come with every transition of the whole store, and most are
+	// of no run.
+	idle = 20 * time.Millisecond
+)
 
 // wake moves on what has settled, is due, or has lost its worker.
 func (r *Runtime) wake(ctx context.Context) {
 	moved, cancel := r.hints.Subscribe(app.TopicAudit)
 	defer cancel()
 	for ctx.Err() == nil {
-		n, err := r.runs.Wake(ctx)
-		if err != nil && ctx.Err() == nil {
-			r.log.ErrorContext(ctx, "waking steps failed", "error", err)
+		wait := r.untilDue(ctx)
+		if wait <= 0 {
+			n, err := r.runs.Wake(ctx)
+			if err != nil && ctx.Err() == nil {
+				r.log.ErrorContext(ctx, "waking steps failed", "error", err)
+			}
+			r.sleep(ctx, rest, nil, nil)
+			if n > 0 {
+				continue
+			}
+			if wait = r.config.Poll; r.runs.SetAside() == 0 {
+				wait = idle // another loop's, or another process has it
+			}
 		}
-		r.sleep(ctx, rest, nil, nil)
-		if n > 0 { // what failed is set aside
-			continue
-		}
-		r.sleep(ctx, r.untilDue(ctx), moved, nil)
+		r.sleep(ctx, min(wait, idle), nil, nil)
+		r.sleep(ctx, wait-idle, moved, nil)
 	}
 }
 
-// untilDue is how long nothing will be due by the clock, the poll at most. Beside
-// what is set aside, which stays due, it is the poll.
+// untilDue is how long there will be nothing to wake by the clock, the poll at
+// most. It is 0 where there may be something now.
 func (r *Runtime) untilDue(ctx context.Context) time.Duration {
+	if r.runs.SetAside() > 0 {
+		return 0
+	}
 	wait := r.config.Poll
 	err := r.store.View(ctx, func(tx gatehouse.ReadTx) error {
 		next, err := tx.NextRunWorkAt()
-		if err == nil && !next.IsZero() && (next.After(tx.Now()) || r.runs.SetAside() == 0) {
-			wait = min(wait, max(next.Sub(tx.Now())+time.Millisecond, rest))
+		if err == nil && !next.IsZero() {
+			wait = min(wait, next.Sub(tx.Now()))
 		}
 		return err
 	})

@@ -56,7 +56,8 @@ FROM l LIMIT $3`
   (SELECT due_at FROM step WHERE ` + openDue + ` ORDER BY due_at LIMIT 1),
   (SELECT lease_until FROM step WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until LIMIT 1),
   (SELECT r.deadline FROM run r WHERE ` + openDeadlines + ` ORDER BY r.deadline LIMIT 1),
-  (SELECT next_at FROM schedule ORDER BY next_at LIMIT 1))`
+  (SELECT next_at FROM schedule ORDER BY next_at LIMIT 1),
+  (SELECT 0 FROM step_wake ORDER BY step_seq LIMIT 1))`
 
 	runCounts = `SELECT s.status, (SELECT count(*) FROM run r WHERE r.tenant = t.id AND r.status = s.status AND r.status <> '')
 FROM tenant t CROSS JOIN unnest('{queued,running,waiting_approval,waiting,failed_retryable}'::text[]) AS s (status)`

@@ -44,7 +44,8 @@ ORDER BY r.finished_at, r.seq LIMIT ?`
     WHERE due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval') ORDER BY due_at LIMIT 1)
   UNION ALL SELECT * FROM (SELECT lease_until FROM step INDEXED BY step_lease WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until LIMIT 1)
   UNION ALL SELECT * FROM (SELECT r.deadline FROM run r INDEXED BY run_deadline WHERE ` + openDeadlines + ` ORDER BY r.deadline LIMIT 1)
-  UNION ALL SELECT * FROM (SELECT next_at FROM schedule INDEXED BY schedule_due ORDER BY next_at LIMIT 1))`
+  UNION ALL SELECT * FROM (SELECT next_at FROM schedule INDEXED BY schedule_due ORDER BY next_at LIMIT 1)
+  UNION ALL SELECT * FROM (SELECT 0 FROM step_wake LIMIT 1))`
 
 	runCounts = `WITH s (status) AS (VALUES ('queued'), ('running'), ('waiting_approval'), ('waiting'), ('failed_retryable'))
 SELECT s.status, (SELECT count(*) FROM run r INDEXED BY run_status WHERE r.tenant = t.id AND r.status = s.status AND r.status <> '') FROM tenant t CROSS JOIN s`

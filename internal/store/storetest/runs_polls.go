@@ -180,7 +180,11 @@ func (s *suite) nextRunWork() {
 	if at := next(); !at.IsZero() {
 		s.Errorf("after all: %s", at)
 	}
-
+	parked, a := s.inState(w, gatehouse.StepRunning), s.in(gatehouse.StatusApplied)
+	s.moveStep(parked, gatehouse.StepWaitingApproval, func(n *gatehouse.Step) { n.ActionID = a.ID })
+	if at := next(); at.IsZero() || at.After(base) {
+		s.Errorf("with a step that can go on: %s", at)
+	}
 }
 
 func (s *suite) queuedRuns() {
