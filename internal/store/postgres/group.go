@@ -14,8 +14,9 @@ const (
 	// maxGroups bounds the groups, and Updates that might be in one, that are
 	// under way at a time; the others wait, and form the next group.
 	maxGroups = 2
-	// worthwhile is how many have to wait for another to start beside those under
-	// way: two small groups cost more than one.
+	// worthwhile is how many have to wait, at the least, for another to start
+	// beside those under way; and as many as these have members: one that is much
+	// smaller than the other costs nearly as much.
 	worthwhile = 4
 	// maxHold is how long one counts as under way. Who waits for a lock longer
 	// than that goes on, but keeps nobody waiting.
@@ -37,7 +38,13 @@ var errApart = errors.New("postgres: runs alone")
 type line struct {
 	mu      sync.Mutex
 	running int
+	under   int // members of those that are running
 	waiting []*member
+}
+
+// enough reports whether those who wait may go on.
+func (l *line) enough() bool {
+	return l.running == 0 || l.running < maxGroups && len(l.waiting) >= max(worthwhile, l.under)
 }
 
 // member is an Update on its way into a group and through it. Its closure runs
@@ -103,7 +110,7 @@ func (t *tx) join(locks, queries []query) (grouped bool, err error) {
 	switch {
 	case errors.Is(err, errApart):
 		if m.group == nil {
-			t.pass = t.s.hold()
+			t.pass = t.s.hold(1)
 		}
 		return false, t.connect()
 	case err != nil:
@@ -131,8 +138,7 @@ func (s *Store) wait(ctx context.Context, m *member) error {
 	l := &s.line
 	l.mu.Lock()
 	l.waiting = append(l.waiting, m)
-	if l.running == 0 || l.running < maxGroups && len(l.waiting) >= worthwhile {
-		l.running++
+	if l.enough() {
 		s.next()
 	}
 	l.mu.Unlock()
@@ -155,16 +161,16 @@ func (s *Store) wait(ctx context.Context, m *member) error {
 		if err := <-m.called; err == nil {
 			m.group.ended(m, nil)
 		} else if m.group == nil {
-			s.pass()
+			s.pass(1)
 		}
 	}
 	return gone
 }
 
-// hold returns what gives a place in the line back, once; after maxHold it is
-// given back anyway.
-func (s *Store) hold() (pass func()) {
-	once := sync.OnceFunc(s.pass)
+// hold returns what gives the place of some members in the line back, once;
+// after maxHold it is given back anyway.
+func (s *Store) hold(members int) (pass func()) {
+	once := sync.OnceFunc(func() { s.pass(members) })
 	timer := time.AfterFunc(maxHold, once)
 	return func() {
 		timer.Stop()
@@ -172,16 +178,16 @@ func (s *Store) hold() (pass func()) {
 	}
 }
 
-// pass gives a place in the line back.
-func (s *Store) pass() {
+// pass gives the place of some members in the line back.
+func (s *Store) pass(members int) {
 	l := &s.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 0 || l.running > 1 && len(l.waiting) < worthwhile {
-		l.running--
-		return
+	l.running--
+	l.under -= members
+	if len(l.waiting) > 0 && l.enough() {
+		s.next()
 	}
-	s.next()
 }
 
 // next gives a place to those who wait: as many as fit, and have nothing in
@@ -201,6 +207,8 @@ func (s *Store) next() {
 		members = append(members, m)
 	}
 	l.waiting = rest
+	l.running++
+	l.under += len(members)
 	if len(members) == 1 {
 		members[0].called <- errApart
 		return
@@ -340,7 +348,7 @@ func (g *group) seal() (writers []*member) {
 // member runs again, alone: so no member's failure is another one's.
 func (g *group) run() {
 	s := g.s
-	defer s.hold()()
+	defer s.hold(len(g.members))()
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Patience)
 	defer cancel()
 	t := &tx{readTx: readTx{s: s, ctx: ctx}}

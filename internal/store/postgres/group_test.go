@@ -68,7 +68,7 @@ func together(t testing.TB, s *Store, calls ...func() error) []error {
 		}
 	}
 	for range maxGroups {
-		s.pass()
+		s.pass(0)
 	}
 	wg.Wait()
 	return errs
@@ -311,7 +311,7 @@ func TestGroupMemberGone(t *testing.T) {
 		t.Errorf("error %v, want that of the context", err)
 	}
 	for range maxGroups {
-		s.pass()
+		s.pass(0)
 	}
 	if l.running != 0 || len(l.waiting) != 0 {
 		t.Errorf("%d are under way and %d wait", l.running, len(l.waiting))
