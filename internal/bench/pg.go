@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -19,6 +20,9 @@ import (
 
 // poolSize is how many connections a bare side has: as many as the store.
 const poolSize = 16
+
+// insufficientPrivilege is the SQLSTATE of who may not end another's session.
+const insufficientPrivilege = "42501"
 
 // pgBase is PostgreSQL: each room is a database, and each bare side has one.
 // What the server was given for is not touched: the databases are new.
@@ -92,7 +96,13 @@ func (b *pgBase) drop(name string) error {
 			return err
 		}
 	}
-	_, err := b.admin.Exec(ctx, `DROP DATABASE IF EXISTS `+pgx.Identifier{b.prefix + "_" + name}.Sanitize()+` WITH (FORCE)`)
+	statement := `DROP DATABASE IF EXISTS ` + pgx.Identifier{b.prefix + "_" + name}.Sanitize()
+	_, err := b.admin.Exec(ctx, statement+` WITH (FORCE)`)
+	if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == insufficientPrivilege {
+		// An autovacuum worker, which a plain role may not end; without FORCE the
+		// server ends it by itself.
+		_, err = b.admin.Exec(ctx, statement)
+	}
 	return err
 }
 

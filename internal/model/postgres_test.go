@@ -45,7 +45,7 @@ func openPostgres(top testing.TB) opener {
 		u.Path = "/postgres"
 		admin := u.String()
 		statement(t, admin, "CREATE DATABASE "+name+" TEMPLATE "+from)
-		t.Cleanup(func() { statement(t, admin, "DROP DATABASE "+name+" WITH (FORCE)") })
+		t.Cleanup(func() { statement(t, pgtest.Superuser(admin), "DROP DATABASE "+name+" WITH (FORCE)") })
 		u.Path = "/" + name
 		return u.String()
 	}
