@@ -15,8 +15,7 @@ const (
 	// under way at a time; the others wait, and form the next group.
 	maxGroups = 2
 	// worthwhile is how many have to wait, at the least, for another to start
-	// beside those under way; and as many as these have members: one that is much
-	// smaller than the other costs nearly as much.
+	// beside those under way: two small groups cost more than one.
 	worthwhile = 4
 	// maxHold is how long one counts as under way. Who waits for a lock longer
 	// than that goes on, but keeps nobody waiting.
@@ -40,11 +39,17 @@ type line struct {
 	running int
 	under   int // members of those that are running
 	waiting []*member
+	// crowd is about how many there are at a time, in 16ths: the most of late,
+	// fading with each group.
+	crowd int
 }
 
-// enough reports whether those who wait may go on.
+// enough reports whether those who wait may go on. Beside another group they are
+// nearly half of all there are: a group that is much smaller costs nearly as
+// much, and of equal ones the commit of one goes beside the work of the other.
 func (l *line) enough() bool {
-	return l.running == 0 || l.running < maxGroups && len(l.waiting) >= max(worthwhile, l.under)
+	l.crowd = max(l.crowd, 16*(len(l.waiting)+l.under))
+	return l.running == 0 || l.running < maxGroups && 16*len(l.waiting) >= max(16*worthwhile, l.crowd*7/16)
 }
 
 // member is an Update on its way into a group and through it. Its closure runs
@@ -209,6 +214,7 @@ func (s *Store) next() {
 	l.waiting = rest
 	l.running++
 	l.under += len(members)
+	l.crowd -= l.crowd / 16
 	if len(members) == 1 {
 		members[0].called <- errApart
 		return
