@@ -24,6 +24,23 @@ const (
 	SortUrgency Sort = "urgency"
 )
 
+// DecidedHow is how the question whether to do it was answered, whatever has
+// become of the action since. What was denied, expired, canceled or superseded
+// is none of these.
+type DecidedHow string
+
+// The ways in which actions are decided.
+const (
+	DecidedApproved DecidedHow = "approved" // by people
+	DecidedByPeople DecidedHow = "people"   // approved or rejected by people
+	DecidedAllowed  DecidedHow = "allowed"  // by the policy alone
+)
+
+// DecidedHows lists them.
+func DecidedHows() []DecidedHow {
+	return []DecidedHow{DecidedApproved, DecidedByPeople, DecidedAllowed}
+}
+
 // ActionFilter selects actions of one tenant. Zero members select all.
 type ActionFilter struct {
 	Status     Status
@@ -36,9 +53,11 @@ type ActionFilter struct {
 	// Archived lists the archive instead, newest first: there Query is an id
 	// only.
 	Archived bool
-	Sort     Sort
-	Limit    int
-	Cursor   string
+	// Decided selects by who answered, and how; not in the archive.
+	Decided DecidedHow
+	Sort    Sort
+	Limit   int
+	Cursor  string
 }
 
 // PushFilter selects pushes of one tenant.

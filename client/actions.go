@@ -70,6 +70,7 @@ func (c *Client) ListActions(ctx context.Context, f gatehouse.ActionFilter) (gat
 	set(q, "proposed_by", f.ProposedBy)
 	set(q, "q", f.Query)
 	set(q, "sort", string(f.Sort))
+	set(q, "decided", string(f.Decided))
 	if f.Archived {
 		q.Set("archived", "true")
 	}

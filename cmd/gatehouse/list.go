@@ -59,13 +59,14 @@ func printPage[T any](g *globals, page gatehouse.Page[T], nothing string, rows f
 
 // listCmd lists actions.
 type listCmd struct {
-	Status     gatehouse.Status `enum:",pending,approved,rejected,denied,expired,canceled,superseded,pushing,applied,failed,unknown,reversed" default:"" placeholder:"STATUS" help:"pending, approved, rejected, denied, expired, canceled, superseded, pushing, applied, failed, unknown or reversed."`
-	Type       string           `placeholder:"TYPE" help:"The action type."`
-	Risk       int              `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"The risk level."`
-	ProposedBy string           `placeholder:"NAME" help:"Name or id of the proposer."`
-	Query      string           `short:"q" placeholder:"TEXT" help:"Text in the type, the target or the rationale."`
-	Sort       gatehouse.Sort   `enum:"newest,urgency" default:"newest" help:"newest; or urgency: what is due, then risk, then age, pending ones only."`
-	Archived   bool             `help:"The archive instead, newest first; there --query is an id."`
+	Status     gatehouse.Status     `enum:",pending,approved,rejected,denied,expired,canceled,superseded,pushing,applied,failed,unknown,reversed" default:"" placeholder:"STATUS" help:"pending, approved, rejected, denied, expired, canceled, superseded, pushing, applied, failed, unknown or reversed."`
+	Type       string               `placeholder:"TYPE" help:"The action type."`
+	Risk       int                  `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"The risk level."`
+	ProposedBy string               `placeholder:"NAME" help:"Name or id of the proposer."`
+	Query      string               `short:"q" placeholder:"TEXT" help:"Text in the type, the target or the rationale."`
+	Sort       gatehouse.Sort       `enum:"newest,urgency" default:"newest" help:"newest; or urgency: what is due, then risk, then age, pending ones only."`
+	Decided    gatehouse.DecidedHow `enum:",approved,people,allowed" default:"" placeholder:"HOW" help:"approved: by people; people: approved or rejected by people; allowed: by the policy alone."`
+	Archived   bool                 `help:"The archive instead, newest first; there --query is an id."`
 	paging     `embed:""`
 }
 
@@ -91,7 +92,7 @@ func (c *listCmd) Run(g *globals) error {
 	}
 	f := gatehouse.ActionFilter{
 		Status: c.Status, ActionType: c.Type, RiskLevel: gatehouse.RiskLevel(c.Risk),
-		ProposedBy: c.ProposedBy, Query: c.Query, Sort: c.Sort, Archived: c.Archived,
+		ProposedBy: c.ProposedBy, Query: c.Query, Sort: c.Sort, Decided: c.Decided, Archived: c.Archived,
 	}
 	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Action], error) {
 		f.Cursor, f.Limit = cursor, limit

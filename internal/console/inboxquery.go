@@ -25,6 +25,8 @@ type inboxQuery struct {
 	By     string
 	Text   string
 	Status gatehouse.Status // in the tab Decided
+	// Decided narrows the tab Decided to what people or the policy alone decided.
+	Decided gatehouse.DecidedHow
 	// Open is the action beside the list, Done the one decided last.
 	Open, Done string
 	Cursor     string
@@ -49,6 +51,11 @@ func readInboxQuery(values url.Values) inboxQuery {
 	for _, s := range decidedStatuses() {
 		if values.Get("status") == string(s) {
 			q.Status = s
+		}
+	}
+	for _, how := range gatehouse.DecidedHows() {
+		if values.Get("decided") == string(how) {
+			q.Decided = how
 		}
 	}
 	q.From, q.To, q.Snap = readTime(values, "from"), readTime(values, "to"), readTime(values, "snap")
@@ -89,9 +96,22 @@ func (q inboxQuery) timeWords() string {
 	return "Proposed from " + clock(q.From) + " until " + clock(q.To)
 }
 
+// decidedWords says what each way of being decided is called.
+func decidedWords(how gatehouse.DecidedHow) string {
+	switch how {
+	case gatehouse.DecidedApproved:
+		return "people, approved"
+	case gatehouse.DecidedByPeople:
+		return "people"
+	case gatehouse.DecidedAllowed:
+		return "the policy alone, allowed"
+	}
+	return string(how)
+}
+
 // filtered reports whether anything narrows the list down.
 func (q inboxQuery) filtered() bool {
-	return q.Type != "" || q.Risk != 0 || q.By != "" || q.Text != "" || q.Status != "" || !q.From.IsZero() || !q.To.IsZero()
+	return q.Type != "" || q.Risk != 0 || q.By != "" || q.Text != "" || q.Status != "" || q.Decided != "" || !q.From.IsZero() || !q.To.IsZero()
 }
 
 // values are the query's parameters; what is as by default is left out.
@@ -112,6 +132,7 @@ func (q inboxQuery) values() url.Values {
 	set("by", q.By)
 	set("q", q.Text)
 	set("status", string(q.Status))
+	set("decided", string(q.Decided))
 	set("cursor", q.Cursor)
 	for name, t := range map[string]time.Time{"from": q.From, "to": q.To, "snap": q.Snap} {
 		if !t.IsZero() {
@@ -145,7 +166,7 @@ func (q inboxQuery) with(open string) inboxQuery {
 
 // tab returns the same filters in another tab, as things are now.
 func (q inboxQuery) tab(tab string) inboxQuery {
-	q.Tab, q.Status, q.Cursor, q.Snap = tab, "", "", time.Time{}
+	q.Tab, q.Status, q.Decided, q.Cursor, q.Snap = tab, "", "", "", time.Time{}
 	return q.with("")
 }
 
@@ -164,7 +185,7 @@ func (q inboxQuery) next(cursor string) inboxQuery {
 // filter is what the store is asked for.
 func (q inboxQuery) filter() gatehouse.ActionFilter {
 	f := gatehouse.ActionFilter{
-		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, Query: q.Text, Status: q.Status, Cursor: q.Cursor,
+		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, Query: q.Text, Status: q.Status, Decided: q.Decided, Cursor: q.Cursor,
 		Sort: gatehouse.SortUrgency, Limit: gatehouse.DefaultLimit,
 	}
 	if q.history() {

@@ -88,6 +88,13 @@ func (p *insightsPage) rows(tab, status, actionType, by string) string {
 	return p.query(tab, status, actionType, by).url()
 }
 
+// decided leads to those that were decided in one way.
+func (p *insightsPage) decided(how gatehouse.DecidedHow, actionType, by string) string {
+	q := p.query(tabDecided, "", actionType, by)
+	q.Decided = how
+	return q.url()
+}
+
 func (p *insightsPage) query(tab, status, actionType, by string) inboxQuery {
 	return inboxQuery{Tab: tab, Status: gatehouse.Status(status), Type: actionType, By: by, From: p.x.Since, To: p.x.Until}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -305,6 +306,19 @@ func TestInsightsCountAndLead(t *testing.T) {
 
 	p := ana.get("/insights").want(http.StatusOK).has("5 proposals", "67 % of 3", "status=rejected&amp;tab=decided&amp;to=", `data-name="note"`)
 	p.has(testid("wait-chart"), testid("heat-map"), "risk=3")
+	// So does each count of what was decided.
+	for how, rows := range map[string]string{"approved": "A B", "people": "A B C", "allowed": "SKU-1042"} {
+		links := regexp.MustCompile(`href="(/inbox\?decided=`+how+`[^"]*)"`).FindAllStringSubmatch(p.body, -1)
+		if len(links) == 0 {
+			t.Fatalf("nothing leads to what was decided: %s", how)
+		}
+		list := ana.get(html.UnescapeString(links[0][1])).want(http.StatusOK)
+		for _, ref := range []string{"A", "B", "C", "SKU-1042"} {
+			if in := slices.Contains(strings.Fields(rows), ref); strings.Contains(list.body, ">"+ref+"<") != in {
+				t.Errorf("decided %s, %s is in the list: %v", how, ref, !in)
+			}
+		}
+	}
 	// A cell leads to its own rows: those of its risk that have waited as long.
 	w.advance(30 * time.Minute)
 	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "YOUNG" })

@@ -43,6 +43,9 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	bound := []string{
 		tenant, string(f.Status), f.ActionType, strconv.Itoa(int(f.RiskLevel)), f.ProposedBy, f.Query,
 	}
+	if f.Decided != "" {
+		bound = append(bound, string(f.Decided))
+	}
 	c, err := shared.ParseCursor(f.Cursor, kind, bound...)
 	if err != nil {
 		return page, err
@@ -55,7 +58,7 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	}
 	var rows []place
 	if kind == shared.KindUrgency {
-		if f.Status != "" && f.Status != gatehouse.StatusPending {
+		if f.Status != "" && f.Status != gatehouse.StatusPending || f.Decided != "" {
 			return page, nil
 		}
 		rows, c.AsOf, err = t.urgent(filter, f.RiskLevel, c, limit+1)
@@ -113,6 +116,9 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 	}
 	if f.RiskLevel != 0 {
 		c.add("a.risk = ?", int(f.RiskLevel))
+	}
+	if f.Decided != "" {
+		c.add(shared.DecidedSQL(f.Decided))
 	}
 	switch {
 	case f.ProposedBy == "":

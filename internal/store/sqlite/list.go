@@ -43,6 +43,9 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	bound := []string{
 		tenant, string(f.Status), f.ActionType, strconv.Itoa(int(f.RiskLevel)), f.ProposedBy, f.Query,
 	}
+	if f.Decided != "" {
+		bound = append(bound, string(f.Decided))
+	}
 	c, err := parseCursor(f.Cursor, kind, bound...)
 	if err != nil {
 		return page, err
@@ -55,7 +58,7 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	}
 	var rows []place
 	if kind == kindUrgency {
-		if f.Status != "" && f.Status != gatehouse.StatusPending {
+		if f.Status != "" && f.Status != gatehouse.StatusPending || f.Decided != "" {
 			return page, nil
 		}
 		if c.AsOf == 0 {
@@ -101,6 +104,9 @@ func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condit
 	}
 	if f.RiskLevel != 0 {
 		c.add("a.risk = ?", int(f.RiskLevel))
+	}
+	if f.Decided != "" {
+		c.add(shared.DecidedSQL(f.Decided))
 	}
 	if f.ProposedBy != "" {
 		id := f.ProposedBy

@@ -71,10 +71,17 @@ func (s *suite) listFilters() {
 			a.Rationale = "Because ÄPFEL 100% _x" + a.ID
 		}))
 	}
-	s.update(func(tx gatehouse.Tx) error {
-		return tx.MoveAction(move(all[1], gatehouse.StatusPending, gatehouse.StatusRejected))
-	})
-	all[1].Status = gatehouse.StatusRejected
+	for a, to := range map[*gatehouse.Action]gatehouse.Status{
+		all[1]: gatehouse.StatusRejected, all[5]: gatehouse.StatusApproved, all[6]: gatehouse.StatusApproved, all[7]: gatehouse.StatusCanceled,
+	} {
+		m := move(a, gatehouse.StatusPending, to)
+		m.DecidedBy, m.DecidedVia = "ana", gatehouse.ViaCLI
+		if a == all[6] {
+			m.DecidedBy, m.DecidedVia = "policy:r", gatehouse.ViaPolicy
+		}
+		s.update(func(tx gatehouse.Tx) error { return tx.MoveAction(m) })
+		a.Status = to
+	}
 	for _, c := range []struct {
 		name   string
 		filter gatehouse.ActionFilter
@@ -96,6 +103,10 @@ func (s *suite) listFilters() {
 		{"entity_ref", gatehouse.ActionFilter{Query: strings.ToLower(all[2].Target.EntityRef)}, func(a *gatehouse.Action) bool { return a == all[2] }},
 		{"id", gatehouse.ActionFilter{Query: all[3].ID}, func(a *gatehouse.Action) bool { return a == all[3] }},
 		{"approval id", gatehouse.ActionFilter{Query: all[3].Approval.ID}, func(a *gatehouse.Action) bool { return a == all[3] }},
+		{"approved by people", gatehouse.ActionFilter{Decided: gatehouse.DecidedApproved}, func(a *gatehouse.Action) bool { return a == all[5] }},
+		{"decided by people", gatehouse.ActionFilter{Decided: gatehouse.DecidedByPeople}, func(a *gatehouse.Action) bool { return a == all[5] || a == all[1] }},
+		{"allowed by the policy", gatehouse.ActionFilter{Decided: gatehouse.DecidedAllowed}, func(a *gatehouse.Action) bool { return a == all[6] }},
+		{"decided in no known way", gatehouse.ActionFilter{Decided: "nonsense"}, func(*gatehouse.Action) bool { return false }},
 		{"all at once", gatehouse.ActionFilter{
 			Status: gatehouse.StatusPending, ActionType: "note", RiskLevel: 1, ProposedBy: "ana", Query: "because",
 		}, func(a *gatehouse.Action) bool { return a == all[0] }},
