@@ -132,7 +132,7 @@ func (b behindTx) FindAction(tenant, id string) (*gatehouse.Action, error) {
 	b.past.mu.Lock()
 	defer b.past.mu.Unlock()
 	earlier := b.past.seen[a.ID]
-	b.past.seen[a.ID] = a
+	b.past.seen[a.ID] = copied(a) // what was returned is the caller's to change
 	if earlier != nil {
 		return copied(earlier), nil
 	}

@@ -33,35 +33,47 @@ func TestLogIsBounded(t *testing.T) {
 			}
 		})
 	}
-	var wg sync.WaitGroup
-	for g := range 4 {
-		wg.Go(func() {
-			for i := range 80 {
-				update(t, s, func(tx gatehouse.Tx) error {
-					return tx.InsertTenant(&gatehouse.Tenant{ID: fmt.Sprintf("t%d-%d", g, i), CreatedAt: tx.Now()})
-				})
-			}
-		})
+	// What the log holds falls behind what was written: at once on an idle
+	// machine, later where the reader of the log seldom gets a turn.
+	const page, most = 4096, 20
+	rounds := 0
+	for {
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				for i := range 80 {
+					update(t, s, func(tx gatehouse.Tx) error {
+						return tx.InsertTenant(&gatehouse.Tenant{ID: fmt.Sprintf("t%d-%d-%d", rounds, g, i), CreatedAt: tx.Now()})
+					})
+				}
+			})
+		}
+		wg.Wait()
+		rounds++
+		var written int64
+		update(t, s, func(x gatehouse.Tx) error { written = s.checkpointer.counted; return nil })
+		log, err := os.Stat(s.config.Path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := log.Size() / page
+		if written >= 3*longLog*pages && got <= written/2 {
+			break
+		}
+		if rounds == most {
+			stop()
+			views.Wait()
+			t.Fatalf("of %d pages written the log holds %d", written, got)
+		}
 	}
-	wg.Wait()
 	stop()
 	views.Wait()
-	var written int64
-	update(t, s, func(x gatehouse.Tx) error { written = s.checkpointer.counted; return nil })
-	log, err := os.Stat(s.config.Path + "-wal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const page = 4096
-	if got := log.Size() / page; written < 3*longLog*pages || got > written/2 {
-		t.Errorf("of %d pages written the log holds %d", written, got)
-	}
 	list := 0
 	if err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
 		tenants, err := tx.ListTenants()
 		list = len(tenants)
 		return err
-	}); err != nil || list != 321 {
-		t.Errorf("%d tenants, %v", list, err)
+	}); err != nil || list != 320*rounds+1 {
+		t.Errorf("%d tenants after %d rounds, %v", list, rounds, err)
 	}
 }
