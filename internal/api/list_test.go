@@ -11,7 +11,9 @@ import (
 func TestListDecided(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
-	list := func(query string) request { return request{method: "GET", path: "/api/v1/proposed-actions?" + query, key: "gth_op"} }
+	list := func(query string) request {
+		return request{method: "GET", path: "/api/v1/proposed-actions?" + query, key: "gth_op"}
+	}
 	if w := list("decided=approved&archived=false").send(s); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
