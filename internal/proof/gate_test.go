@@ -152,7 +152,6 @@ func (s *server) launch() error {
 	g.t.Helper()
 	cmd := exec.Command(s.binary, append([]string{"serve", "--data", g.data, "--listen", "127.0.0.1:0", "--log-format", "json"}, s.args...)...)
 	cmd.Env = append(os.Environ(), s.env...)
-	cmd.SysProcAttr = withParent()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		g.t.Fatal(err)

@@ -131,7 +131,6 @@ func (w *workerProcess) start() {
 	}
 	w.cmd = exec.Command(self)
 	w.cmd.Env = append(os.Environ(), envWorker+"="+w.file)
-	w.cmd.SysProcAttr = withParent()
 	w.cmd.Stdout = &w.said
 	if err := w.cmd.Start(); err != nil {
 		w.t.Fatal(err)
