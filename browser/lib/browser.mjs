@@ -13,9 +13,20 @@ const args = [
   "--disable-sync",
 ];
 
-/** Launches the browser; it never downloads one. */
-export function launch() {
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args });
+/**
+ * Launches the browser; it never downloads one. A browser that dies as it starts
+ * has not seen the console yet: it is started again, twice at most.
+ */
+export async function launch() {
+  const options = { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args };
+  for (let left = 2; ; left--) {
+    try {
+      return await chromium.launch(options);
+    } catch (e) {
+      if (left === 0) throw e;
+      console.error(`the browser died as it started: ${String(e.message).split("\n")[0]}`);
+    }
+  }
 }
 
 export const desktop = { width: 1440, height: 900 };
