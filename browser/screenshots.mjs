@@ -1,6 +1,7 @@
 // Screenshots of every page, light and dark, desktop and phone, for docs/.
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { setTimeout as rest } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { desktop, launch, phone, signIn } from "./lib/browser.mjs";
 import { Gatehouse } from "./lib/gatehouse.mjs";
@@ -14,22 +15,27 @@ const provider = await model();
 const g = await Gatehouse.start(provider);
 const browser = await launch();
 try {
-  const scene = await fill(g);
+  // People take their time, each a different one: Insights shows it.
+  const scene = await fill(g, (i) => rest(300 * (1 + ((i * 7) % 10))));
+  await g.api("POST", "/tenants", { body: { id: "acme" } });
   const runs = await runScene(g, await g.person("dee", "approver"));
   const context = await browser.newContext({ viewport: desktop });
   const page = await context.newPage();
-  await signIn(page, await g.setupLink("ana"));
+  // One who sees every page and every form.
+  await g.person("eve", "admin", "proposer");
+  await signIn(page, await g.setupLink("eve"));
   const pages = {
     inbox: "/inbox?tab=team",
     action: `/inbox?tab=team&open=${scene.price.id}`,
     "action-l5": `/actions/${scene.bulk.id}`,
+    edit: `/actions/${scene.price.id}/edit`,
     runs: "/runs",
     run: `/runs/${runs.done.id}`,
     "run-waiting": `/runs/${runs.asked.id}`,
     workflows: "/workflows",
     workflow: "/workflows/reprice",
     dispatch: "/dispatch",
-    bulk: `/inbox/bulk?${[scene.price, scene.text, scene.bulk].map((a) => `pick=${a.id}`).join("&")}`,
+    bulk: `/inbox/bulk?${[scene.price, scene.text, ...scene.prices.slice(0, 4), scene.bulk].map((a) => `pick=${a.id}`).join("&")}`,
     dead: `/actions/${scene.dead.id}`,
     policies: "/policies",
     "policy-edit": "/policies/edit",
@@ -39,6 +45,8 @@ try {
     settings: "/settings",
     principals: "/settings/principals",
     principal: "/settings/principals/bo",
+    "principal-new": "/settings/principals/new",
+    providers: "/settings/sign-in",
     tenants: "/settings/tenants",
     help: "/help",
   };
@@ -50,6 +58,8 @@ try {
       const door = await stranger.newPage();
       await door.goto(`${g.url}/signin`);
       await door.screenshot({ path: join(out, `signin-${device}-${theme}.png`) });
+      await door.goto(await g.setupLink("cy"));
+      await door.screenshot({ path: join(out, `setup-${device}-${theme}.png`) });
       await stranger.close();
       for (const [name, path] of Object.entries(pages)) {
         const res = await page.goto(g.url + path);

@@ -3,8 +3,11 @@ import { items } from "./ledger.mjs";
 
 const target = (i) => ({ entity_type: "item", entity_ref: items[i].sku, version: items[i].version });
 
-/** Fills the gate; ana administers, bo and cy approve. */
-export async function fill(g) {
+/**
+ * Fills the gate; ana administers, bo and cy approve. think, if given, is waited
+ * for before each decision, with its number.
+ */
+export async function fill(g, think = async () => {}) {
   await g.person("ana", "admin");
   await g.person("bo", "approver", "operator");
   await g.person("cy", "approver");
@@ -38,13 +41,14 @@ export async function fill(g) {
     proposed_change: { name: "Copper washer 8 mm", price: "0.12", cost: "0.05", currency: "USD", stock: 5000, version: 1 },
     rationale: "ordered by two customers, not in the catalogue",
   });
+  scene.prices = [];
   for (let i = 5; i < 17; i++) {
-    await g.propose({
+    scene.prices.push(await g.propose({
       target: target(i),
       current_state: { price: items[i].price, currency: "USD" },
       proposed_change: { price: `${i + 10}.50` },
       rationale: "competitor's price of today",
-    });
+    }));
   }
   // What the policy lets through by itself.
   scene.note = await g.propose({ target: target(17), action_type: "note", current_state: { tag: "" }, proposed_change: { tag: "oak" } });
@@ -53,7 +57,10 @@ export async function fill(g) {
   for (let i = 20; i < 29; i++) {
     const a = await g.propose({ target: target(i), current_state: { price: items[i].price, currency: "USD" }, proposed_change: { price: `${i}.00` } });
     scene.done.push(a);
-    if (i % 3 === 2) await g.decide(a.id, { decision: "rejected", notes: "wrong currency" });
+  }
+  for (const [i, a] of scene.done.entries()) {
+    await think(i);
+    if (i % 3 === 0) await g.decide(a.id, { decision: "rejected", notes: "wrong currency" });
     else await g.decide(a.id, { decision: "approved", digest: a.digest });
   }
   // One that ends as a dead letter: the customer's address exists already.
@@ -66,6 +73,7 @@ export async function fill(g) {
     proposed_change: { name: "Esther Haas", email: "c0001@example.com", country: "US", currency: "USD", version: 1 },
     rationale: "a customer signed up",
   });
+  await think(scene.done.length);
   await g.decide(dead.id, { decision: "approved", digest: dead.digest, confirm: dead.approval.confirm?.value ?? dead.target.entity_ref });
   scene.dead = dead;
   return scene;

@@ -28,13 +28,15 @@ risk, then by age. The order stays while you work. It needs a terminal.
     a  approve      d  reject, and say why       u  undo, while it rests
     j  next         k  previous                  e  edit as a revision
     n  next change  p  previous change           w  why you are asked
+    x  select       /  filter by a text          g  go: i list, b selection
     space, arrows   scroll                       enter  what is unchanged
-    ?  help         q or Esc  quit
+    Ctrl-K  go to a number or an id              ?  help     q  quit     Esc  back
 
 L1 and L2 take one key; L3 names the effect and takes Enter; L4 and L5 have the
 value that matters retyped, and your edit token typed. Nothing can be approved
 before all of its change was on the screen. Keys do nothing for a moment after
-another card appeared.
+another card appeared. What is selected, L1 to L3, is decided at once after its
+total effect and each change of it were on the screen.
 
 Afterwards what you decided is printed: id and result.
 

@@ -152,6 +152,34 @@ func TestKeysAreInertAtFirst(t *testing.T) {
 	}
 }
 
+// TestAFilterThatFails: after a selection was read to its end, a filter whose
+// answer does not come leaves nothing that can be approved unseen.
+func TestAFilterThatFails(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	m.items[0].action.ProposedChange = gatehouse.MustJSON(map[string]string{"note": strings.Repeat("a line\n", 60)})
+	for _, it := range m.items {
+		it.action.Approval.ExpiresAt = m.now().Add(time.Hour)
+		it.action.Digest = it.action.ComputeDigest()
+	}
+	press(m, "x", "j", "x", "k", "g", "b")
+	for range 20 {
+		m.scroll(m.body() - 1)
+	}
+	m.Update(armMsg(m.cards))
+	if m.place != onBulk || len(m.bulk.items) != 2 || !strings.Contains(m.keys(), "a approve 2 actions") {
+		t.Fatalf("the selection cannot be approved: %s", m.keys())
+	}
+	press(m, "/", "x")
+	m.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+	m.Update(loaded{err: gatehouse.E(gatehouse.CodeBusy, "busy"), anew: true})
+	m.Update(armMsg(m.cards))
+	press(m, "a")
+	if m.draft != nil || m.busy || m.place != onCard || m.at != 0 || !strings.Contains(m.message, "not yet seen") {
+		t.Fatalf("the card was approved before it was seen: %q", m.message)
+	}
+}
+
 // TestForgedContentIsNotApproved: the digest binds what is shown.
 func TestForgedContentIsNotApproved(t *testing.T) {
 	t.Parallel()

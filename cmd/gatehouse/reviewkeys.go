@@ -16,8 +16,17 @@ func (m *reviewer) key(k string) tea.Cmd {
 		m.help = false
 		return nil
 	}
+	if m.going {
+		m.going = false
+		return m.goTo(k)
+	}
 	switch k {
-	case "q", "esc", "ctrl+c":
+	case "esc":
+		if m.place == onCard {
+			return tea.Quit
+		}
+		return m.enter(onCard)
+	case "q", "ctrl+c":
 		return tea.Quit
 	case "ctrl+z":
 		return tea.Suspend
@@ -49,12 +58,24 @@ func (m *reviewer) key(k string) tea.Cmd {
 		m.layout() // adds nothing above what is decided on
 		m.seen = max(m.seen, seen)
 	case "enter":
+		if m.place == onList {
+			return m.enter(onCard)
+		}
 		m.whole = !m.whole
 		m.layout()
 	case "r":
 		if m.at == len(m.items) {
 			return m.reload()
 		}
+	case "x":
+		m.pick()
+	case "/":
+		m.askFilter()
+	case "g":
+		m.going = true
+		m.say("", goes)
+	case "ctrl+k":
+		m.askWhere()
 	case "a", "d", "u", "e":
 		return m.act(k)
 	}
@@ -69,7 +90,14 @@ func (m *reviewer) act(k string) tea.Cmd {
 		return nil
 	case k == "u":
 		return m.undo()
-	case !m.armed || m.at == len(m.items):
+	case m.place == onList:
+		return m.enter(onCard) // what is decided is shown first
+	case !m.armed:
+		return nil
+	case m.place == onBulk:
+		m.decideBulk(k)
+		return m.proceed()
+	case m.at == len(m.items):
 		return nil
 	}
 	it := m.items[m.at]
@@ -155,15 +183,19 @@ type question struct {
 	must    string // the exact answer, "" for any but an empty one
 	typed   bool   // not to be pasted
 	secret  bool
+	empty   bool // an empty answer is one
 	done    func(answer string)
+	// then is what the answer leads to, where it is no part of a decision.
+	then func(answer string) tea.Cmd
 }
 
-// draft is a decision that is not sent yet, or a revision.
+// draft is a decision that is not sent yet, of one or of several, or a revision.
 type draft struct {
 	item     *item
 	decision gatehouse.Decision
 	token    string
 	revision *gatehouse.Proposal
+	bulk     *gatehouse.BulkDecision
 }
 
 func (m *reviewer) ask(q question) { m.questions = append(m.questions, q) }
@@ -178,8 +210,11 @@ func (m *reviewer) proceed() tea.Cmd {
 	m.draft = nil
 	m.busy = true
 	m.say("", "")
-	if d.revision != nil {
+	switch {
+	case d.revision != nil:
 		return m.sendRevision(d)
+	case d.bulk != nil:
+		return m.sendBulk(d)
 	}
 	return m.send(d)
 }
@@ -190,7 +225,10 @@ func (m *reviewer) answer(key tea.KeyPressMsg) tea.Cmd {
 	switch key.String() {
 	case "esc", "ctrl+c":
 		m.questions, m.draft, m.input = nil, nil, ""
-		m.say("", "Nothing was sent.")
+		m.say("", "")
+		if q.then == nil {
+			m.say("", "Nothing was sent.")
+		}
 		return nil
 	case "enter":
 		answer := strings.TrimSpace(m.input)
@@ -198,7 +236,7 @@ func (m *reviewer) answer(key tea.KeyPressMsg) tea.Cmd {
 		case q.confirm && m.input != "":
 			return nil
 		case q.confirm:
-		case answer == "":
+		case answer == "" && !q.empty:
 			m.say(yellow, "An answer is needed; Esc goes back.")
 			return nil
 		case q.must != "" && answer != q.must:
@@ -211,6 +249,10 @@ func (m *reviewer) answer(key tea.KeyPressMsg) tea.Cmd {
 		}
 		m.questions = m.questions[1:]
 		m.say("", "")
+		if q.then != nil {
+			m.input = ""
+			return q.then(answer)
+		}
 		return m.proceed()
 	case "backspace", "ctrl+h":
 		if r := []rune(m.input); len(r) > 0 {

@@ -31,6 +31,9 @@ type reviewer struct {
 	items  []*item
 	others int // actions that this person cannot decide
 	at     int // len(items): past the last one
+	place  place
+	going  bool       // g was typed, and a letter follows
+	bulk   *selection // what onBulk shows
 
 	width, height int
 	page          page
@@ -46,7 +49,7 @@ type reviewer struct {
 	busy      bool
 	message   string
 	style     string
-	held      string // the last approval, while it may be undone
+	held      []string // the last approvals, while they may be undone
 	verdicts  []verdict
 }
 
@@ -55,6 +58,7 @@ type item struct {
 	action *gatehouse.Action
 	voted  bool // by this person, in a quorum that is still open
 	stale  bool // the server said that its target changed
+	picked bool // for a decision in bulk
 }
 
 // armMsg ends the moment in which keys do nothing, of that card.
@@ -84,6 +88,12 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case answered:
 		m.busy = false
 		return m, m.settled(msg)
+	case bulkAnswered:
+		m.busy = false
+		return m, m.bulkSettled(msg)
+	case found:
+		m.busy = false
+		return m, m.open(msg)
 	case undone:
 		m.busy = false
 		m.canceled(msg)
@@ -108,7 +118,12 @@ func (m *reviewer) appear() tea.Cmd {
 // layout lays the card out anew, where the person is in it.
 func (m *reviewer) layout() {
 	m.page = page{}
-	if m.at < len(m.items) {
+	switch {
+	case m.place == onList:
+		m.page = m.listPage()
+	case m.place == onBulk:
+		m.page = m.bulkPage()
+	case m.at < len(m.items):
 		a := m.items[m.at].action
 		m.page = cardPage(a, view{
 			width: max(m.width-1, minColumns), color: m.color, why: m.why, whole: m.whole, now: m.now(),
@@ -158,10 +173,15 @@ func (m *reviewer) jump(by int) {
 
 // move goes to another card.
 func (m *reviewer) move(by int) tea.Cmd {
-	if m.busy || m.at+by < 0 || m.at+by > len(m.items) {
+	if m.busy || m.place == onBulk || m.at+by < 0 || m.at+by > len(m.items) {
 		return nil
 	}
 	m.say("", "")
+	if m.place == onList && (m.at+by < len(m.items) || !m.more) {
+		m.at = min(m.at+by, len(m.items)-1)
+		m.layout()
+		return nil
+	}
 	return m.to(m.at + by)
 }
 
@@ -176,8 +196,9 @@ func (m *reviewer) to(at int) tea.Cmd {
 }
 
 // next goes to the next card that is not decided yet.
-func (m *reviewer) next() tea.Cmd {
-	at := m.at + 1
+func (m *reviewer) next() tea.Cmd { return m.nextFrom(m.at + 1) }
+
+func (m *reviewer) nextFrom(at int) tea.Cmd {
 	for at < len(m.items) && (m.items[at].voted || m.items[at].action.Status != gatehouse.StatusPending) {
 		at++
 	}
@@ -194,15 +215,19 @@ func (m *reviewer) reload() tea.Cmd {
 	return func() tea.Msg { return m.load() }
 }
 
-// loaded is a page of the inbox.
+// loaded is a page of the inbox; anew, the first one by another filter.
 type loaded struct {
-	page gatehouse.Page[*gatehouse.Action]
-	err  error
+	page   gatehouse.Page[*gatehouse.Action]
+	err    error
+	filter gatehouse.ActionFilter
+	anew   bool
 }
 
-func (m *reviewer) load() loaded {
-	page, err := m.api.ListActions(m.g.ctx, m.filter)
-	return loaded{page, err}
+func (m *reviewer) load() loaded { return m.loadBy(m.filter) }
+
+func (m *reviewer) loadBy(f gatehouse.ActionFilter) loaded {
+	page, err := m.api.ListActions(m.g.ctx, f)
+	return loaded{page: page, err: err, filter: f}
 }
 
 // take adds a page to the cards: what this person can decide.
@@ -237,12 +262,12 @@ func (m *reviewer) arrived(l loaded) tea.Cmd {
 		m.say(red, "The list could not be read: "+errorText(l.err, m.now())+" (r tries again)")
 		return nil
 	}
-	if m.take(l) == 0 {
-		if m.more {
-			m.busy = true
-			return func() tea.Msg { return m.load() }
-		}
-		return nil
+	if l.anew {
+		m.filter, m.items, m.others, m.at = l.filter, nil, 0, 0
+	}
+	if m.take(l) == 0 && m.more {
+		m.busy = true
+		return func() tea.Msg { return m.load() }
 	}
 	return m.appear()
 }

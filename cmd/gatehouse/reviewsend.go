@@ -57,7 +57,7 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 		m.refused(it, msg)
 		return nil
 	}
-	it.action = msg.answer.Action
+	it.action, it.picked = msg.answer.Action, false
 	approved := msg.draft.decision.Decision == gatehouse.Approve
 	result := msg.answer.Code
 	switch result {
@@ -66,7 +66,7 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 		if approved {
 			m.say(green, "Approved: "+card.Short(it.action)+"."+m.hold(it.action))
 		} else {
-			m.held = ""
+			m.held = nil
 			m.say(green, "Rejected: "+card.Short(it.action)+".")
 		}
 	case gatehouse.VoteRecorded:
@@ -81,11 +81,11 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 
 // hold remembers what can be undone, and says so.
 func (m *reviewer) hold(a *gatehouse.Action) string {
-	m.held = ""
+	m.held = nil
 	if a.HoldFor <= 0 {
 		return ""
 	}
-	m.held = a.ID
+	m.held = []string{a.ID}
 	return " It rests " + card.Duration(a.HoldFor.D()) + " before it is sent: u undoes it."
 }
 
@@ -112,46 +112,66 @@ func (m *reviewer) refused(it *item, msg answered) {
 	m.layout()
 }
 
-// undone is what came of taking an approval back.
+// undone is what came of taking approvals back, and of the first that failed.
 type undone struct {
-	id  string
-	err error
+	ids  []string
+	left []string // that may be tried again
+	err  error
 }
 
-// undo takes the last approval back, while it rests.
+// undo takes the last approval back, or those of the last bulk, while they rest.
 func (m *reviewer) undo() tea.Cmd {
-	if m.held == "" {
+	if len(m.held) == 0 {
 		m.say("", "There is nothing to undo: only an approval that still rests can be taken back.")
 		return nil
 	}
-	id := m.held
+	held := m.held
 	m.busy = true
 	m.say("", "")
 	return func() tea.Msg {
 		api, err := m.as("")
-		if err == nil {
-			_, err = api.Cancel(m.g.ctx, id)
+		if err != nil {
+			return undone{left: held, err: err}
 		}
-		return undone{id, err}
+		var out undone
+		for _, id := range held {
+			_, err := api.Cancel(m.g.ctx, id)
+			switch {
+			case err == nil:
+				out.ids = append(out.ids, id)
+			case passing(err):
+				out.left = append(out.left, id)
+			}
+			if out.err == nil {
+				out.err = err
+			}
+		}
+		return out
 	}
 }
 
 func (m *reviewer) canceled(msg undone) {
+	m.held = msg.left
+	for _, id := range msg.ids {
+		for _, it := range m.items {
+			if it.action.ID == id {
+				it.action.Status = gatehouse.StatusCanceled
+			}
+		}
+		m.verdicts = append(m.verdicts, verdict{id, "canceled"})
+	}
+	text := ""
+	switch len(msg.ids) {
+	case 0:
+	case 1:
+		text = "Undone: " + msg.ids[0] + " is canceled and will not be carried out."
+	default:
+		text = "Undone: " + count(len(msg.ids), "action") + " are canceled and will not be carried out."
+	}
+	m.say(green, text)
 	if msg.err != nil {
-		if !passing(msg.err) {
-			m.held = ""
-		}
-		m.say(red, "Not undone: "+errorText(msg.err, m.now()))
-		return
+		m.say(red, strings.TrimSpace(text+" Not undone: "+errorText(msg.err, m.now())))
 	}
-	m.held = ""
-	for _, it := range m.items {
-		if it.action.ID == msg.id {
-			it.action.Status = gatehouse.StatusCanceled
-		}
-	}
-	m.verdicts = append(m.verdicts, verdict{msg.id, "canceled"})
-	m.say(green, "Undone: "+msg.id+" is canceled and will not be carried out.")
 	m.layout()
 }
 

@@ -44,15 +44,20 @@ func (m *reviewer) bodyLines() []string {
 	switch {
 	case m.help:
 		lines = m.helpLines()
-	case m.at == len(m.items) && !m.busy:
-		lines = m.wrapped("", "That was all. r looks for what came since, k goes back, q quits.")
+	case m.place == onCard && m.at == len(m.items) && !m.busy:
+		lines = m.wrapped("", m.nothingMore())
 	}
 	return lines[:min(room, len(lines))]
 }
 
 // header says which card this is, and how urgent.
 func (m *reviewer) header() string {
-	if m.at == len(m.items) {
+	switch {
+	case m.place == onList:
+		return paint(m.color, bold, shorten(safe("inbox · "+m.listed()+m.selected()), m.width-1))
+	case m.place == onBulk:
+		return paint(m.color, bold, shorten("selection · "+count(len(m.bulk.items), "action"), m.width-1))
+	case m.at == len(m.items):
 		return paint(m.color, dim, shorten("end of the list", m.width-1))
 	}
 	a := m.items[m.at].action
@@ -70,7 +75,10 @@ func (m *reviewer) header() string {
 	case a.Approval != nil:
 		text += " · " + card.Duration(a.Approval.ExpiresAt.Sub(m.now())) + " left"
 	}
-	return paint(m.color, style, shorten(safe(text+" · "+a.ID), m.width-1))
+	if m.items[m.at].picked {
+		text += " · selected"
+	}
+	return paint(m.color, style, shorten(safe(text+m.filtered()+" · "+a.ID), m.width-1))
 }
 
 // bar returns the lines below the card, and the column of the cursor in the
@@ -130,13 +138,18 @@ func (m *reviewer) keys() string {
 		return "any key goes back"
 	}
 	undo := ""
-	if m.held != "" {
+	if len(m.held) > 0 {
 		undo = "u undo · "
 	}
-	if m.at == len(m.items) {
-		return undo + "r again · k back · q quit"
+	switch {
+	case m.place == onList:
+		return undo + "j/k move · enter opens · x selects · / filter · g then b decides the selection · esc back · q quit"
+	case m.place == onBulk:
+		return m.bulkKeys() + "n/p changes · esc back · q quit"
+	case m.at == len(m.items):
+		return undo + "r again · / filter · g go · k back · q quit"
 	}
-	keys := undo + "j/k move · n/p changes · w why · ? help · q quit"
+	keys := undo + "j/k move · n/p changes · w why · x select · / filter · g go · ? help · q quit"
 	it := m.items[m.at]
 	if it.voted || it.action.Status != gatehouse.StatusPending || m.busy || !m.armed {
 		return keys
@@ -168,11 +181,16 @@ func (m *reviewer) helpLines() []string {
 		{"u", "undo your last approval, while it rests"},
 		{"e", "edit the proposal in your editor, as a revision"},
 		{"j k", "next, previous card"},
+		{"x", "select for a decision in bulk, L1 to L3; g then b shows the selection with its total effect"},
+		{"/", "filter by a text in the type, the target or the rationale"},
+		{"g", "go: i the inbox as a list, b the selection; r w d p a n s say where the other pages are"},
+		{"Ctrl-K", "go to a card by its number or its id"},
 		{"n p", "next, previous change"},
 		{"space", "scroll on; the arrows scroll by a line"},
 		{"enter", "show or hide what is unchanged"},
 		{"w", "why you are asked: rules, reasons, ceilings"},
-		{"q Esc", "quit; what is decided is decided"},
+		{"Esc", "back; from a card, quit"},
+		{"q", "quit; what is decided is decided"},
 	} {
 		p.indented("", "  "+k[0]+strings.Repeat(" ", 8-len(k[0])), k[1])
 	}

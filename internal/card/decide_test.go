@@ -118,6 +118,25 @@ func TestHiddenSeesEveryLeaf(t *testing.T) {
 	})
 }
 
+// TestTotal: what fields grow by goes before what is claimed.
+func TestTotal(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		sum  card.Sum
+		want string
+	}{
+		{card.Sum{Delta: "4.50", Magnitude: "9"}, "+4.50"},
+		{card.Sum{Delta: "-1.00"}, "-1.00"},
+		{card.Sum{Delta: "0", Magnitude: "480.00"}, "claimed 480.00"},
+		{card.Sum{Magnitude: "480.00"}, "claimed 480.00"},
+		{card.Sum{Delta: "0.00"}, "0.00"},
+	} {
+		if got := c.sum.Total(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.sum, got, c.want)
+		}
+	}
+}
+
 func TestEffect(t *testing.T) {
 	t.Parallel()
 	usd := pending(t, gatehouse.L3, `{"currency":"USD","price":"10.00"}`, `{"price":"12.505"}`)

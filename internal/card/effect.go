@@ -52,6 +52,18 @@ type Sum struct {
 	Amount  gatehouse.Decimal
 }
 
+// Total is what the fields that hold money grow by, with its sign, or, where no
+// field says, what the proposers claim: "+4.50", "claimed 480.00".
+func (s Sum) Total() string {
+	switch {
+	case s.Delta.Sign() > 0:
+		return "+" + string(s.Delta)
+	case s.Delta.Sign() == 0 && s.Magnitude.Sign() > 0:
+		return "claimed " + string(s.Magnitude)
+	}
+	return string(s.Delta)
+}
+
 // Tally counts the actions of one kind.
 type Tally struct {
 	Name  string

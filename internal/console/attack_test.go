@@ -72,6 +72,25 @@ func TestBulkShowsAllThatIsDecided(t *testing.T) {
 	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-approve"), "rm -rf everything", "SKU-1042", "version")
 }
 
+// TestAFieldTwice posts forms of which nobody could say what they mean.
+func TestAFieldTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.propose(w.agent("bot"), nil)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	for _, extra := range [][]string{{"decision", "rejected"}, {"digest", "sha256:0"}, {"notes", "x", "notes", "y"}} {
+		ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve, extra...)...).want(http.StatusBadRequest).has("more than once")
+		ana.post("/inbox/bulk", append(extra, "decision", "approved", "digest", "", "item", a.ID+" "+string(a.Digest))...).want(http.StatusBadRequest)
+		if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
+			t.Fatalf("%v: it is %s", extra, got.Status)
+		}
+	}
+	ana.post("/actions/"+a.ID+"/decide?decision=rejected&digest=x", decision(a, gatehouse.Approve)...).want(http.StatusOK)
+	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved {
+		t.Errorf("what stood in the address counted: it is %s", got.Status)
+	}
+}
+
 // TestStreamsOfOneSession keeps one browser from taking the streams of all.
 func TestStreamsOfOneSession(t *testing.T) {
 	t.Parallel()

@@ -35,8 +35,8 @@ type auditPage struct {
 	rows []auditRow
 	// subject is the action that the page is of, "" for the whole log.
 	subject string
-	// names are those of the principals that acted, by their ids, as far as who
-	// looks may know them.
+	// names are those of the principals that acted, or of whom entries are, by
+	// their ids.
 	names map[string]string
 	// older and newer lead on, "" for none.
 	older, newer string
@@ -116,21 +116,20 @@ func (p *auditPage) readSubject(c *Console, v *view, id string) error {
 	return nil
 }
 
-// name finds the names of who acted. Administrators see all principals, others
-// themselves; an id that is nobody's name stays.
+// name finds the names of who acted and of whom entries are: an auditor reads in
+// the log itself how each principal of the tenant is called. An id that is
+// nobody's stays.
 func (p *auditPage) name(c *Console, v *view) {
 	p.names = map[string]string{v.person.ID: v.person.Name}
-	if !v.has(gatehouse.RoleAdmin) {
-		return
-	}
 	for _, row := range p.rows {
-		id := row.leaf.Actor
-		if _, known := p.names[id]; known || !strings.HasPrefix(id, "prn_") {
-			continue
-		}
-		p.names[id] = ""
-		if who, err := c.cfg.Admin.FindPrincipal(v.ctx, id); err == nil {
-			p.names[id] = who.Name
+		for _, id := range []string{row.leaf.Actor, row.leaf.Subject} {
+			if _, known := p.names[id]; known || !strings.HasPrefix(id, "prn_") {
+				continue
+			}
+			p.names[id] = ""
+			if who, err := c.cfg.Admin.FindPrincipal(v.ctx, id); err == nil {
+				p.names[id] = who.Name
+			}
 		}
 	}
 }

@@ -124,6 +124,52 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	}
 }
 
+// TestTheEndOfASessionCutsItsStream ends sessions in all ways there are, and
+// changes nothing else: no heartbeat has to pass.
+func TestTheEndOfASessionCutsItsStream(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(w *world, b *browser){
+		"revoked": func(w *world, b *browser) {
+			sessions, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{Principal: b.name})
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if _, err := w.gate.RevokeSession(w.admin, sessions.Items[0].ID); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"signed out": func(_ *world, b *browser) { b.post("/signout").want(http.StatusOK) },
+		"disabled": func(w *world, b *browser) {
+			if _, err := w.gate.UpdatePrincipal(w.admin, b.name, gatehouse.PrincipalChange{Disabled: new(true)}); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"replaced by another sign-in": func(w *world, b *browser) {
+			link, err := w.gate.CreateSetupLink(w.admin, b.name)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			b.post("/setup", "token", link.Token).want(http.StatusOK)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			ana := w.signIn("ana", gatehouse.RoleApprover)
+			w.tellNumbered()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			lines, _ := ana.stream(ctx, "")
+			next(t, lines)
+			end(w, ana)
+			w.tellNumbered()
+			if line := next(t, lines); line != "" {
+				t.Errorf("the stream says %q after its session has ended", line)
+			}
+		})
+	}
+}
+
 // TestChangesOfOtherTenantsAreNotHeard works in one tenant while a stream of
 // another is open: not even when it happens may be told.
 func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {

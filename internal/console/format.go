@@ -66,14 +66,6 @@ func pluralWord(n int, one, many string) string {
 	return many
 }
 
-// signed shows a number with its sign.
-func signed(d gatehouse.Decimal) string {
-	if d.Sign() > 0 {
-		return "+" + string(d)
-	}
-	return string(d)
-}
-
 // short is an id as far as people tell ids apart.
 func short(id string) string {
 	prefix, rest, ok := strings.Cut(id, "_")

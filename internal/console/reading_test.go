@@ -61,10 +61,12 @@ func TestAuditTellsWhoActed(t *testing.T) {
 	run := w.start(w.agent("clerk"), "asking", `{"n":1,"list":[]}`)
 	w.number()
 	ana.get("/audit").want(200).has(`>clerk</span>`, `>ana</span>`, `href="/runs/`+run.ID+`"`)
-	// Who may not read of the others' principals sees their own name.
+	// Whoever reads the log reads there how each principal is called: the entry
+	// that made it says so.
 	aud := w.signIn("aud", gatehouse.RoleAuditor)
+	cleo := w.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover)
 	w.number()
-	aud.get("/audit").want(200).has(`>aud</span>`).lacks(`>clerk</span>`)
+	aud.get("/audit").want(200).has(`>aud</span>`, `>clerk</span>`, `<span title="`+cleo.ID+`">cleo</span>`)
 }
 
 // TestManyWaitsAreTold: a for_each that asks a thousand times neither buries

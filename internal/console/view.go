@@ -90,7 +90,9 @@ func (v *view) form(name string) string {
 	return strings.ReplaceAll(v.r.PostFormValue(name), "\r\n", "\n")
 }
 
-// parse reads the posted form; what is too large is an error of the contract.
+// parse reads the posted form; what is too large is an error of the contract, and
+// so is a field that a form has once and that comes twice: nobody could say which
+// of them was meant.
 func (v *view) parse() error {
 	err := v.r.ParseForm()
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
@@ -99,8 +101,16 @@ func (v *view) parse() error {
 	if err != nil {
 		return gatehouse.E(gatehouse.CodeMalformed, "the form cannot be read")
 	}
+	for name, values := range v.r.PostForm {
+		if len(values) > 1 && !repeats(name) {
+			return gatehouse.E(gatehouse.CodeMalformed, "the form gives %s more than once", gatehouse.Quote(name))
+		}
+	}
 	return nil
 }
+
+// repeats reports whether a form may have a field any number of times.
+func repeats(name string) bool { return name == "item" || name == "push" || name == "role" }
 
 // navItems are the sections that this person may see.
 func (v *view) navItems() []navItem {
