@@ -23,7 +23,9 @@ type Config struct {
 	// Lease is how long a claimed push belongs to its worker; 60 s by default.
 	// A call must end a sixth of it before its end.
 	Lease time.Duration
-	// Workers bounds the pushes that are carried out at a time; 16 by default.
+	// Workers bounds the calls that are under way at a time; 16 by default. Over a
+	// store that is far away, the outcomes of as many may be on their way to it
+	// besides.
 	Workers int
 	// Tenants has the weight and the bound of single tenants, Default those of
 	// all others.
@@ -184,8 +186,12 @@ type Dispatcher struct {
 	// now is this process's monotonic clock, by which leases run out here.
 	now    func() time.Time
 	config Config
-	// slots has an element for each push that is being carried out.
-	slots chan struct{}
+	// slots has an element for each push that is being carried out; those of which
+	// only the outcome is still to be stored may be in recording instead.
+	slots, recording chan struct{}
+	// gathering is the store, if it would rather have Updates at once.
+	gathering gatehouse.Gathering
+	linger    time.Duration
 	// nudge wakes Run when this process has put a push back to a later time, or
 	// has settled one while a tenant waits for that (full).
 	nudge chan struct{}
@@ -225,9 +231,10 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 	dispatcher := &Dispatcher{
 		store: d.Store, targets: d.Targets, authority: d.Authority, owner: d.Owner, wake: d.Wake,
 		committed: d.Committed, log: d.Log.With("worker", d.Owner), metrics: d.Metrics, trace: d.Trace, random: d.Random,
-		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(chan struct{}, c.Workers),
-		nudge: make(chan struct{}, 1),
+		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(chan struct{}, c.Workers), recording: make(chan struct{}, c.Workers),
+		nudge: make(chan struct{}, 1), linger: linger,
 	}
+	dispatcher.gathering, _ = d.Store.(gatehouse.Gathering)
 	dispatcher.fair = newFair(&dispatcher.config)
 	return dispatcher, nil
 }

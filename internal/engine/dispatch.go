@@ -29,14 +29,14 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		}
 		d.full.Store(d.fair.bounded) // what settles from here on may not be seen
 		got, err := d.start(ctx, "", n, func(j *job) {
-			jobs.Go(func() { defer d.done(); j.carry(ctx) })
+			jobs.Go(func() { defer d.done(j); j.carry(ctx) })
 		})
 		d.full.Store(len(got.full) > 0)
 		if err != nil && ctx.Err() == nil {
 			d.log.ErrorContext(ctx, "claim failed", "error", err)
 		}
 		if err == nil && got.claimed == n { // there may be more
-			least = d.config.Workers / 4
+			least = d.worthwhile()
 			continue
 		}
 		least = 1
@@ -153,8 +153,13 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 	}
 	got.claimed = len(pushes)
 	d.free(n - len(pushes))
-	for _, p := range pushes {
-		begin(d.newJob(p, claimed))
+	jobs := make([]*job, len(pushes))
+	for i, p := range pushes {
+		jobs[i] = d.newJob(p, claimed)
+	}
+	d.gather(jobs)
+	for _, j := range jobs {
+		begin(j)
 	}
 	return got, err
 }
@@ -171,7 +176,7 @@ func (d *Dispatcher) Drain(ctx context.Context, tenant string, limit int) ([]gat
 		}
 		got, err := d.start(ctx, tenant, n, func(j *job) {
 			mine = append(mine, j)
-			jobs.Go(func() { defer d.done(); j.carry(ctx) })
+			jobs.Go(func() { defer d.done(j); j.carry(ctx) })
 		})
 		if err != nil {
 			jobs.Wait()
@@ -255,16 +260,29 @@ func (d *Dispatcher) acquire(ctx context.Context, least, n int) (int, error) {
 	return got, nil
 }
 
+// worthwhile is how many a claim waits for while there is more than it took. In
+// waves they come free all at once.
+func (d *Dispatcher) worthwhile() int {
+	if d.gathering != nil {
+		return d.config.Workers
+	}
+	return d.config.Workers / 4
+}
+
 func (d *Dispatcher) free(n int) {
 	for range n {
 		<-d.slots
 	}
 }
 
-// done frees the slot of a push that was carried, which may be what its tenant
+// done frees the place of a push that was carried, which may be what its tenant
 // waits for.
-func (d *Dispatcher) done() {
-	d.free(1)
+func (d *Dispatcher) done(j *job) {
+	if j.recorded {
+		<-d.recording
+	} else {
+		d.free(1)
+	}
 	if d.full.Load() {
 		d.hint()
 	}

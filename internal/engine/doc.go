@@ -22,6 +22,12 @@
 //
 // A push whose check fails is quarantined: failed, with a code, and no call.
 //
+// Over a store that would rather have several Updates at once, those pushes of a
+// claim that have nothing to look at write their intents as a wave, and their
+// outcomes as another: whoever comes first waits a millisecond for the others.
+// Each is a transaction of its own all the same, with its own guards and its own
+// end. And a worker calls again while the outcome of its last call is stored.
+//
 // Claims are fair between tenants, and keep each below its bound on pushes in
 // flight; see fair.
 //

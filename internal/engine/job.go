@@ -32,6 +32,10 @@ type job struct {
 	// proof is a read-back's receipt to that end, not yet stored.
 	clean bool
 	proof *gatehouse.Receipt
+	// intents and outcomes are whom the job goes with, while it has not gone.
+	intents, outcomes *wave
+	// recorded tells that it has given its slot for a place in recording.
+	recorded bool
 }
 
 func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
@@ -48,6 +52,7 @@ func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
 func (j *job) carry(ctx context.Context) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), j.giveUp)
 	defer cancel()
+	defer j.leave()
 	j.failpoint(PointClaimed)
 	ctx, traced := j.trace(ctx, "dispatch", j.push)
 	outcome, took, err := j.run(ctx)

@@ -17,8 +17,10 @@ const intentTries = 3
 // call to make, made from the very rows that were checked; nil when the push
 // has come to something else.
 func (j *job) intend(ctx context.Context) (call *connector.Call, outcome string, err error) {
+	together := j.join(ctx, &j.intents)
 	for range intentTries {
-		call, outcome, err = j.tryIntend(ctx)
+		call, outcome, err = j.tryIntend(together)
+		together = ctx
 		if err == nil || errors.Is(err, errLost) {
 			return call, outcome, err
 		}
@@ -182,7 +184,9 @@ func (j *job) lastLook(ctx context.Context, kind connector.Kind) (*gatehouse.Rec
 // recordApplied tries to write a success from what is known since the intent.
 // It reports false when nothing was stored: then record looks at what is there.
 func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
+	j.called()
 	j.failpoint(PointOutcome)
+	ctx = j.join(ctx, &j.outcomes)
 	err := j.store.Update(ctx, func(tx gatehouse.Tx) error {
 		s := resume(tx, j.push, j.action, j.owner)
 		s.applied(r)
@@ -200,12 +204,15 @@ func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
 // from being written: without it a call's outcome would stay ambiguous. When
 // the lease is lost, r is kept as evidence and no state changes.
 func (j *job) record(ctx context.Context, r *gatehouse.Receipt, fn func(*step) string) (outcome string, err error) {
+	j.called()
 	j.failpoint(PointOutcome)
+	together := j.join(ctx, &j.outcomes)
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err = j.update(ctx, gatehouse.PushSent, func(s *step) {
+		err = j.update(together, gatehouse.PushSent, func(s *step) {
 			outcome = fn(s)
 			j.failpoint(PointOutcomeCommit)
 		})
+		together = ctx
 		if errors.Is(err, errLost) {
 			outcome, err = outcomeLate, j.recordLate(ctx, r)
 		}

@@ -37,8 +37,9 @@
 // nobody is under way it goes on by itself, at once; else those in line form the
 // next group, of up to 64, in one transaction and two round trips: one locks and
 // reads for all, then each closure runs on its own answers, and the other writes
-// and commits for all. Nobody is waited for. Equal statements are sent as one,
-// over a table of the members' arguments (see sets.go). The rules:
+// and commits for all. Nobody is waited for, but who was announced (Together),
+// and that for 25 ms at most. Equal statements are sent as one, over a table of
+// the members' arguments (see sets.go). The rules:
 //
 //   - A group waits for no row's lock: what somebody else holds is not among its
 //     answers, and the member that wanted it runs alone, and waits there.

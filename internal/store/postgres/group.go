@@ -66,6 +66,7 @@ type member struct {
 	// it has to give back.
 	called chan error
 	group  *group
+	wave   *wave
 	writes []query
 	over   bool
 	// done is told the outcome.
@@ -140,13 +141,7 @@ func (s *Store) known(locks, queries []query) bool {
 // wait waits in the line. It returns nil with an answer, errApart with a place
 // in the line for who goes alone.
 func (s *Store) wait(ctx context.Context, m *member) error {
-	l := &s.line
-	l.mu.Lock()
-	l.waiting = append(l.waiting, m)
-	if l.enough() {
-		s.next()
-	}
-	l.mu.Unlock()
+	s.enter(m)
 	var gone error
 	select {
 	case err := <-m.called:
@@ -156,13 +151,7 @@ func (s *Store) wait(ctx context.Context, m *member) error {
 	case <-s.closing:
 		gone = errClosed
 	}
-	l.mu.Lock()
-	i := slices.Index(l.waiting, m)
-	if i >= 0 {
-		l.waiting = slices.Delete(l.waiting, i, i+1)
-	}
-	l.mu.Unlock()
-	if i < 0 { // called meanwhile
+	if !s.quit(m) { // called meanwhile
 		if err := <-m.called; err == nil {
 			m.group.ended(m, nil)
 		} else if m.group == nil {

@@ -216,9 +216,14 @@ func TestRoundTrips(t *testing.T) {
 		})
 	}
 	one, two := drain(1), drain(2)
-	// Two for the intent, two for the outcome, and two to tell what came of it.
-	if two-one != 6 {
-		t.Errorf("a push takes %d round trips, want 6", two-one)
+	// Three for the claim, two for the intent, two for the outcome, and two to
+	// tell what came of it.
+	if one != 9 {
+		t.Errorf("a push takes %d round trips, want 9", one)
+	}
+	// Two of one claim go together, but for the telling.
+	if two-one != 2 {
+		t.Errorf("another push takes %d round trips more, want 2", two-one)
 	}
 }
 

@@ -31,6 +31,8 @@ type tx struct {
 	alone  bool
 	member *member
 	pass   func()
+	// wave is what counts on it to get in line.
+	wave *wave
 	// unclear says that what became of its COMMIT could not be found out.
 	unclear bool
 	opened  opened
@@ -42,9 +44,10 @@ func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
 		return err
 	}
 	defer func() { <-s.callers }()
-	pause, alone := minPause, false
+	pause, alone, w := minPause, false, waveOf(ctx)
 	for n := 1; ; n++ {
-		again, err := s.run(ctx, fn, alone)
+		again, err := s.run(ctx, fn, alone, w)
+		w = nil
 		if !again {
 			return err
 		}
@@ -72,8 +75,8 @@ func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
 
 // run runs fn once. again says that nothing is stored and that another run may
 // succeed.
-func (s *Store) run(ctx context.Context, fn func(gatehouse.Tx) error, alone bool) (again bool, err error) {
-	t := &tx{readTx: readTx{s: s, ctx: ctx}, alone: alone}
+func (s *Store) run(ctx context.Context, fn func(gatehouse.Tx) error, alone bool, w *wave) (again bool, err error) {
+	t := &tx{readTx: readTx{s: s, ctx: ctx}, alone: alone, wave: w}
 	t.w = t
 	defer t.release()
 	if err = t.call(fn); err == nil && t.err == nil {
@@ -99,6 +102,7 @@ func (t *tx) connect() error {
 	if t.conn != nil {
 		return nil
 	}
+	t.absent()
 	if t.err = t.s.take(t.ctx, t.s.updates); t.err != nil {
 		return t.err
 	}
@@ -113,6 +117,7 @@ func (t *tx) connect() error {
 // release ends the transaction, and gives back what it has taken.
 func (t *tx) release() {
 	t.end = true
+	t.absent()
 	if t.member != nil {
 		t.member.group.ended(t.member, nil)
 	}
