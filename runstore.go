@@ -167,8 +167,8 @@ type RunWriter interface {
 	// with the steps of its workflow and, of their items, the one with the id
 	// item, "" for none. What it costs does not grow with the number of items: of
 	// the others, OpenItems of their step tells. Input and Output of run and
-	// steps, and Item, are left out; so may be, of a step that has succeeded or was
-	// canceled, what it waited for, its key, lease and times.
+	// steps, and Item, are left out; so may be, of a step that is blocked, has
+	// succeeded or was canceled, what it waited for, its key, lease and times.
 	LockRun(tenant, id, item string) (*Run, error)
 	// LockRunHead locks a run's row as LockRun does, and returns its head.
 	LockRunHead(tenant, id string) (*Run, error)
@@ -196,6 +196,11 @@ type RunWriter interface {
 	// with a child run, that has ended already is among SettledSteps as soon as
 	// this commits, whoever moves that action or run at the same time.
 	UpdateStep(s *Step, from StepStatus, generation int) error
+	// PassStep writes a blocked step that was readied, leased by the worker and
+	// closed as succeeded within this transaction: what UpdateStep would write of
+	// the three, at once, guarded by blocked and the generation before. Unless it
+	// was skipped, its attempt is stored too.
+	PassStep(s *Step, worker string) error
 	InsertAttempt(a *StepAttempt) error
 	InsertUsage(u *ModelUsage) error
 	// LockBudget keeps others from claiming of the tenant's budgets until the end

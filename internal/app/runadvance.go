@@ -164,17 +164,27 @@ func (m *moving) gather() error {
 	return nil
 }
 
-// readyNext readies the blocked steps whose needs have succeeded.
+// readyNext readies the blocked steps whose needs have succeeded. What is carried
+// out at once may be all that others need.
 func (m *moving) readyNext() error {
-	ready := m.def.Ready(func(id string) gatehouse.StepStatus {
-		if s := m.run.StepOf(id); s != nil {
-			return s.Status
-		}
-		return gatehouse.StepBlocked
-	})
-	for _, id := range ready {
-		if err := m.ready(m.run.StepOf(id)); err != nil {
-			return err
+	for carried := true; carried; {
+		carried = false
+		ready := m.def.Ready(func(id string) gatehouse.StepStatus {
+			if s := m.run.StepOf(id); s != nil {
+				return s.Status
+			}
+			return gatehouse.StepBlocked
+		})
+		for _, id := range ready {
+			s := m.run.StepOf(id)
+			done, err := m.carryOn(s)
+			if err == nil && !done {
+				err = m.ready(s)
+			}
+			if err != nil {
+				return err
+			}
+			carried = carried || done
 		}
 	}
 	return nil
@@ -295,11 +305,27 @@ func (m *moving) result() (trouble, err error) {
 
 // beheld is what a template may look at: the run's input, and what its steps
 // came to, and the time, each read when it is asked for. err tells what could
-// not be; without a transaction, that is errUnread.
+// not be; without a transaction, that is errUnread, but for what is known.
 type beheld struct {
-	tx  gatehouse.ReadTx
-	run *gatehouse.Run
-	err error
+	tx    gatehouse.ReadTx
+	run   *gatehouse.Run
+	known known
+	err   error
+}
+
+// known is what was read of a run that does not change any more: its input, ""
+// while nobody has asked for it, and what steps came to, "" of one that was
+// skipped.
+type known struct {
+	input   gatehouse.JSON
+	outputs map[string]gatehouse.JSON
+}
+
+func (k *known) note(id string, output gatehouse.JSON) {
+	if k.outputs == nil {
+		k.outputs = make(map[string]gatehouse.JSON)
+	}
+	k.outputs[id] = output
 }
 
 func (b *beheld) scope(item *gatehouse.Step) *workflow.Scope {
@@ -322,16 +348,23 @@ func (b *beheld) now() time.Time {
 }
 
 func (b *beheld) input() gatehouse.JSON {
+	if b.known.input != "" {
+		return b.known.input
+	}
 	if b.tx == nil {
 		b.err = errUnread
 		return ""
 	}
 	input, _, err := b.tx.FindRunBodies(b.run.Tenant, b.run.ID)
 	b.err = errors.Join(b.err, err)
+	b.known.input = input
 	return input
 }
 
 func (b *beheld) output(id string) (gatehouse.JSON, bool) {
+	if output, ok := b.known.outputs[id]; ok {
+		return output, output != ""
+	}
 	if b.tx == nil {
 		b.err = errUnread
 		return "", false
@@ -340,10 +373,14 @@ func (b *beheld) output(id string) (gatehouse.JSON, bool) {
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		b.err = errors.Join(b.err, err)
 	}
-	if err != nil || step.Status != gatehouse.StepSucceeded || step.Skipped {
+	if err != nil || step.Status != gatehouse.StepSucceeded {
 		return "", false
 	}
-	return step.Output, true
+	if step.Skipped {
+		step.Output = ""
+	}
+	b.known.note(id, step.Output)
+	return step.Output, !step.Skipped
 }
 
 // place is an item's place among those of its step: the 3 of "notify[3]".

@@ -25,7 +25,14 @@ type Models interface {
 // that leased it, and returns when the step is closed or waits. A lost lease is
 // no error: somebody else is at it.
 func (r *Runs) Carry(ctx context.Context, step *gatehouse.Step, worker string) error {
-	err := r.carry(ctx, step, worker)
+	return r.CarryOn(ctx, step, worker, 0)
+}
+
+// CarryOn is Carry, and carries out, with the transaction that closes the step,
+// up to so many steps that this makes ready and that touch nothing outside the
+// run: see carryOn.
+func (r *Runs) CarryOn(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
+	err := r.carry(ctx, step, worker, onward)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
 		r.log.WarnContext(ctx, "the lease of a step was lost", "run", step.RunID, "step", step.Key)
 		return nil
@@ -33,13 +40,16 @@ func (r *Runs) Carry(ctx context.Context, step *gatehouse.Step, worker string) e
 	return err
 }
 
-func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string) error {
+func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
 	w, failure, err := r.prepare(ctx, step)
 	switch {
 	case err != nil:
 		return err
 	case failure != nil:
 		return r.fail(ctx, step, worker, gatehouse.StepFailure{Generation: step.Generation, Code: failure.Code, Detail: failure.Detail})
+	}
+	w.onward = onward
+	switch {
 	case w.skip:
 		return r.skip(ctx, w, worker)
 	case w.fanOut:

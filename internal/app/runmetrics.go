@@ -37,6 +37,9 @@ func (r *Runs) count(m *moving) {
 	if r.metrics == nil {
 		return
 	}
+	for range m.passed {
+		r.metrics.StepLeased(0)
+	}
 	for _, outcome := range m.outcomes {
 		r.metrics.StepEnded(outcome)
 	}

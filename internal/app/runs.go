@@ -212,6 +212,10 @@ type moving struct {
 	was mark
 	// tools lists whose steps became ready, "" for what is built in.
 	tools map[string]bool
+	// ahead is what may be carried out as soon as it is ready, by the steps' keys;
+	// passed counts those that were.
+	ahead  map[string]*work
+	passed int
 	// outcomes and used are for the metrics.
 	outcomes []gatehouse.StepStatus
 	used     []gatehouse.ModelUsage

@@ -43,6 +43,10 @@ type work struct {
 	fanOut bool
 	with   gatehouse.JSON
 	key    string
+	// onward is how many steps may be carried out with this one, and known what
+	// was read to evaluate it.
+	onward int
+	known  known
 }
 
 // mistake is why a step can never be carried out as it stands.
@@ -66,6 +70,7 @@ func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, fail
 		}
 		b := &beheld{tx: tx, run: w.run}
 		failure = w.look(b.scope(step))
+		w.known = b.known
 		return b.err
 	})
 	if err != nil {
@@ -164,7 +169,7 @@ func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
 // complete closes a step with its output, for the holder of its lease.
 func (r *Runs) complete(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
 	step := w.step
-	return r.moveHeld(ctx, step, worker, func(m *moving) error {
+	return r.closeHeld(ctx, w, worker, orNull(res.Output), func(m *moving) error {
 		s, err := m.held(step.ID, res.Generation)
 		if err != nil {
 			return err
@@ -196,7 +201,7 @@ func orNull(j gatehouse.JSON) gatehouse.JSON {
 
 // skip closes a step whose condition does not hold.
 func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
-	return r.moveHeld(ctx, w.step, worker, func(m *moving) error {
+	return r.closeHeld(ctx, w, worker, "", func(m *moving) error {
 		s, err := m.held(w.step.ID, w.step.Generation)
 		if err != nil {
 			return err

@@ -128,11 +128,12 @@ func (e *ends) expect(n int) <-chan struct{} {
 	return done
 }
 
-// carryLines runs a runtime until n runs have ended.
-func (w *world) carryLines(ctx context.Context, e *ends, inFlight, n int) (*outcome, error) {
+// carryLines runs a runtime until n runs have ended. It carries out up to onward
+// steps with the one before them; see [runtime.Config].
+func (w *world) carryLines(ctx context.Context, e *ends, inFlight, onward, n int) (*outcome, error) {
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := runtime.New(w.Store, w.Runs, e, runtime.Config{Workers: inFlight, Owner: "bench"}, w.Log)
+	r := runtime.New(w.Store, w.Runs, e, runtime.Config{Workers: inFlight, Onward: onward, Owner: "bench"}, w.Log)
 	done, stopped := e.expect(n), make(chan struct{})
 	cpu, start := cpuTime(), time.Now()
 	go func() { defer close(stopped); r.Run(run) }()

@@ -12,6 +12,17 @@ import (
 // inFlight are the numbers of steps at work at a time.
 var inFlight = []int{16, 64}
 
+// ways are how steps are carried out: as the runtime does by itself, which takes
+// those that touch nothing outside along with the one before them, and each under
+// a lease of its own.
+var ways = []struct {
+	name, file string
+	onward     int
+}{
+	{"", "", 0},
+	{", each under a lease of its own", "-alone", -1},
+}
+
 // steps measures steps that do nothing through lease, evaluation and
 // completion, with attempt, audit leaf and the readying of the next step,
 // beside the same rows written by bare statements in batches of the same size.
@@ -64,7 +75,7 @@ func (r *runner) stepsWith(ctx context.Context, in room, w *world, e *ends, n in
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	d := r.slice(2 * len(inFlight))
+	d := r.slice((1 + len(ways)) * len(inFlight))
 	guess := func(last *outcome) int {
 		rate := 3000.0
 		if last != nil {
@@ -72,28 +83,32 @@ func (r *runner) stepsWith(ctx context.Context, in room, w *world, e *ends, n in
 		}
 		return max(2*n, int(rate*d.Seconds())/lineSteps)
 	}
-	var rate, cpu values
-	var ours, bare *outcome
+	rate, cpu := make([]values, len(ways)), make([]values, len(ways))
+	ours := make([]*outcome, len(ways))
+	var bare *outcome
 	for round := range r.Rounds {
 		r.say("steps, %d in flight, round %d of %d", n, round+1, r.Rounds)
-		runs, bareRuns := guess(ours), guess(bare)
-		if err := fillLines(ctx, w.Store, "default", lineSteps, runs); err != nil {
-			return err
-		}
+		bareRuns := guess(bare)
 		if err := b.Store(ctx, bareRuns*lineSteps); err != nil {
 			return err
 		}
-		if round == 0 {
-			if err := in.known(ctx); err != nil {
+		for i, way := range ways {
+			runs := guess(ours[i])
+			if err := fillLines(ctx, w.Store, "default", lineSteps, runs); err != nil {
 				return err
 			}
-		}
-		ours, err = r.profiled(fmt.Sprintf("steps-%d", n), round, func() (*outcome, error) { return w.carryLines(ctx, e, n, runs) })
-		if err == nil {
-			err = w.bundle(ctx)
-		}
-		if err != nil {
-			return err
+			if round == 0 && i == 0 {
+				if err := in.known(ctx); err != nil {
+					return err
+				}
+			}
+			ours[i], err = r.profiled(fmt.Sprintf("steps-%d%s", n, way.file), round, func() (*outcome, error) { return w.carryLines(ctx, e, n, way.onward, runs) })
+			if err == nil {
+				err = w.bundle(ctx)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		runtime.GC()
 		before := cpuTime()
@@ -102,19 +117,23 @@ func (r *runner) stepsWith(ctx context.Context, in room, w *world, e *ends, n in
 			return err
 		}
 		bare = &outcome{done: bareRuns * lineSteps, elapsed: took, cpu: cpuTime() - before}
-		rate.add(ours.perSecond(), bare.perSecond())
-		cpu.add(ours.cpuEach(), bare.cpuEach())
+		for i, o := range ours {
+			rate[i].add(o.perSecond(), bare.perSecond())
+			cpu[i].add(o.cpuEach(), bare.cpuEach())
+		}
 	}
-	l := Line{Figure: "steps", Name: fmt.Sprintf("steps leased, carried out, completed, %d in flight", n), Unit: "/s", Baseline: b.Is()}
-	switch {
-	case r.Queue != nil:
-		l.Target = 1
-	case r.base.engine() == "SQLite":
-		l.Target = 0.5
-	}
-	r.report(l, rate)
-	if r.Queue == nil {
-		r.reportCPU(Line{Figure: "steps", Name: fmt.Sprintf("CPU a step, %d in flight", n), Baseline: b.Is()}, cpu)
+	for i, way := range ways {
+		l := Line{Figure: "steps", Name: fmt.Sprintf("steps leased, carried out, completed, %d in flight%s", n, way.name), Unit: "/s", Baseline: b.Is()}
+		switch {
+		case r.Queue != nil:
+			l.Target = 1
+		case r.base.engine() == "SQLite":
+			l.Target = 0.5
+		}
+		r.report(l, rate[i])
+		if r.Queue == nil {
+			r.reportCPU(Line{Figure: "steps", Name: fmt.Sprintf("CPU a step, %d in flight%s", n, way.name), Baseline: b.Is()}, cpu[i])
+		}
 	}
 	return nil
 }

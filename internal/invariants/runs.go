@@ -71,7 +71,7 @@ coalesce((SELECT a.status FROM action a WHERE a.tenant = s.tenant AND a.id = s.a
   (SELECT z.status FROM action_archive z WHERE z.tenant = s.tenant AND z.id = s.action_id), ''),
 coalesce((SELECT r.status FROM run r WHERE r.tenant = s.tenant AND r.id = s.child_run), ''),
 (SELECT count(*) FROM step_wake w WHERE w.step_seq = s.seq AND w.tenant = s.tenant AND w.run_id = s.run_id AND w.step_id = s.id),
-coalesce((SELECT max(t.generation) FROM step_attempt t WHERE t.tenant = s.tenant AND t.step_id = s.id), 0)
+coalesce((SELECT max(t.generation) FROM step_attempt t WHERE t.tenant = s.tenant AND t.run_id = s.run_id AND t.step_id = s.id), 0)
 FROM step s WHERE s.run_seq > %d AND s.run_seq <= %d ORDER BY s.run_seq, s.seq`, after, last), func(rows *sql.Rows) error {
 		var seq int64
 		var s stepRow

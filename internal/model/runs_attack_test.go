@@ -154,7 +154,7 @@ func TestUnknownIsNoEnd(t *testing.T) {
 			{id: "a", does: "tag", items: -1}, {id: "b", does: "tag", items: -1, needs: []string{"a"}},
 		}})
 		s.start("tagged", "")
-		s.carry(s.claim()[0])
+		s.carry(s.claim()[0], 0)
 		s.dispatch(requestLost)
 		s.wakeAll()
 		if r := s.run(0); s.action(0, "a").Status != gatehouse.StatusUnknown || r.Steps[0].Status != gatehouse.StepWaitingApproval {
@@ -165,7 +165,7 @@ func TestUnknownIsNoEnd(t *testing.T) {
 		if r := s.run(0); r.Steps[0].Status != gatehouse.StepSucceeded || r.Steps[1].Status != gatehouse.StepReady {
 			t.Fatalf("the steps are %s and %s", r.Steps[0].Status, r.Steps[1].Status)
 		}
-		s.carry(s.claim()[0]) // one write more than the workflow may make
+		s.carry(s.claim()[0], 0) // one write more than the workflow may make
 		if r := s.run(0); r.Status != gatehouse.RunFailed || r.Failure.Code != "too_many_writes" || r.Writes != 1 {
 			t.Errorf("the run is %s: %+v after %d writes", r.Status, r.Failure, r.Writes)
 		}
@@ -180,7 +180,7 @@ func TestStoppingRunCancelsWhatIsRevised(t *testing.T) {
 		s.apply(childFlow())
 		for transactions := range 4 {
 			s.start("child", "")
-			s.carry(s.claim()[0])
+			s.carry(s.claim()[0], 0)
 			old := s.action(transactions, "a")
 			s.cancel(transactions)
 			s.hook.in, s.hook.before = transactions, func() {

@@ -125,16 +125,19 @@ func (s *stepState) final() bool {
 }
 
 type runState struct {
-	flow           *flow
-	ref            string
-	status, stop   string
-	failure        string
-	writes         int
-	steps          []*stepState
-	again          *runState
-	above          *runState // that began it, as a child
-	retried        *runState
-	heard          int // signals that nobody has taken
+	flow         *flow
+	ref          string
+	status, stop string
+	failure      string
+	writes       int
+	steps        []*stepState
+	again        *runState
+	above        *runState // that began it, as a child
+	retried      *runState
+	heard        int // signals that nobody has taken
+	// ahead is what is carried out as soon as it is ready, and passed how much was.
+	ahead          map[string]bool
+	passed         int
 	began, started time.Time
 	stopped        bool
 }
@@ -272,9 +275,16 @@ func (m *runModel) advance(r *runState) {
 		s.end(end, failure)
 	}
 	if r.stop == "" && r.status != "queued" {
-		for _, s := range r.steps {
+		for _, s := range r.steps { // none needs one behind it
 			if s.status == "blocked" && !slices.ContainsFunc(s.spec.needs, func(n string) bool { return r.step(n).status != "succeeded" }) {
 				s.status = "ready"
+				if r.ahead[s.key] {
+					s.end("succeeded", "")
+					s.skipped = s.spec.never
+					s.gen++
+					s.attempts++
+					r.passed++
+				}
 			}
 		}
 	}
@@ -391,8 +401,34 @@ func (s *stepState) earlierChild() *runState {
 	return nil
 }
 
-// carry carries out a built-in step.
-func (m *runModel) carry(s *stepState, gen int) {
+// ahead is what may be carried out with a step: of those behind it what makes a
+// value of nothing and has no items, nor a condition, unless the step has one: it
+// is on the input, which is known then.
+func (s *stepState) ahead(onward int) map[string]bool {
+	if s.parent != nil || !s.spec.never && (s.spec.does != "make" || s.spec.items >= 0) {
+		return nil
+	}
+	known, ahead := map[string]bool{s.key: true}, map[string]bool{}
+	for _, next := range s.run.flow.steps {
+		if len(ahead) < onward && next.does == "make" && next.items < 0 && (!next.never || s.spec.never) &&
+			slices.ContainsFunc(next.needs, func(n string) bool { return known[n] }) {
+			known[next.id], ahead[next.id] = true, true
+		}
+	}
+	return ahead
+}
+
+// carry carries out a built-in step, and up to so many that follow, and tells
+// how many of these it did.
+func (m *runModel) carry(s *stepState, gen, onward int) int {
+	r := s.run
+	r.ahead, r.passed = s.ahead(onward), 0
+	m.carryAlone(s, gen)
+	r.ahead = nil
+	return r.passed
+}
+
+func (m *runModel) carryAlone(s *stepState, gen int) {
 	if !m.holds(s, gen) || m.begun(s) {
 		return
 	}

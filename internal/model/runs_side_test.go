@@ -235,10 +235,11 @@ func (s *runSide) leaseOutside() (names []string) {
 	return names
 }
 
-// carry carries a lease on, and learns of the run that it began.
-func (s *runSide) carry(name string) {
+// carry carries a lease on, with some of the steps that follow, and learns of
+// the run that it began.
+func (s *runSide) carry(name string, onward int) {
 	step := s.leased[name]
-	s.must(s.runs.Carry(context.Background(), step, "server"))
+	s.must(s.runs.CarryOn(context.Background(), step, "server", onward))
 	now, err := s.runs.FindRun(s.as("admin"), step.RunID)
 	s.must(err)
 	if child := now.StepByID(step.ID).ChildRun; child != "" {

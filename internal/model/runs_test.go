@@ -69,7 +69,7 @@ func TestRuns(t *testing.T) {
 	}
 	want := []string{
 		"run succeeded", "run failed_terminal", "run canceled", "step waiting_approval", "step waiting", "step skipped",
-		"lease lost", "complete ok", "retry ok", "cancel ok", "signal ok", "action expired", "failure lease_expired",
+		"step passed", "lease lost", "complete ok", "retry ok", "cancel ok", "signal ok", "action expired", "failure lease_expired",
 	}
 	if long() {
 		want = append(want, "step failed_retryable", "failure child_failed", "fail ok", "propose ok", "start replayed", "action unknown", "failure deadline_exceeded", "failure too_many_writes", "failure timeout")
@@ -113,6 +113,15 @@ func drawFlow(rt *rapid.T, name string) *flow {
 		}
 		f.steps = append(f.steps, s)
 	}
+	if rapid.IntRange(0, 1).Draw(rt, "row") == 1 {
+		needs := []string{"y"}
+		if rapid.Bool().Draw(rt, "joined") {
+			needs = append(needs, "a")
+		}
+		rarely := func() bool { return rapid.IntRange(0, 3).Draw(rt, "never") == 0 }
+		f.steps = append(f.steps, flowStep{id: "y", does: "make", items: -1, never: rarely()},
+			flowStep{id: "z", does: "make", items: -1, needs: needs, never: rarely()})
+	}
 	return f
 }
 
@@ -125,7 +134,7 @@ func (m *runMatch) commands() map[string]func(*rapid.T) {
 		"page":  func(rt *rapid.T) { m.leaseOutside() },
 		"carry": m.carry,
 		"serve": m.serve,
-		"work":  func(*rapid.T) { m.work() },
+		"work":  m.work,
 		"cancel": func(rt *rapid.T) {
 			if rapid.IntRange(0, 3).Draw(rt, "rarely") > 0 {
 				rt.Skip("most runs go on")
@@ -292,16 +301,26 @@ func (m *runMatch) carry(rt *rapid.T) {
 	if !m.model.holds(l.step, l.gen) {
 		m.seen["lease lost"]++
 	}
-	m.each(func() { m.model.carry(l.step, l.gen) }, func(s *runSide) { s.carry(l.name) })
+	m.carryOn(rt, l)
 }
 
 // work leases what is ready, and carries it all on.
-func (m *runMatch) work() {
+func (m *runMatch) work(rt *rapid.T) {
 	m.lease()
 	for _, l := range slices.Clone(m.leases) {
 		if !l.outside && m.model.holds(l.step, l.gen) {
-			m.each(func() { m.model.carry(l.step, l.gen) }, func(s *runSide) { s.carry(l.name) })
+			m.carryOn(rt, l)
 		}
+	}
+}
+
+// carryOn carries a step out, with none, one or many of those that follow.
+func (m *runMatch) carryOn(rt *rapid.T, l runLease) {
+	onward := rapid.SampledFrom([]int{0, 1, 16}).Draw(rt, "onward")
+	passed := 0
+	m.each(func() { passed = m.model.carry(l.step, l.gen, onward) }, func(s *runSide) { s.carry(l.name, onward) })
+	if passed > 0 {
+		m.seen["step passed"]++
 	}
 }
 

@@ -30,12 +30,14 @@ func (c claiming) ClaimSteps(owner string, lease time.Duration, shares ...gateho
 }
 
 func (u unstored) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+	lose := false // however often the store runs it
 	return u.Store.Update(ctx, func(tx gatehouse.Tx) error {
 		taken := 0
 		if err := fn(claiming{tx, &taken}); err != nil {
 			return err
 		}
-		if taken > 0 && u.lost.CompareAndSwap(0, 1) {
+		if taken > 0 && (lose || u.lost.CompareAndSwap(0, 1)) {
+			lose = true
 			return errors.New("the disk is full")
 		}
 		return nil

@@ -20,6 +20,10 @@ type Config struct {
 	Poll time.Duration
 	// Owner names this process in leases.
 	Owner string
+	// Onward bounds the steps that are carried out with the one before them, in
+	// one transaction, where they touch nothing outside their run; 16 by default,
+	// none below 0.
+	Onward int
 }
 
 // Hints wake the runtime; see internal/wake.
@@ -45,6 +49,10 @@ func New(store gatehouse.Store, runs *app.Runs, hints Hints, c Config, log *slog
 	if c.Workers <= 0 {
 		c.Workers = 16
 	}
+	if c.Onward == 0 {
+		c.Onward = 16
+	}
+	c.Onward = max(c.Onward, 0)
 	if c.Poll <= 0 {
 		c.Poll = time.Second
 	}
@@ -109,7 +117,7 @@ func (r *Runtime) work(ctx context.Context) {
 
 // carry lets a step end, whatever happens to ctx: its lease bounds it.
 func (r *Runtime) carry(ctx context.Context, s *gatehouse.Step) {
-	if err := r.runs.Carry(context.WithoutCancel(ctx), s, r.config.Owner); err != nil {
+	if err := r.runs.CarryOn(context.WithoutCancel(ctx), s, r.config.Owner, r.config.Onward); err != nil {
 		// The lease's end brings the step back.
 		r.log.ErrorContext(ctx, "a step could not be carried on", "run", s.RunID, "step", s.Key, "error", err)
 	}

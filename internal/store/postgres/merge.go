@@ -129,7 +129,7 @@ func (g *group) merge(t *tx, writers []*member) (batch []query) {
 	s := g.s
 	left := make([][]query, len(writers))
 	for i, m := range writers {
-		left[i] = m.writes
+		left[i] = s.ordered(m.writes)
 	}
 	for {
 		var next *query
@@ -145,10 +145,12 @@ func (g *group) merge(t *tx, writers []*member) (batch []query) {
 		sql, tenant := next.sql, next.tenant
 		var args [][]any
 		for i, list := range left {
-			if len(list) > 0 && list[0].sql == sql && list[0].tenant == tenant {
-				args = append(args, list[0].args)
-				left[i] = list[1:]
+			n := 0
+			for n < len(list) && list[n].sql == sql && list[n].tenant == tenant && (n == 0 || s.sets[sql].apart(list[:n], list[n])) {
+				args = append(args, list[n].args)
+				n++
 			}
+			left[i] = list[n:]
 		}
 		t.turn(tenant)
 		batch = t.turned(batch)

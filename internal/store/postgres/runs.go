@@ -64,17 +64,10 @@ func (t *readTx) FindRunByRef(tenant, workflow, ref string) (*gatehouse.Run, err
 
 // LockRun leaves the bodies out. Run and steps are read after the lock.
 func (t *tx) LockRun(tenant, id, item string) (run *gatehouse.Run, err error) {
-	var steps []*gatehouse.Step
-	open := make(map[string][]gatehouse.StepStatus)
 	err = t.locked(
 		[]query{ask(lockRun, nil, tenant, id)},
 		ask(runHead, func(r *row) error { run = scanRun(r); return nil }, tenant, id),
-		ask(boardSteps, func(r *row) error { steps = append(steps, scanStep(r, false)); return nil }, tenant, id, item),
-		ask(openItems, func(r *row) error {
-			step := r.text()
-			open[step] = append(open[step], gatehouse.StepStatus(r.text()))
-			return nil
-		}, tenant, id, item),
+		ask(boardSteps, func(r *row) error { run.Steps = append(run.Steps, scanBoard(r, run)); return nil }, tenant, id, item),
 	)
 	if err != nil {
 		return nil, err
@@ -86,12 +79,6 @@ func (t *tx) LockRun(tenant, id, item string) (run *gatehouse.Run, err error) {
 		t.err = errApart
 		return nil, t.err
 	}
-	for _, s := range steps {
-		if shared.MayHaveItems(s) {
-			s.OpenItems = open[s.ID]
-		}
-	}
-	run.Steps = steps
 	shared.SortSteps(run.Steps)
 	return run, nil
 }
@@ -136,7 +123,7 @@ func (t *readTx) run(seq string, args ...any) (run *gatehouse.Run, err error) {
 			run.Input, run.Output = r.json(), r.json()
 			return nil
 		}, args...),
-		ask(wholeStep+`WHERE s.run_seq = `+seq, func(r *row) error { steps = append(steps, scanStep(r, true)); return nil }, args...),
+		ask(wholeStep+`WHERE s.run_seq = `+seq, func(r *row) error { steps = append(steps, scanStep(r)); return nil }, args...),
 	)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 			bounded = append(bounded, [2]string{s.Tenant, s.Workflow})
 		}
 		claims = append(claims, ask(claimSteps, func(r *row) error {
-			step := scanStep(r, true)
+			step := scanStep(r)
 			step.Head = scanRun(r)
 			taken[i] = append(taken[i], step)
 			return nil

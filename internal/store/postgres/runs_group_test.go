@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -189,6 +191,196 @@ func TestRunsInOneGroupAreFenced(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// closeTwo closes a leased step, and the one behind it with it.
+func closeTwo(s *Store, leased *gatehouse.Step) func() error {
+	return func() error {
+		return s.Update(context.Background(), func(tx gatehouse.Tx) error {
+			tx.Foresee(gatehouse.Outlook{Tenant: leased.Tenant, RunID: leased.RunID})
+			r, err := tx.LockRun(leased.Tenant, leased.RunID, leased.ID)
+			if err != nil {
+				return err
+			}
+			now := tx.Now()
+			for i, step := range r.Steps {
+				step.Status, step.FinishedAt, step.LeaseOwner, step.LeaseUntil = gatehouse.StepSucceeded, &now, "", nil
+				step.IdempotencyKey, step.Output = r.ID+":"+step.Key, gatehouse.StringJSON(r.ID+step.Key)
+				if i > 0 {
+					step.Attempts, step.Generation, step.ReadyAt, step.StartedAt = 1, 1, &now, &now
+					err = tx.PassStep(step, "w")
+				} else {
+					err = errors.Join(tx.InsertAttempt(&gatehouse.StepAttempt{Tenant: r.Tenant, RunID: r.ID, StepID: step.ID, Attempt: 1,
+						Generation: 1, Worker: "w", StartedAt: now, FinishedAt: now, Outcome: "succeeded"}),
+						tx.UpdateStep(step, gatehouse.StepRunning, leased.Generation))
+				}
+				err = errors.Join(err, tx.AppendLeaf(&gatehouse.Leaf{Tenant: r.Tenant, Type: "step.succeeded", Subject: r.ID, Actor: step.Key}))
+				if err != nil {
+					return err
+				}
+			}
+			r.Status, r.FinishedAt, r.Output = gatehouse.RunSucceeded, &now, `{"of":"`+gatehouse.JSON(r.ID)+`"}`
+			return errors.Join(tx.MoveRun(r, gatehouse.RunRunning),
+				tx.AppendLeaf(&gatehouse.Leaf{Tenant: r.Tenant, Type: "run.succeeded", Subject: r.ID, Actor: "w"}))
+		})
+	}
+}
+
+// TestStepsPassInOneGroup: several steps of each of several runs take as few
+// statements, and one that is not blocked any more undoes its own run's alone.
+func TestStepsPassInOneGroup(t *testing.T) {
+	t.Parallel()
+	var road traveler
+	s := openTest(t, Config{trip: road.note})
+	const n = 12
+	leased := leasedRuns(t, s, n)
+	var calls []func() error
+	for _, step := range leased {
+		calls = append(calls, closeTwo(s, step))
+	}
+	trips := road.of(t, "group", func() {
+		for _, err := range together(t, s, calls[:8]...) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if trips != 2 {
+		t.Errorf("%d round trips, want 2", trips)
+	}
+	for i, statements := range road.trips {
+		if len(statements) > 16 {
+			t.Errorf("trip %d has %d statements for 8 runs", i+1, len(statements))
+		}
+	}
+	last := leased[n-1]
+	if err := s.Update(t.Context(), func(tx gatehouse.Tx) error { // it was made ready meanwhile
+		r, err := tx.LockRun(last.Tenant, last.RunID, "")
+		if err != nil {
+			return err
+		}
+		now := tx.Now()
+		next := r.Steps[1]
+		next.Status, next.ReadyAt = gatehouse.StepReady, &now
+		return tx.UpdateStep(next, gatehouse.StepBlocked, 0)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range together(t, s, calls[8:]...) {
+		if i == n-1-8 && !errors.Is(err, gatehouse.ErrConflict) || i < n-1-8 && err != nil {
+			t.Errorf("member %d: %v", i, err)
+		}
+	}
+	for i, step := range leased {
+		err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+			r, err := tx.FindRun("default", step.RunID)
+			if err != nil {
+				return err
+			}
+			attempts, err := tx.ListAttempts("default", step.RunID)
+			if i == n-1 {
+				if r.Status != gatehouse.RunRunning || r.Steps[0].Status != gatehouse.StepRunning || len(attempts) != 0 {
+					t.Errorf("%s is %s, its first step %s with %d attempts", r.ID, r.Status, r.Steps[0].Status, len(attempts))
+				}
+				return err
+			}
+			if r.Status != gatehouse.RunSucceeded || r.Output != `{"of":"`+gatehouse.JSON(r.ID)+`"}` || len(attempts) != 2 {
+				t.Errorf("%s is %s with the output %s and %d attempts", r.ID, r.Status, r.Output, len(attempts))
+			}
+			for k, st := range r.Steps {
+				if st.Status != gatehouse.StepSucceeded || st.Output != gatehouse.StringJSON(r.ID+st.Key) || attempts[k].StepID != st.ID {
+					t.Errorf("%s of %s is %s with the output %s", st.Key, r.ID, st.Status, st.Output)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	var order []string
+	if err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		leaves, err := tx.UnnumberedLeaves(1000)
+		for _, l := range leaves {
+			if l.ActionID == leased[0].RunID {
+				var leaf struct{ Actor string }
+				err = errors.Join(err, json.Unmarshal([]byte(l.Body), &leaf))
+				order = append(order, leaf.Actor)
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(order, []string{"s0", "s1", "w"}) {
+		t.Errorf("the log tells of %v", order)
+	}
+}
+
+// TestAttemptIsOfItsStep: an attempt is stored with the run of its step only,
+// alone and in a group, where the others are stored all the same.
+func TestAttemptIsOfItsStep(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	leased := leasedRuns(t, s, 4)
+	insert := func(of *gatehouse.Step, run string) func() error {
+		return func() error {
+			return s.Update(context.Background(), func(tx gatehouse.Tx) error {
+				tx.Foresee(gatehouse.Outlook{Tenant: of.Tenant, RunID: of.RunID})
+				r, err := tx.LockRun(of.Tenant, of.RunID, of.ID)
+				if err != nil {
+					return err
+				}
+				now := tx.Now()
+				return tx.InsertAttempt(&gatehouse.StepAttempt{Tenant: r.Tenant, RunID: run, StepID: of.ID, Attempt: 1, Generation: 1, Worker: "w",
+					StartedAt: now, FinishedAt: now, Outcome: "succeeded"})
+			})
+		}
+	}
+	if err := insert(leased[0], leased[1].RunID)(); !errors.Is(err, gatehouse.ErrNotFound) {
+		t.Errorf("alone, with another run: %v", err)
+	}
+	errs := together(t, s, insert(leased[0], leased[0].RunID), insert(leased[1], leased[0].RunID), insert(leased[2], leased[2].RunID),
+		insert(leased[3], leased[3].RunID))
+	for i, err := range errs {
+		if (i == 1) != errors.Is(err, gatehouse.ErrNotFound) || i != 1 && err != nil {
+			t.Errorf("member %d: %v", i, err)
+		}
+	}
+}
+
+// TestOrderedWrites: what a member writes about runs is put in the order of
+// groups, but where that is also the order of two writes of one step, or where it
+// writes other things.
+func TestOrderedWrites(t *testing.T) {
+	t.Parallel()
+	s := &Store{sets: makeSets()}
+	write := func(sql string, args ...any) query { return query{sql: sql, args: args} }
+	first, second, leaf := write(updateStep, "t", "stp_1"), write(updateBodies, "t", "stp_2"), write(appendLeaf, "t", "", "{}")
+	again, push := write(updateBodies, "t", "stp_1"), write(updatePush, "t", "psh_1")
+	order := func(writes ...query) (list []string) {
+		for _, q := range s.ordered(writes) {
+			list = append(list, q.sql)
+		}
+		return list
+	}
+	for _, c := range []struct{ writes, want []query }{
+		{[]query{leaf, first, second}, []query{second, first, leaf}},
+		{[]query{leaf, first, again}, []query{leaf, first, again}},
+		{[]query{leaf, first, second, push}, []query{leaf, first, second, push}},
+	} {
+		var want []string
+		for _, q := range c.want {
+			want = append(want, q.sql)
+		}
+		if d := cmp.Diff(want, order(c.writes...)); d != "" {
+			t.Error(d)
+		}
+	}
+	set := s.sets[updateStep]
+	if !set.apart([]query{first}, write(updateStep, "t", "stp_2")) || set.apart([]query{first}, first) || s.sets[setRunOutput].apart([]query{first}, first) {
+		t.Error("what is of one step goes together, or what is of two does not")
 	}
 }
 

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -9,21 +11,28 @@ import (
 
 // ListAttempts lists all of a run, oldest first.
 func (t *readTx) ListAttempts(tenant, runID string) (list []*gatehouse.StepAttempt, err error) {
-	err = t.each(`SELECT tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail
-FROM step_attempt WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, func(r *row) error {
+	at := make(map[*gatehouse.StepAttempt]int64)
+	err = t.each(attemptsOfRun, func(r *row) error {
+		seq := r.int()
 		list = append(list, &gatehouse.StepAttempt{
 			Tenant: r.text(), RunID: r.text(), StepID: r.text(), Attempt: int(r.int()), Generation: int(r.int()), Worker: r.text(),
 			StartedAt: r.time(), FinishedAt: r.time(), Outcome: r.text(), Code: r.text(), Detail: r.text(),
 		})
+		at[list[len(list)-1]] = seq
 		return nil
 	}, tenant, runID)
+	slices.SortFunc(list, func(a, b *gatehouse.StepAttempt) int { return cmp.Compare(at[a], at[b]) })
 	return list, err
 }
 
 const (
+	attemptsOfRun = `SELECT seq, tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail
+FROM step_attempt WHERE tenant = $1 AND run_id = $2`
 	attemptColumns = `INSERT INTO step_attempt (tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome, code, detail) `
 	attemptValues  = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11`
-	insertAttempt  = attemptColumns + `VALUES (` + attemptValues + `)`
+	// An attempt is of a step that is there, of that run.
+	ofStep        = `step s WHERE s.tenant = $1 AND s.id = $3 AND s.run_id = $2`
+	insertAttempt = guarded + attemptColumns + `SELECT ` + attemptValues + ` FROM ` + ofStep + orMissing
 )
 
 // InsertAttempt stores what came of a lease.

@@ -1,5 +1,7 @@
 package postgres
 
+import "slices"
+
 // What a run's transitions lock, read and write as one statement for a whole
 // group; see sets.go. Members are of different runs, each under its run's lock,
 // so that no two of them write the same step.
@@ -25,6 +27,47 @@ SELECT CASE WHEN (SELECT count(*) FROM w) = (SELECT count(*) FROM u) THEN 0 ELSE
 		types: types, subject: 2}
 }
 
+// ordered puts what a member writes in the order in which groups send it, where
+// all of it is about runs: it is of tables of its own, and each step is written
+// once, so that only the order of statements of one kind counts.
+func (s *Store) ordered(writes []query) []query {
+	steps := make(map[any]bool)
+	for _, q := range writes {
+		if s.sets[q.sql].rank > 0 && q.sql != appendLeaf {
+			return writes
+		}
+		if q.sql == updateStep || q.sql == updateBodies || q.sql == passStep {
+			if id := q.args[1]; steps[id] {
+				return writes
+			} else {
+				steps[id] = true
+			}
+		}
+	}
+	list := slices.Clone(writes)
+	slices.SortStableFunc(list, func(a, b query) int { return s.sets[a.sql].rank - s.sets[b.sql].rank })
+	return list
+}
+
+// apart reports whether a statement can go in one set with others of its member:
+// it is about something else than each of these.
+func (s *set) apart(others []query, q query) bool {
+	if s.subject == 0 {
+		return q.sql == appendLeaf
+	}
+	id := q.args[s.subject-1]
+	return !slices.ContainsFunc(others, func(o query) bool { return o.args[s.subject-1] == id })
+}
+
+// passed is passStep for a group: all or none.
+func passed() *set {
+	types := kinds("tt iitl iii ttt")
+	return &set{sql: `WITH u AS (` + rows(types) + `), w AS (` +
+		ofRow(stepPassed+` FROM u`+stepBlocked+`$10 AS input, $11 AS output, $12 AS worker`) + passedParts +
+		`SELECT CASE WHEN (SELECT count(*) FROM w) = (SELECT count(*) FROM u) THEN 0 ELSE gatehouse_refuse('GH001') END`,
+		types: types, subject: 2}
+}
+
 // addRunSets adds the statements of runs to those that groups send. Their writes
 // come before the leaves.
 func addRunSets(sets map[string]*set) {
@@ -32,15 +75,16 @@ func addRunSets(sets map[string]*set) {
 	sets[lockRun] = locks(needRun, lockRun, two...)
 	sets[runHead] = reads(runHead, two...)
 	sets[boardSteps] = reads(boardSteps, three...)
-	sets[openItems] = reads(openItems, three...)
 	writes := []struct {
 		sql string
 		set *set
 	}{
 		{releaseClaim, writes(0, releaseClaims, kinds("tti")...)},
 		{insertUsage, writes(0, usageColumns+`SELECT `+usageValues+` FROM u ORDER BY n`, kinds("ttttittiitiiti")...)},
-		{insertAttempt, writes(3, attemptColumns+`SELECT `+attemptValues+` FROM u ORDER BY n`, kinds("tttiitiittt")...)},
+		{insertAttempt, allOrNone(3, attemptColumns+`SELECT `+attemptValues+` FROM u CROSS JOIN LATERAL (SELECT 1 FROM `+ofStep+` OFFSET 0) s ORDER BY n`,
+			kinds("tttiitiittt")...)},
 		{updateBodies, withBodies()},
+		{passStep, passed()},
 		{updateStep, allOrNone(2, stepsMoved, kinds(stepKinds)...)},
 		{moveRun, allOrNone(2, runsMoved, kinds("ttttt itt ii")...)},
 		{setRunOutput, writes(2, runOutputs, kinds("ttt")...)},

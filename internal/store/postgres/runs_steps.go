@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"strings"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -12,46 +14,73 @@ const (
 
 	stepBodies = `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')`
 	wholeStep  = `SELECT ` + stepColumns + stepBodies + ` FROM step s LEFT JOIN step_body b ON b.seq = s.seq `
-	lightStep  = `SELECT ` + stepColumns + ` FROM step s `
 
-	// What a transition reads of a run's steps: those of the workflow, and one of
-	// their items; of the others, with one look into the index for each state,
-	// how they stand.
-	boardSteps = lightStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.parent = ''
-UNION ALL ` + lightStep + `WHERE s.tenant = $1 AND s.id = $3 AND s.run_id = $2 AND length(s.parent) > 0`
-	openItems = `SELECT p.id, o.status FROM step p
-CROSS JOIN unnest('{ready,running,waiting_approval,waiting,failed_retryable}'::text[]) AS o (status)
-CROSS JOIN LATERAL (SELECT 1 FROM step s
-  WHERE s.tenant = $1 AND s.parent = p.id COLLATE "C" AND s.parent <> '' AND s.status = o.status AND s.id <> $3 LIMIT 1) s
-WHERE p.run_seq = ` + seqOfRun + ` AND p.parent = '' AND p.status = 'waiting'`
+	// What a transition reads of a run's steps: those of the workflow, of which
+	// most have not begun or have ended, and move by themselves no more; and one of
+	// their items. Of the others, with one look into the index for each state, how
+	// they stand.
+	boardSteps = `SELECT ` + restingStep + topStep + ` AND s.status IN ('blocked', 'succeeded', 'canceled')
+UNION ALL SELECT ` + movingStep + `, CASE WHEN s.status = 'waiting' THEN ` + openItems + ` END` + topStep + ` AND s.status NOT IN ('blocked', 'succeeded', 'canceled')
+UNION ALL SELECT ` + movingStep + `, NULL FROM step s WHERE s.tenant = $1 AND s.id = $3 AND s.run_id = $2 AND length(s.parent) > 0`
+	anyStep    = `s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped, s.created_at, `
+	movingStep = anyStep + `s.idempotency_key, s.failure_code, s.failure_detail, s.action_id, s.child_run, s.event, s.due_at, s.lease_owner,
+  s.lease_until, s.ready_at, s.started_at, s.finished_at`
+	restingStep = anyStep + `NULL, NULL, NULL, NULL, NULL, NULL, NULL::bigint, NULL, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL`
+	topStep     = ` FROM step s WHERE s.run_seq = ` + seqOfRun + ` AND s.parent = ''`
+	openItems   = `(SELECT string_agg(o.status, ',') FROM unnest('{ready,running,waiting_approval,waiting,failed_retryable}'::text[]) AS o (status)
+  CROSS JOIN LATERAL (SELECT 1 FROM step i
+    WHERE i.tenant = $1 AND i.parent = s.id COLLATE "C" AND i.parent <> '' AND i.status = o.status AND i.id <> $3 LIMIT 1) i)`
 	itemsOfStep     = wholeStep + `WHERE s.tenant = $1 AND s.parent = $2 COLLATE "C" AND s.parent <> ''`
 	openItemsOfStep = itemsOfStep + ` AND s.status IN ('ready', 'running', 'waiting_approval', 'waiting', 'failed_retryable', 'blocked')`
 	countSteps      = `SELECT count(*) FROM step WHERE run_seq = ` + seqOfRun
 
-	findStep      = wholeStep + `WHERE s.tenant = $1 AND s.id = $2`
-	findStepOf    = wholeStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.key = $3`
+	findStep = wholeStep + `WHERE s.tenant = $1 AND s.id = $2`
+	// The key of an item begins with that of the step that it belongs to.
+	findStepOf = wholeStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.parent = '' AND s.key = $3`
+	findItemOf = wholeStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.key = $3 AND s.parent =
+  (SELECT p.id FROM step p WHERE p.run_seq = ` + seqOfRun + ` AND p.parent = '' AND p.key = $4)`
 	findStepByKey = wholeStep + `WHERE s.tenant = $1 AND s.idempotency_key = $2 AND s.idempotency_key IS NOT NULL
 AND s.status NOT IN ('failed_terminal', 'canceled')`
 	findStepByAction = wholeStep + `WHERE s.tenant = $1 AND s.action_id = $2 AND s.action_id IS NOT NULL
 ORDER BY s.action_at DESC, s.seq DESC LIMIT 1`
 )
 
-func scanStep(r *row, whole bool) *gatehouse.Step {
-	s := &gatehouse.Step{
+func scanStep(r *row) *gatehouse.Step {
+	return &gatehouse.Step{
 		Tenant: r.text(), ID: r.text(), RunID: r.text(), Key: r.text(), Index: int(r.int()), Parent: r.text(),
 		Workflow: r.text(), Workspace: r.text(), Uses: r.text(), Tool: r.text(), Status: gatehouse.StepStatus(r.text()),
 		Attempts: int(r.int()), Generation: int(r.int()), IdempotencyKey: r.text(), Skipped: r.bool(), Failure: scanFailure(r),
 		ActionID: r.text(), ChildRun: r.text(), Event: r.text(), DueAt: r.timePtr(), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
 		CreatedAt: r.time(), ReadyAt: r.timePtr(), StartedAt: r.timePtr(), FinishedAt: r.timePtr(),
+		Item: r.json(), Input: r.json(), Output: r.json(),
 	}
-	if whole {
-		s.Item, s.Input, s.Output = r.json(), r.json(), r.json()
+}
+
+// scanBoard reads a step of a run as a transition sees it: what the run says of
+// it too is not among the columns, nor how it came to rest.
+func scanBoard(r *row, run *gatehouse.Run) *gatehouse.Step {
+	s := &gatehouse.Step{
+		Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Workspace: run.Workspace,
+		ID: r.text(), Key: r.text(), Index: int(r.int()), Parent: r.text(), Uses: r.text(), Tool: r.text(),
+		Status: gatehouse.StepStatus(r.text()), Attempts: int(r.int()), Generation: int(r.int()), Skipped: r.bool(),
+		CreatedAt: r.time(),
+	}
+	if s.Status == gatehouse.StepBlocked || s.Status == gatehouse.StepSucceeded || s.Status == gatehouse.StepCanceled {
+		return s
+	}
+	s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.text(), scanFailure(r), r.text(), r.text(), r.text()
+	s.DueAt, s.LeaseOwner, s.LeaseUntil = r.timePtr(), r.text(), r.timePtr()
+	s.ReadyAt, s.StartedAt, s.FinishedAt = r.timePtr(), r.timePtr(), r.timePtr()
+	if open := r.text(); open != "" && shared.MayHaveItems(s) {
+		for status := range strings.SplitSeq(open, ",") {
+			s.OpenItems = append(s.OpenItems, gatehouse.StepStatus(status))
+		}
 	}
 	return s
 }
 
 func (t *readTx) step(sql string, args ...any) (s *gatehouse.Step, err error) {
-	err = t.one(sql, func(r *row) error { s = scanStep(r, true); return nil }, args...)
+	err = t.one(sql, func(r *row) error { s = scanStep(r); return nil }, args...)
 	return s, err
 }
 
@@ -62,6 +91,9 @@ func (t *readTx) FindStep(tenant, id string) (*gatehouse.Step, error) {
 
 // FindStepOf finds by the run's own name for it.
 func (t *readTx) FindStepOf(tenant, runID, key string) (*gatehouse.Step, error) {
+	if of, _, item := strings.Cut(key, "["); item {
+		return t.step(findItemOf, tenant, runID, key, of)
+	}
 	return t.step(findStepOf, tenant, runID, key)
 }
 
@@ -71,7 +103,7 @@ func (t *readTx) ListItems(tenant, stepID string, open bool) (list []*gatehouse.
 	if open {
 		sql = openItemsOfStep
 	}
-	err = t.each(sql, func(r *row) error { list = append(list, scanStep(r, true)); return nil }, tenant, stepID)
+	err = t.each(sql, func(r *row) error { list = append(list, scanStep(r)); return nil }, tenant, stepID)
 	shared.SortItems(list)
 	return list, err
 }
@@ -174,6 +206,32 @@ func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 	if s.Status != from && !from.CanMove(s.Status) || s.Generation < generation {
 		return gatehouse.ErrConflict
 	}
+	return t.updateStep(s, from, generation)
+}
+
+const (
+	// A blocked step has neither bodies nor anything that it waits for.
+	stepPassed = `UPDATE step SET status = 'succeeded', attempts = $3, generation = $4, idempotency_key = $5, skipped = $6, ready_at = $7,
+  started_at = $8, finished_at = $9`
+	stepBlocked = ` WHERE tenant = $1 AND id = $2 AND status = 'blocked' AND generation = $4 - 1
+  RETURNING seq, tenant, run_id, id, attempts, generation, skipped, started_at, finished_at, `
+	passedParts = `), b AS (INSERT INTO step_body (seq, tenant, item, input, output) SELECT seq, tenant, '', input, output FROM w),
+a AS (` + attemptColumns + `SELECT tenant, run_id, id, attempts, generation, worker, started_at, finished_at, 'succeeded', '', '' FROM w WHERE NOT skipped)
+`
+	passStep = guarded + stepPassed + stepBlocked + `$10::text AS input, $11::text AS output, $12::text AS worker` + passedParts +
+		`SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
+)
+
+// PassStep writes what a step comes to that began in this transaction.
+func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
+	if !shared.Passed(s) {
+		return gatehouse.ErrConflict
+	}
+	return t.write(passStep, s.Tenant, s.ID, s.Attempts, s.Generation, orNull(s.IdempotencyKey), s.Skipped, s.ReadyAt, s.StartedAt, s.FinishedAt,
+		s.Input, s.Output, worker)
+}
+
+func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
 	code, detail := failureArgs(s.Failure)
 	statements := make([]query, 0, 8)
 	add := func(sql ...string) {

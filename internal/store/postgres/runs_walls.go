@@ -186,6 +186,10 @@ func (w walls) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse
 	return w.all().ClaimSteps(owner, lease, shares...)
 }
 
+func (w walls) PassStep(s *gatehouse.Step, worker string) error {
+	return w.in(s.Tenant).PassStep(s, worker)
+}
+
 func (w walls) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
 	return w.in(s.Tenant).UpdateStep(s, from, generation)
 }

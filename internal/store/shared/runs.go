@@ -133,6 +133,13 @@ func SortReady(steps []*gatehouse.Step) {
 	slices.SortStableFunc(steps, func(a, b *gatehouse.Step) int { return a.ReadyAt.Compare(*b.ReadyAt) })
 }
 
+// Passed reports whether a step is as one that was readied, leased and closed at
+// once leaves it.
+func Passed(s *gatehouse.Step) bool {
+	return s.Status == gatehouse.StepSucceeded && s.Generation >= 1 && s.Attempts >= 1 && s.LeaseUntil == nil && s.LeaseOwner == "" &&
+		s.ReadyAt != nil && s.StartedAt != nil && s.FinishedAt != nil
+}
+
 // CompareLanes orders lanes by tenant, workspace and workflow.
 func CompareLanes(a, b gatehouse.Lane) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Workflow, b.Workflow))

@@ -190,6 +190,25 @@ func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation
 	if s.Status != from && !from.CanMove(s.Status) || s.Generation < generation {
 		return gatehouse.ErrConflict
 	}
+	return t.updateStep(s, from, generation)
+}
+
+// PassStep writes what a step comes to that began in this transaction.
+func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
+	if !shared.Passed(s) {
+		return gatehouse.ErrConflict
+	}
+	err := t.updateStep(s, gatehouse.StepBlocked, s.Generation-1)
+	if err != nil || s.Skipped {
+		return err
+	}
+	return t.InsertAttempt(&gatehouse.StepAttempt{
+		Tenant: s.Tenant, RunID: s.RunID, StepID: s.ID, Attempt: s.Attempts, Generation: s.Generation, Worker: worker,
+		StartedAt: *s.StartedAt, FinishedAt: *s.FinishedAt, Outcome: string(s.Status),
+	})
+}
+
+func (t *tx) updateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
 	seq, err := t.number(`SELECT seq FROM step WHERE tenant = ? AND id = ?`, s.Tenant, s.ID)
 	if err != nil {
 		return err

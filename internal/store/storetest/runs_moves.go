@@ -132,6 +132,68 @@ func (s *suite) stepColumns() {
 	s.same("after all that was refused", s.findStep(st), st)
 }
 
+// stepPass checks what a step comes to that was readied, leased and closed at
+// once: it was blocked, and nobody has begun it.
+func (s *suite) stepPass() {
+	w := s.workflow(tenant, "triage", 1)
+	r := s.newRun(w, "a", "b", "c")
+	for _, st := range r.Steps {
+		st.Status, st.ReadyAt = gatehouse.StepBlocked, nil
+	}
+	s.insert(r)
+	at := s.now()
+	passed := func(st *gatehouse.Step) *gatehouse.Step {
+		c := *st
+		c.Status, c.Attempts, c.Generation = gatehouse.StepSucceeded, 1, 1
+		c.ReadyAt, c.StartedAt, c.FinishedAt = &at, &at, &at
+		return &c
+	}
+	whole := passed(r.Steps[0])
+	whole.Input, whole.Output, whole.IdempotencyKey = `{"i":1.0}`, `{"o":2}`, "k"
+	s.update(func(tx gatehouse.Tx) error { return tx.PassStep(whole, "w") })
+	s.same("a step that has passed", s.findStep(whole), whole)
+	attempts := func(want ...*gatehouse.StepAttempt) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) error {
+			got, err := tx.ListAttempts(tenant, r.ID)
+			s.same("its attempts", got, want)
+			return err
+		})
+	}
+	first := &gatehouse.StepAttempt{Tenant: tenant, RunID: r.ID, StepID: whole.ID, Attempt: 1, Generation: 1, Worker: "w", StartedAt: at,
+		FinishedAt: at, Outcome: "succeeded"}
+	attempts(first)
+	st := r.Steps[1]
+	for what, change := range map[string]func(c *gatehouse.Step){
+		"another state":         func(c *gatehouse.Step) { c.Status = gatehouse.StepRunning },
+		"a lease":               func(c *gatehouse.Step) { c.LeaseOwner, c.LeaseUntil = "w", &at },
+		"no attempt":            func(c *gatehouse.Step) { c.Attempts = 0 },
+		"no generation":         func(c *gatehouse.Step) { c.Generation = 0 },
+		"another generation":    func(c *gatehouse.Step) { c.Generation = 2 },
+		"no beginning":          func(c *gatehouse.Step) { c.StartedAt = nil },
+		"no end":                func(c *gatehouse.Step) { c.FinishedAt = nil },
+		"a key that is known":   func(c *gatehouse.Step) { c.IdempotencyKey = "k" },
+		"a step that has ended": func(c *gatehouse.Step) { c.ID = whole.ID },
+		"another id":            func(c *gatehouse.Step) { c.ID = "stp_x" },
+	} {
+		c := passed(st)
+		change(c)
+		s.refused(gatehouse.ErrConflict, what, func(tx gatehouse.Tx) error { return tx.PassStep(c, "w") })
+	}
+	s.same("after all that was refused", s.findStep(st), st)
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.UpdateStep(moved(st, gatehouse.StepReady, at), gatehouse.StepBlocked, 0)
+	})
+	attempts(first)
+	s.refused(gatehouse.ErrConflict, "a step that is ready already", func(tx gatehouse.Tx) error { return tx.PassStep(passed(st), "w") })
+	// What is skipped was no attempt.
+	skipped := passed(r.Steps[2])
+	skipped.Skipped, skipped.Output = true, "null"
+	s.update(func(tx gatehouse.Tx) error { return tx.PassStep(skipped, "w") })
+	s.same("a step that was skipped", s.findStep(skipped), skipped)
+	attempts(first)
+}
+
 // stepOfAction is the one that took it up last, whichever began first.
 func (s *suite) stepOfAction() {
 	w := s.workflow(tenant, "triage", 1)

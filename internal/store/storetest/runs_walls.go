@@ -74,6 +74,11 @@ func (s *suite) runWalls() {
 		"UpdateStep": func(tx gatehouse.Tx) error {
 			return tx.UpdateStep(moved(theirs(ready), gatehouse.StepCanceled, now), gatehouse.StepReady, 0)
 		},
+		"PassStep": func(tx gatehouse.Tx) error {
+			c := theirs(ready)
+			c.Status, c.Attempts, c.Generation, c.ReadyAt, c.StartedAt, c.FinishedAt = gatehouse.StepSucceeded, 1, 1, &now, &now, &now
+			return tx.PassStep(c, "w")
+		},
 		"UpdateStep of what is parked": func(tx gatehouse.Tx) error {
 			return tx.UpdateStep(moved(theirs(parked), gatehouse.StepSucceeded, now), parked.Status, parked.Generation)
 		},

@@ -94,6 +94,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"RunMoves", (*suite).runMoves},
 		{"StepMoves", (*suite).stepMoves},
 		{"StepColumns", (*suite).stepColumns},
+		{"StepPass", (*suite).stepPass},
 		{"StepOfAction", (*suite).stepOfAction},
 		{"RunLock", (*suite).runLock},
 		{"RunItems", (*suite).runItems},
