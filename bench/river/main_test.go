@@ -25,12 +25,12 @@ func TestRun(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatalf("%v in %s", err, out.Bytes())
 	}
-	// Pushes, steps 16 and 64 at a time, a step's way to its worker; that one's
+	// Pushes, steps 16 and 64 at a time, in rows and alone, a step's way to its worker; that one's
 	// way beside others is no matter of River.
-	if len(report.Lines) != 7 {
+	if len(report.Lines) != 9 {
 		t.Fatalf("%d lines: %s", len(report.Lines), out.Bytes())
 	}
-	for _, l := range report.Lines[:5] {
+	for _, l := range report.Lines[:7] {
 		wantLine(t, l)
 	}
 }
