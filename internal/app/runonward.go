@@ -86,9 +86,9 @@ func follows(spec *workflow.Step, row map[string]bool) bool {
 }
 
 // alone reports whether a step touches nothing outside its run: it makes one
-// value, under a key that is the run's own.
+// value. Its key is the run's own, since a transform cannot name another.
 func alone(spec *workflow.Step) bool {
-	return spec.Kind == workflow.KindTransform && spec.ForEach == nil && spec.IdempotencyKey == nil
+	return spec.Kind == workflow.KindTransform && spec.ForEach == nil
 }
 
 // carryOn carries out a blocked step that is ready now, if it was evaluated ahead.
