@@ -25,7 +25,7 @@ p AS (INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_
     $16, $17, $18, $19, $20, '', '' FROM a),
 o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
   SELECT seq, $1, 'apr' || $2, 'requested', 1, '["approver"]', '', $21, $7, $6 FROM a)
-INSERT INTO audit_leaf (tenant, action_id, body) VALUES ($1, 'act' || $2, $22)`
+INSERT INTO audit_leaf (seq, tenant, action_id, body) VALUES (nextval('audit_leaf_row'), $1, 'act' || $2, $22)`
 
 	pgDecide = `WITH o AS (UPDATE approval SET status = 'approved' WHERE tenant = $1 AND id = 'apr' || $2 AND status = 'requested' RETURNING seq),
 v AS (INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
@@ -35,7 +35,7 @@ a AS (UPDATE action SET status = 'approved', decided_by = $4, decided_via = 'api
 p AS (INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, attempt_base,
     last_error, error_code, not_before, created_at, next_attempt, generation, lease_owner, replays)
   SELECT $1, 'psh' || $2, seq, id, 'shop', 'bench-' || $2, $6, 'queued', 0, 0, '', '', $7, $7, $7, 0, '', 0 FROM a)
-INSERT INTO audit_leaf (tenant, action_id, body) SELECT $1, id, $8 FROM a`
+INSERT INTO audit_leaf (seq, tenant, action_id, body) SELECT nextval('audit_leaf_row'), $1, id, $8 FROM a`
 )
 
 // pgRows is proposer and decider on PostgreSQL.

@@ -194,7 +194,7 @@ func micros(t *time.Time) (n sql.NullInt64) {
 func (c *checker) archivedLeaves(ctx context.Context, tx *sql.Tx, f *file) error {
 	query := `SELECT tenant, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND action_id <> '' ORDER BY seq`
 	if !c.t.sqlite {
-		query = `SELECT tenant, body FROM audit_leaf WHERE tenant = $1 AND action_id = $2 AND number IS NOT NULL AND action_id <> '' ORDER BY number`
+		query = numbered(query)
 	}
 	rows, err := tx.QueryContext(ctx, query, f.tenant, f.id)
 	if err != nil {

@@ -260,11 +260,7 @@ func loadMirrors(ctx context.Context, tx *sql.Tx, files map[int64]*file, within 
 // was written, with a number or without: in one snapshot rows and leaves fit.
 func (c *checker) loadLeaves(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
 	const columns = `SELECT a.seq AS action_seq, l.seq AS leaf_seq, l.tenant, l.body FROM action a JOIN audit_leaf l ON l.tenant = a.tenant AND l.action_id = a.id WHERE `
-	query := columns + within("a.seq") + ` AND l.action_id <> ''`
-	if !c.t.sqlite { // an index for each
-		query += ` AND l.number IS NOT NULL UNION ALL ` + query + ` AND l.number IS NULL`
-	}
-	return each(ctx, tx, query+` ORDER BY 1, 2`, func(rows *sql.Rows) error {
+	return each(ctx, tx, columns+within("a.seq")+` AND l.action_id <> '' ORDER BY 1, 2`, func(rows *sql.Rows) error {
 		var seq, row int64
 		var l leaf
 		if err := rows.Scan(&seq, &row, &l.tenant, &l.body); err != nil {

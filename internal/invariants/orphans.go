@@ -21,6 +21,9 @@ func (c *checker) orphans(ctx context.Context) error {
 	if err := c.strayLeaves(ctx); err != nil {
 		return err
 	}
+	if err := c.countLeaves(ctx); err != nil {
+		return err
+	}
 	return c.in(ctx, func(tx *sql.Tx) error {
 		for _, q := range []struct{ what, query string }{
 			{"a key of nobody in its tenant", `SELECT k.tenant, k.id, x.id IS NULL FROM api_key k LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},
@@ -86,6 +89,35 @@ LEFT JOIN action_archive z ON z.tenant = l.tenant AND z.id = l.action_id WHERE l
 		}
 	}
 	return nil
+}
+
+// countLeaves looks for leaves that have no number and do not wait for one, or
+// have two.
+func (c *checker) countLeaves(ctx context.Context) error {
+	// On SQLite what waits is behind the last that has a number, and a row of
+	// the log cannot go back behind it.
+	query := `SELECT l.tenant, l.n, l.n - l.behind + coalesce(b.n, 0), l.n - l.behind + coalesce(b.n, 0)
+FROM (SELECT tenant, count(*) AS n, sum(seq <= coalesce((SELECT max(last) FROM audit_batch b WHERE b.tenant = audit_leaf.tenant), 0)) AS behind
+  FROM audit_leaf GROUP BY tenant) l
+LEFT JOIN (SELECT tenant, sum(length(leaves) / 8) AS n FROM audit_batch GROUP BY tenant) b ON b.tenant = l.tenant`
+	if !c.t.sqlite {
+		query = `SELECT l.tenant, l.n, coalesce(p.n, 0), coalesce(p.rows, 0)
+FROM (SELECT tenant, count(*) AS n FROM audit_leaf GROUP BY tenant) l
+LEFT JOIN (SELECT tenant, count(*) AS n, count(DISTINCT seq) AS rows
+  FROM (SELECT tenant, unnest(leaves) AS seq FROM audit_batch UNION ALL SELECT tenant, unnest(leaves) FROM audit_waiting) x GROUP BY tenant) p
+ON p.tenant = l.tenant`
+	}
+	return c.in(ctx, func(tx *sql.Tx) error {
+		return each(ctx, tx, query, func(rows *sql.Rows) error {
+			var tenant string
+			var stored, places, of int64
+			err := rows.Scan(&tenant, &stored, &places, &of)
+			if places != stored || of != stored {
+				c.r.violated(14, tenant, tenant, "%d entries are stored; there are %d numbers and places in the queue for them, of %d entries", stored, places, of)
+			}
+			return err
+		})
+	})
 }
 
 // strays counts the rows of a query: tenant, id, and whether it is one.

@@ -16,12 +16,12 @@ import (
 )
 
 // What belongs to one engine only, and is not copied: SQLite's stored clock
-// and batch numbers, and PostgreSQL's versions, marks of COMMIT, and what this
-// package keeps there.
+// and batch numbers, and PostgreSQL's versions, marks of COMMIT, queue of leaves
+// (see queueLeaves), and what this package keeps there.
 var (
 	sqliteOnly   = map[string]bool{"meta": true}
 	postgresOnly = map[string]bool{
-		"gatehouse_schema": true, "gatehouse_session": true,
+		"gatehouse_schema": true, "gatehouse_session": true, queueTable: true,
 		postgres.MoveTable: true, progressTable: true, keysTable: true,
 	}
 )
@@ -34,6 +34,7 @@ const (
 	boolean kind = "a boolean"
 	text    kind = "text"
 	blob    kind = "bytes"
+	array   kind = "a list of numbers" // in the folder bytes, eight for each
 )
 
 // column is a column that is written; generated ones are not.
@@ -82,7 +83,6 @@ WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY m.nam
 		c.generated = hidden > 1
 		out.add(name, c)
 	}
-	out.unfold()
 	return out, rows.Err()
 }
 
@@ -110,6 +110,8 @@ ORDER BY c.relname, a.attnum`)
 			c.kind = text
 		case pgtype.ByteaOID:
 			c.kind = blob
+		case pgtype.Int8ArrayOID:
+			c.kind = array
 		default:
 			c.kind = kind(fmt.Sprintf("PostgreSQL's type %d", oid))
 		}
@@ -161,7 +163,7 @@ func match(from, to catalog, order []string) ([]table, error) {
 			case here.generated != there.generated:
 				complain("the column %s is computed on one side only", full)
 			case here.generated:
-			case here.kind != there.kind && (here.kind != number || there.kind != boolean), strings.Contains(string(there.kind), "'s "):
+			case here.kind != there.kind && (here.kind != number || there.kind != boolean) && (here.kind != blob || there.kind != array), strings.Contains(string(there.kind), "'s "):
 				complain("the column %s is %s in the folder and %s in the database", full, here.kind, there.kind)
 			default:
 				t.columns = append(t.columns, column{name: c, kind: there.kind, key: here.key})

@@ -197,6 +197,10 @@ func fill(ctx context.Context, o Options, s *source, c *pgx.Conn, now standing, 
 		}
 		r.Copied += n
 	}
+	if err := queueLeaves(ctx, c); err != nil {
+		return err
+	}
+	o.step("queue")
 	if err := putKeysBack(ctx, c, o.step); err != nil {
 		return err
 	}

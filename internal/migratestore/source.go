@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -40,7 +41,7 @@ func openSource(ctx context.Context, config sqlite.Config, only bool) (s *source
 	}
 	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: config.Path}).EscapedPath(), RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)"}
 	if s.db, err = sql.Open("sqlite", name.String()); err == nil {
-		s.db.SetMaxOpenConns(2) // one reads leaves, the other their numbers
+		s.db.SetMaxOpenConns(1)
 		err = s.db.QueryRowContext(ctx, `SELECT clock, batch FROM meta`).Scan(&s.clock, &s.batch)
 	}
 	if err != nil {
@@ -58,24 +59,14 @@ func (s *source) Close() error {
 }
 
 func (s *source) count(ctx context.Context, t table) (n int64, err error) {
-	query := `SELECT count(*) FROM ` + quoted(t.name)
-	if t.name == hashTable {
-		query = fmt.Sprintf(`SELECT coalesce(sum(length(hashes) / %d), 0) FROM %s`, hashSize, batchTable)
-	}
-	err = s.db.QueryRowContext(ctx, query).Scan(&n)
+	err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM `+quoted(t.name)).Scan(&n)
 	return n, err
 }
 
 // after opens the rows behind a key, in the key's order, at most limit. With
 // each blob comes whether it is NULL, which the driver does not tell from an
 // empty one.
-func (s *source) after(ctx context.Context, t table, key []any, limit int) (rows, error) {
-	switch t.name {
-	case leafTable:
-		return s.leavesAfter(ctx, t, key, limit)
-	case hashTable:
-		return s.hashesAfter(ctx, t, key, limit)
-	}
+func (s *source) after(ctx context.Context, t table, key []any, limit int) (*sql.Rows, error) {
 	var selected, names, marks []string
 	for _, c := range t.columns {
 		selected = append(selected, quoted(c.name))
@@ -98,7 +89,7 @@ func (s *source) after(ctx context.Context, t table, key []any, limit int) (rows
 // the rows hold more than maxBytes, and remembers the last row's key.
 type batch struct {
 	t        table
-	rows     rows
+	rows     *sql.Rows
 	cells    []any
 	key      []any
 	n, bytes int64
@@ -144,6 +135,8 @@ func (b *batch) Next() bool {
 			b.bytes += int64(len(v))
 		case []byte:
 			b.bytes += int64(len(v))
+		case []int64:
+			b.bytes += int64(len(v)) * 8
 		}
 		b.bytes += 8
 		b.cells = append(b.cells, v)
@@ -166,6 +159,9 @@ func (b *batch) Err() error {
 
 // convert makes the value that the column there takes from the one here.
 func convert(c column, v any) (any, error) {
+	if c.kind == array {
+		return numbers(v)
+	}
 	switch v := v.(type) {
 	case nil:
 		return nil, nil
@@ -191,6 +187,20 @@ func convert(c column, v any) (any, error) {
 		}
 	}
 	return nil, fmt.Errorf("%v, a %T, is not %s", v, v, c.kind)
+}
+
+// numbers reads a list of numbers. The driver does not tell an empty one from
+// NULL, which none is.
+func numbers(v any) ([]int64, error) {
+	b, isBytes := v.([]byte)
+	if v != nil && !isBytes || len(b)%8 != 0 {
+		return nil, fmt.Errorf("%v, a %T, is not %s", v, v, array)
+	}
+	n := make([]int64, len(b)/8)
+	for i := range n {
+		n[i] = int64(binary.BigEndian.Uint64(b[i*8:]))
+	}
+	return n, nil
 }
 
 // keyPart is one value of a key as the progress table keeps it.

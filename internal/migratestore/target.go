@@ -21,6 +21,10 @@ const (
 	keysTable     = "gatehouse_move_keys"
 )
 
+// queueTable says which leaves wait for their numbers; in the folder the order of
+// rows does.
+const queueTable = "audit_waiting"
+
 // lockKey is the advisory lock of the one process that copies: "MOVE".
 const lockKey = 0x4d4f5645
 
@@ -230,6 +234,20 @@ func putKeysBack(ctx context.Context, c *pgx.Conn, step func(string)) error {
 		step("key " + k.name)
 	}
 	return nil
+}
+
+// queueLeaves lets the leaves wait that have no number.
+func queueLeaves(ctx context.Context, c *pgx.Conn) error {
+	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM audit_waiting`)
+		if err == nil {
+			_, err = tx.Exec(ctx, `INSERT INTO audit_waiting (first, tenant, leaves) SELECT min(seq), tenant, array_agg(seq ORDER BY seq)
+FROM (SELECT l.seq, l.tenant, row_number() OVER (PARTITION BY l.tenant ORDER BY l.seq) - 1 AS place FROM audit_leaf l
+  WHERE l.seq > coalesce((SELECT max(b.last) FROM audit_batch b WHERE b.tenant = l.tenant), 0)) x
+GROUP BY tenant, place / 256`)
+		}
+		return err
+	})
 }
 
 // setSequences lets each identity column go on behind the highest number.

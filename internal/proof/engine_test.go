@@ -114,7 +114,7 @@ func openStore(t testing.TB, g *gate) *look {
 // waiting counts the leaves without a number.
 func (l *look) waiting() string {
 	if l.postgres {
-		return `SELECT count(*) FROM audit_leaf WHERE number IS NULL`
+		return `SELECT coalesce(sum(cardinality(leaves)), 0) FROM audit_waiting`
 	}
 	return `SELECT count(*) FROM audit_leaf WHERE seq > (SELECT numbered FROM meta)`
 }
@@ -122,7 +122,10 @@ func (l *look) waiting() string {
 // gaps counts the tenants in whose logs a number is not given, or twice.
 func (l *look) gaps() string {
 	if l.postgres {
-		return `SELECT count(*) FROM (SELECT tenant FROM audit_leaf GROUP BY tenant HAVING max(number) + 1 <> count(*) OR count(DISTINCT number) <> count(*)) gaps`
+		return `SELECT count(*) FROM (SELECT tenant, count(*) AS leaves FROM audit_leaf GROUP BY tenant) l
+LEFT JOIN (SELECT tenant, max(number + cardinality(leaves)) AS size FROM audit_batch GROUP BY tenant) b ON b.tenant = l.tenant
+LEFT JOIN (SELECT tenant, count(*) AS numbers, count(DISTINCT x) AS numbered FROM audit_batch, unnest(leaves) x GROUP BY tenant) n ON n.tenant = l.tenant
+WHERE b.size IS DISTINCT FROM l.leaves OR n.numbers IS DISTINCT FROM l.leaves OR n.numbered IS DISTINCT FROM l.leaves`
 	}
 	return `SELECT count(*) FROM (SELECT tenant, count(*) AS leaves FROM audit_leaf GROUP BY tenant) l
 LEFT JOIN (SELECT tenant, max(number + length(leaves) / 8) AS size, sum(length(leaves) / 8) AS numbers FROM audit_batch GROUP BY tenant) b ON b.tenant = l.tenant
@@ -132,7 +135,7 @@ WHERE b.size IS NOT l.leaves OR b.numbers IS NOT l.leaves`
 // inOrder reads the bodies of all logs, each in its order.
 func (l *look) inOrder() string {
 	if l.postgres {
-		return `SELECT body FROM audit_leaf ORDER BY tenant, number`
+		return `SELECT l.body FROM audit_batch b CROSS JOIN LATERAL unnest(b.leaves) WITH ORDINALITY u (seq, n) JOIN audit_leaf l ON l.seq = u.seq ORDER BY b.tenant, b.number + u.n`
 	}
 	return `SELECT body FROM audit_leaf ORDER BY tenant, seq` // numbers follow it
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
 // TestTablesHold breaks every rule of the tables that decisions and pushes
@@ -16,7 +17,8 @@ import (
 func TestTablesHold(t *testing.T) {
 	t.Parallel()
 	url := database(t)
-	p := populate(t, openTest(t, Config{URL: url}))
+	s := openTest(t, Config{URL: url})
+	p := populate(t, s)
 	ana := p.known(p.ana)
 	a := p.propose(p.known(p.agent))
 	if err := p.approve(ana, a.ID, a); err != nil {
@@ -24,6 +26,9 @@ func TestTablesHold(t *testing.T) {
 	}
 	if done, err := p.worker.Drain(t.Context(), gatehouse.DefaultTenant, 1); err != nil || len(done) != 1 {
 		t.Fatal(done, err)
+	}
+	if n, err := (&audit.Sequencer{Store: s, Batch: 2}).Once(t.Context()); n != 2 || err != nil {
+		t.Fatal(n, err)
 	}
 	c, err := pgx.Connect(t.Context(), url)
 	if err != nil {
@@ -48,8 +53,9 @@ func TestTablesHold(t *testing.T) {
 			`status = 'picking', lease_until = NULL`, `status = 'sent', lease_until = NULL`, `status = 'picking', lease_until = 1, generation = 0`,
 			`status = 'sent', lease_until = 1, attempts = 0`,
 		},
-		"receipt":    {`id = ''`, `attempt = -1`, `generation = -1`, `outcome = 'perhaps'`},
-		"audit_leaf": {`number = -1, hash = decode(repeat('00', 32), 'hex')`, `number = 1, hash = 'x'`, `number = 1, hash = NULL`, `number = NULL, hash = decode(repeat('00', 32), 'hex')`},
+		"receipt":       {`id = ''`, `attempt = -1`, `generation = -1`, `outcome = 'perhaps'`},
+		"audit_batch":   {`number = -1`, `position = -1`, `last = -1`, `hashes = 'x'`},
+		"audit_waiting": {`first = first + 1`, `leaves = '{}'`},
 	} {
 		for _, rule := range rules {
 			t.Run(table+" "+rule, func(t *testing.T) {

@@ -1,15 +1,33 @@
 package postgres
 
 import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"golang.org/x/mod/sumdb/tlog"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
+// A leaf is stored with a row of audit_waiting, those of one statement with one
+// row; who numbers it takes that away.
 const (
-	leafColumns  = `INSERT INTO audit_leaf (tenant, action_id, body) `
-	appendLeaf   = leafColumns + `VALUES ($1, $2, $3)`
-	appendLeaves = leafColumns + `SELECT $1, $2, $3 FROM u ORDER BY n`
+	leafColumns = `INSERT INTO audit_leaf (seq, tenant, action_id, body) `
+	nextLeaf    = `SELECT nextval('audit_leaf_row'), $1, $2, $3`
+	insertLeaf  = leafColumns + nextLeaf + ` RETURNING seq, tenant`
+	leafWaits   = `INSERT INTO audit_waiting (first, tenant, leaves) SELECT seq, tenant, ARRAY[seq] FROM l`
+	appendLeaf  = `WITH l AS (` + insertLeaf + `) ` + leafWaits
 )
+
+// leafSet is appendLeaf for a group, whose tenant is one.
+func leafSet() *set {
+	types := kinds("ttt")
+	return &set{sql: `WITH u AS (` + rows(types) + `), l AS (` + ofRow(leafColumns+nextLeaf+` FROM u ORDER BY n RETURNING seq, tenant`) + `)
+INSERT INTO audit_waiting (first, tenant, leaves) SELECT min(seq), tenant, array_agg(seq ORDER BY seq) FROM l GROUP BY tenant`, types: types}
+}
 
 // AppendLeaf stores a leaf, unnumbered. It fills in time and id where they are
 // missing.
@@ -20,27 +38,76 @@ func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 	return t.write(appendLeaf, l.Tenant, shared.LeafKey(l), shared.LeafBody(l))
 }
 
-func (t *readTx) entries(sql string, args ...any) (list []*gatehouse.Entry, err error) {
-	err = t.each(sql, func(r *row) error {
-		list = append(list, &gatehouse.Entry{Index: r.int(), LeafHash: r.hash(), Body: r.json()})
-		return nil
-	}, args...)
+const (
+	// The batches of the entries from $2 on, $3 of them at most: from the one
+	// that $2 is in, or that follows a gap. The walls let only what stands in a
+	// table before it lead into the index.
+	batchesFrom = ` FROM (SELECT coalesce((SELECT max(number) FROM audit_batch WHERE tenant = $1 AND number <= $2), 0) AS low,
+  greatest($2, coalesce((SELECT min(number) FROM audit_batch WHERE tenant = $1 AND number > $2), 0)) + $3 AS high OFFSET 0) e
+CROSS JOIN LATERAL (SELECT * FROM audit_batch WHERE tenant = $1 AND number >= e.low AND number < e.high ORDER BY number OFFSET 0) b`
+	selectBatches = `SELECT b.number, b.position, b.hashes` + batchesFrom
+	// The entries are in the order of the batches and their leaves, and are read
+	// as far as they are wanted: who sorts them reads them all.
+	selectEntries = `SELECT b.number + u.n - 1, l.body` + batchesFrom + `
+CROSS JOIN LATERAL unnest(b.leaves) WITH ORDINALITY u (seq, n)
+CROSS JOIN LATERAL (SELECT body FROM audit_leaf WHERE tenant = $1 AND seq = u.seq OFFSET 0) l
+WHERE b.number + u.n > $2 LIMIT $3`
+)
+
+// ListEntries reads the log in its order. An entry whose leaf is not there is
+// left out: whoever verifies the log finds the gap.
+func (t *readTx) ListEntries(tenant string, from int64, limit int) (list []*gatehouse.Entry, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	type batch struct {
+		number, position int64
+		hashes           []byte
+	}
+	var batches []batch
+	limit = int(min(int64(limit), math.MaxInt64-max(from, 0))) // the statements add them
+	err = t.read(
+		ask(selectBatches, func(r *row) error {
+			batches = append(batches, batch{r.int(), r.int(), r.blob()})
+			return nil
+		}, tenant, from, limit),
+		ask(selectEntries, func(r *row) error {
+			e := &gatehouse.Entry{Index: r.int(), Body: r.json()}
+			if n := len(list); n > 0 && list[n-1].Index >= e.Index {
+				return fmt.Errorf("postgres: the entry %d of the log came after %d", e.Index, list[n-1].Index)
+			}
+			i, found := slices.BinarySearchFunc(batches, e.Index, func(b batch, n int64) int { return cmp.Compare(b.number, n) })
+			if !found {
+				i--
+			}
+			b := batches[i]
+			at := (shared.LeafPosition(e.Index) - b.position) * shared.HashSize
+			if at >= 0 && at+shared.HashSize <= int64(len(b.hashes)) {
+				copy(e.LeafHash[:], b.hashes[at:])
+			}
+			list = append(list, e)
+			return nil
+		}, tenant, from, limit))
 	return list, err
 }
 
-// ListEntries reads the log in its order.
-func (t *readTx) ListEntries(tenant string, from int64, limit int) ([]*gatehouse.Entry, error) {
-	return t.entries(`SELECT number, hash, body FROM audit_leaf WHERE tenant = $1 AND number >= $2 ORDER BY number LIMIT $3`,
-		tenant, from, limit)
-}
+// Of the batches that a leaf may be in, the first that it is in. A leaf that was
+// committed late has a number that is late for its row.
+const selectActionEntries = `SELECT b.number, substr(b.hashes, (gatehouse_leaf_position(b.number) - b.position)::int * 32 + 1, 32), l.body
+FROM audit_leaf l CROSS JOIN LATERAL (SELECT number + array_position(leaves, l.seq) - 1 AS number, position, hashes FROM audit_batch
+  WHERE tenant = $1 AND last >= l.seq AND first <= l.seq AND l.seq = ANY (leaves) ORDER BY last LIMIT 1) b
+WHERE l.tenant = $1 AND l.action_id = $2 AND l.action_id <> '' ORDER BY b.number`
 
 // ListActionEntries reads what the log says of one action.
-func (t *readTx) ListActionEntries(tenant, actionID string) ([]*gatehouse.Entry, error) {
+func (t *readTx) ListActionEntries(tenant, actionID string) (list []*gatehouse.Entry, err error) {
 	if actionID == "" {
 		return nil, nil
 	}
-	return t.entries(`SELECT number, hash, body FROM audit_leaf
-WHERE tenant = $1 AND action_id = $2 AND action_id <> '' AND number IS NOT NULL ORDER BY number`, tenant, actionID)
+	err = t.each(selectActionEntries, func(r *row) error {
+		list = append(list, &gatehouse.Entry{Index: r.int(), LeafHash: r.hash(), Body: r.json()})
+		return nil
+	}, tenant, actionID)
+	return list, err
 }
 
 // LogSize counts the numbered entries.
@@ -48,19 +115,40 @@ func (t *readTx) LogSize(tenant string) (int64, error) {
 	return t.number(`SELECT size FROM audit_log WHERE tenant = $1`, tenant)
 }
 
+// Of each run of tree hashes what each batch has of it, where the run begins or
+// goes on there. A batch is found by an entry: low completes the first hash of
+// the run, high the last.
+const selectHashes = `SELECT greatest(r.start, b.position),
+  substr(b.hashes, (greatest(r.start, b.position) - b.position)::int * 32 + 1, greatest(r.stop - greatest(r.start, b.position), 0)::int * 32)
+FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) AS r (start, stop, low, high)
+CROSS JOIN LATERAL (SELECT coalesce((SELECT max(number) FROM audit_batch WHERE tenant = $1 AND number <= r.low), 0) AS number OFFSET 0) e
+CROSS JOIN LATERAL (SELECT position, hashes FROM audit_batch WHERE tenant = $1 AND number >= e.number AND number <= r.high OFFSET 0) b`
+
 // LogHashes reads tree hashes; one that is not stored is ErrNotFound.
-func (t *readTx) LogHashes(tenant string, indexes []int64) ([]gatehouse.Hash, error) {
-	stored := make(map[int64]gatehouse.Hash, len(indexes))
-	err := t.each(`SELECT position, hash FROM audit_hash WHERE tenant = $1 AND position = ANY($2)`, func(r *row) error {
+func (t *readTx) LogHashes(tenant string, positions []int64) ([]gatehouse.Hash, error) {
+	var start, stop, low, high []int64
+	for i, p := range positions {
+		entry := completes(p)
+		if i > 0 && p == positions[i-1]+1 {
+			stop[len(stop)-1], high[len(high)-1] = p+1, entry
+			continue
+		}
+		start, stop, low, high = append(start, p), append(stop, p+1), append(low, entry), append(high, entry)
+	}
+	stored := make(map[int64]gatehouse.Hash, len(positions))
+	err := t.each(selectHashes, func(r *row) error {
 		position := r.int()
-		stored[position] = r.hash()
+		for hashes := r.next(); len(hashes) >= shared.HashSize; hashes = hashes[shared.HashSize:] {
+			stored[position] = gatehouse.Hash(hashes[:shared.HashSize])
+			position++
+		}
 		return nil
-	}, tenant, indexes)
+	}, tenant, start, stop, low, high)
 	if err != nil {
 		return nil, err
 	}
-	hashes := make([]gatehouse.Hash, len(indexes))
-	for i, position := range indexes {
+	hashes := make([]gatehouse.Hash, len(positions))
+	for i, position := range positions {
 		h, found := stored[position]
 		if !found {
 			return nil, gatehouse.ErrNotFound
@@ -70,58 +158,76 @@ func (t *readTx) LogHashes(tenant string, indexes []int64) ([]gatehouse.Hash, er
 	return hashes, nil
 }
 
+// completes is the entry that completes a tree hash.
+func completes(position int64) int64 {
+	level, n := tlog.SplitStoredHashIndex(position)
+	return (n+1)<<level - 1
+}
+
+// As many rows of audit_waiting as it takes; then their leaves, the oldest.
+const selectWaiting = `SELECT l.seq, l.tenant, l.action_id, l.body FROM (SELECT u.seq
+  FROM (SELECT leaves, sum(cardinality(leaves)) OVER (ORDER BY first) - cardinality(leaves) AS before
+    FROM (SELECT first, leaves FROM audit_waiting ORDER BY first LIMIT $1) w) x
+  CROSS JOIN LATERAL unnest(x.leaves) u (seq) WHERE x.before < $1) s
+CROSS JOIN LATERAL (SELECT * FROM audit_leaf WHERE audit_leaf.seq = s.seq OFFSET 0) l ORDER BY l.seq LIMIT $1`
+
 // UnnumberedLeaves lists what waits for the sequencer, by row. Rows of
 // transactions that ran side by side appear as these commit: one that comes
 // late gets a later number. Of two transactions of which one waited for the
 // other, by a lock, the rows are in that order.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
-	err = t.each(`SELECT seq, tenant, action_id, body FROM audit_leaf WHERE number IS NULL ORDER BY seq LIMIT $1`,
-		func(r *row) error {
-			list = append(list, &gatehouse.PendingLeaf{Row: r.int(), Tenant: r.text(), ActionID: r.text(), Body: r.json()})
-			return nil
-		}, limit)
+	err = t.each(selectWaiting, func(r *row) error {
+		list = append(list, &gatehouse.PendingLeaf{Row: r.int(), Tenant: r.text(), ActionID: r.text(), Body: r.json()})
+		return nil
+	}, limit)
 	return list, err
 }
 
 const (
 	// The row of the log is the fence: of two sequencers that count on the same
 	// size, one waits for the other and then finds another size.
-	extendLog = `WITH w AS (UPDATE audit_log SET size = size + $2, hashes = hashes + $3 WHERE tenant = $1 AND size = $4
-  RETURNING hashes - $3 AS first),
-h AS (INSERT INTO audit_hash (tenant, position, hash)
-  SELECT $1, w.first + u.place - 1, u.hash FROM w, unnest($5::bytea[]) WITH ORDINALITY AS u (hash, place))
-SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
-	// All leaves in one, each by its key: since nothing here says that they have
-	// no number yet, the server cannot go by the index of those that wait, which
-	// it would read all of while its statistics say that nothing does. One that
-	// has a number is refused by a trigger. The LIMIT is as in rows.
-	numberLeaves = `WITH w AS (UPDATE audit_leaf SET number = u.number, hash = u.hash
-  FROM (SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS u (leaf, number, hash) LIMIT $5) u
-  WHERE seq = u.leaf AND tenant = $1 RETURNING 1)
-SELECT CASE WHEN (SELECT count(*) FROM w) = $5 THEN 0 ELSE gatehouse_refuse('GH001') END`
+	extendLog = guarded + `UPDATE audit_log SET size = size + $2, hashes = hashes + $3 WHERE tenant = $1 AND size = $4` + orConflict
+	// Whoever waits has been stored with others, the first of whom is numbered
+	// when any is. The rest of them wait on.
+	takeLeaves = `WITH taken AS (DELETE FROM audit_waiting WHERE tenant = $1 AND first = ANY($2::bigint[]) RETURNING leaves),
+leaf AS MATERIALIZED (SELECT u.seq, u.seq IN (SELECT unnest($2::bigint[])) AS named FROM taken CROSS JOIN LATERAL unnest(leaves) u (seq)),
+rest AS (INSERT INTO audit_waiting (first, tenant, leaves)
+  SELECT min(seq), $1, array_agg(seq ORDER BY seq) FROM leaf WHERE NOT named HAVING count(*) > 0)
+SELECT CASE WHEN (SELECT count(*) FROM leaf WHERE named) = $3 THEN 0 ELSE gatehouse_refuse('GH001') END`
+	insertBatch = `INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes) VALUES ($1, $2, $3, $4, $5, $6)`
 )
 
 // NumberLeaves appends to a tenant's log, when it still has the size on which
-// the numbers and hashes were computed.
+// the numbers and hashes were computed. The leaves are in the order of their
+// rows.
 func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
-	treeHashes := make([][]byte, len(hashes))
-	for i := range hashes {
-		treeHashes[i] = hashes[i][:]
-	}
 	if expectedSize == 0 {
 		if err := t.write(`INSERT INTO audit_log (tenant, size, hashes) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING`, tenant); err != nil {
 			return err
 		}
 	}
-	if err := t.write(extendLog, tenant, len(leaves), len(hashes), expectedSize, treeHashes); err != nil {
+	if err := t.write(extendLog, tenant, len(leaves), len(hashes), expectedSize); err != nil || len(leaves) == 0 {
 		return err
 	}
-	seqs, numbers, leafHashes := make([]int64, len(leaves)), make([]int64, len(leaves)), make([][]byte, len(leaves))
+	rows := make([]int64, len(leaves))
 	for i, l := range leaves {
-		if l.Index != expectedSize+int64(i) {
+		if l.Index != expectedSize+int64(i) || i > 0 && l.Row <= rows[i-1] {
 			return gatehouse.ErrConflict
 		}
-		seqs[i], numbers[i], leafHashes[i] = l.Row, l.Index, l.LeafHash[:]
+		rows[i] = l.Row
 	}
-	return t.write(numberLeaves, tenant, seqs, numbers, leafHashes, len(leaves))
+	if err := t.write(takeLeaves, tenant, rows, len(rows)); err != nil {
+		return err
+	}
+	for b, err := range shared.LogBatches(tenant, expectedSize, leaves, hashes) {
+		if err != nil {
+			// What is computed wrongly on a size that has changed is a conflict.
+			return cmp.Or(t.read(), fmt.Errorf("postgres: %w", err))
+		}
+		err = t.write(insertBatch, tenant, b.Number, b.Position, b.Rows[len(b.Rows)-1], slices.Clone(b.Rows), slices.Clone(b.Hashes))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

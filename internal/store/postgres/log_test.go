@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // TestNumberingReadsWhatItNumbers lets many leaves wait while the server's
@@ -37,17 +38,14 @@ func TestNumberingReadsWhatItNumbers(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			leaves := make([]*gatehouse.NumberedLeaf, len(waiting))
-			for i, l := range waiting {
-				leaves[i] = &gatehouse.NumberedLeaf{Row: l.Row, Index: from + int64(i)}
-			}
-			const work = `SELECT (coalesce(idx_tup_fetch, 0) + coalesce(seq_tup_read, 0))::bigint FROM pg_stat_xact_user_tables WHERE relname = 'audit_leaf'`
+			leaves, hashes := numbersFor(from, waiting)
+			const work = `SELECT sum(coalesce(idx_tup_fetch, 0) + coalesce(seq_tup_read, 0))::bigint FROM pg_stat_xact_user_tables WHERE relname IN ('audit_leaf', 'audit_waiting')`
 			tx := x.(walls).w
 			before, err := tx.number(work)
 			if err != nil {
 				return err
 			}
-			if err := x.NumberLeaves("default", from, leaves, nil); err != nil {
+			if err := x.NumberLeaves("default", from, leaves, hashes); err != nil {
 				return err
 			}
 			read, err = tx.number(work)
@@ -61,7 +59,7 @@ func TestNumberingReadsWhatItNumbers(t *testing.T) {
 	}
 	appendLeaves(500)
 	number(0, 500)
-	for _, sql := range []string{`ALTER TABLE audit_leaf SET (autovacuum_enabled = false)`, `VACUUM ANALYZE audit_leaf`} {
+	for _, sql := range []string{`ALTER TABLE audit_waiting SET (autovacuum_enabled = false)`, `VACUUM ANALYZE audit_leaf, audit_waiting`} {
 		if _, err := s.pool.Exec(ctx, sql); err != nil {
 			t.Fatal(err)
 		}
@@ -93,11 +91,8 @@ func TestNumberingIsAllOrNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	number := func(from int64, leaves ...*gatehouse.PendingLeaf) error {
-		numbered := make([]*gatehouse.NumberedLeaf, len(leaves))
-		for i, l := range leaves {
-			numbered[i] = &gatehouse.NumberedLeaf{Row: l.Row, Index: from + int64(i), LeafHash: gatehouse.Hash{byte(from) + byte(i)}}
-		}
-		return s.Update(ctx, func(tx gatehouse.Tx) error { return tx.NumberLeaves(gatehouse.DefaultTenant, from, numbered, nil) })
+		numbered, hashes := numbersFor(from, leaves)
+		return s.Update(ctx, func(tx gatehouse.Tx) error { return tx.NumberLeaves(gatehouse.DefaultTenant, from, numbered, hashes) })
 	}
 	waiting := func() (own, others []*gatehouse.PendingLeaf) {
 		t.Helper()
@@ -126,7 +121,7 @@ func TestNumberingIsAllOrNone(t *testing.T) {
 	}
 	for name, batch := range map[string][]*gatehouse.PendingLeaf{
 		"numbered": {own[1], own[0]}, "another tenant's": {own[1], others[0]}, "twice": {own[1], own[1]},
-		"nobody's": {own[1], {Row: 1 << 40}},
+		"out of their order": {own[2], own[1]}, "nobody's": {own[1], {Row: 1 << 40}},
 	} {
 		if err := number(1, batch...); !errors.Is(err, gatehouse.ErrConflict) {
 			t.Errorf("%s: %v, want a conflict", name, err)
@@ -138,4 +133,17 @@ func TestNumberingIsAllOrNone(t *testing.T) {
 	if err := number(1, own[1], own[2]); err != nil {
 		t.Error(err)
 	}
+}
+
+// numbersFor gives leaves numbers, and hashes of a tree in which nothing is right
+// but their number.
+func numbersFor(from int64, waiting []*gatehouse.PendingLeaf) (leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) {
+	for i, l := range waiting {
+		n := from + int64(i)
+		leaf := &gatehouse.NumberedLeaf{Row: l.Row, Index: n, LeafHash: gatehouse.Hash{byte(n), byte(n >> 8), 1}}
+		hashes = append(hashes, leaf.LeafHash)
+		hashes = append(hashes, make([]gatehouse.Hash, shared.LeafPosition(n+1)-shared.LeafPosition(n)-1)...)
+		leaves = append(leaves, leaf)
+	}
+	return leaves, hashes
 }

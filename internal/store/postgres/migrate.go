@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,8 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, moving bool) (err erro
 	config = config.Copy()
 	// Building an index over what is there, and waiting for who does, may take long.
 	config.RuntimeParams["lock_timeout"] = "0"
+	// Who looks at all rows is better off with the ways that the store forbids.
+	maps.DeleteFunc(config.RuntimeParams, func(name, _ string) bool { return strings.HasPrefix(name, "enable_") })
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err

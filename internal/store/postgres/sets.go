@@ -162,7 +162,7 @@ func makeSets() map[string]*set {
 		{insertReceipt, allOrNone(2, insertReceipts, kinds("ttt ttiittttlltittt")...)},
 		{insertMirror, allOrNone(0, insertMirrors, kinds("tt tttttttitt")...)},
 		{wakeActionStep, writes(0, wakeActionSteps, two...)},
-		{appendLeaf, writes(0, appendLeaves, kinds("ttt")...)},
+		{appendLeaf, leafSet()},
 		{insertAnswer, allOrNone(0, insertAnswers, kinds("ttttbibi")...)},
 	} {
 		w.set.rank = i + 1

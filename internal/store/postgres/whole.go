@@ -33,7 +33,8 @@ func makeWhole(answer bool) string {
 		{"o", `UPDATE approval SET status = $1` + approvalAsked + ` RETURNING seq, tenant, id`, 3, false},
 		{"a", moveAction + moveGuard + ` RETURNING tenant, seq, id, status`, 10, false},
 		{"h", pushInserted + `a WHERE tenant = $1 AND id = $2 AND status = 'approved' RETURNING 1`, 23, true},
-		{"l", appendLeaf, 3, false},
+		{"l", insertLeaf, 3, false},
+		{"w", leafWaits, 0, false},
 	}
 	if answer {
 		list = append(list, part{"i", answerInserted + ` RETURNING 1`, 8, true})

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // batchEntries is the part of the twelfth migration that makes the rows of
@@ -44,8 +45,8 @@ type batching struct {
 func (b *batching) run() error {
 	err := b.c.each(`SELECT number, seq, hash FROM audit_leaf_before WHERE tenant = ? AND number IS NOT NULL ORDER BY number`, func(r *stmt) error {
 		number, row := min(r.int(), maxNumber), r.int()
-		if n := int64(len(b.own)); number != b.number+n || n == maxEntries {
-			if err := b.store(leafPosition(number)); err != nil {
+		if n := int64(len(b.own)); number != b.number+n || n == shared.MaxEntries {
+			if err := b.store(shared.LeafPosition(number)); err != nil {
 				return err
 			}
 			b.number = number
@@ -65,8 +66,8 @@ func (b *batching) run() error {
 // next. What stands behind its own is kept as far as it has no gaps: where the
 // end of a log was cut off, they tell.
 func (b *batching) store(next int64) error {
-	position := leafPosition(b.number)
-	hashes := bytes.Repeat([]byte{0}, int(leafPosition(b.number+int64(len(b.own)))-position)*hashSize)
+	position := shared.LeafPosition(b.number)
+	hashes := bytes.Repeat([]byte{0}, int(shared.LeafPosition(b.number+int64(len(b.own)))-position)*hashSize)
 	err := b.c.each(`SELECT position, hash FROM audit_hash WHERE tenant = ? AND position >= ? AND position < ? ORDER BY position`, func(r *stmt) error {
 		at := (r.int() - position) * hashSize
 		h := r.hash()
@@ -82,7 +83,7 @@ func (b *batching) store(next int64) error {
 		return err
 	}
 	for i, h := range b.own {
-		at := (leafPosition(b.number+int64(i)) - position) * hashSize
+		at := (shared.LeafPosition(b.number+int64(i)) - position) * hashSize
 		if h != gatehouse.Hash(hashes[at:at+hashSize]) {
 			clear(hashes[at : at+hashSize])
 		}

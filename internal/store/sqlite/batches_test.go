@@ -10,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // oldLog is the log of two tenants as files had it before entries stood in
@@ -101,8 +102,8 @@ func TestMigrateLog(t *testing.T) {
 	s := o.open(t)
 	for tenant, entries := range o.entries {
 		err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-			for _, from := range []int{0, 1, maxEntries - 1, maxEntries, maxEntries + 1, len(entries) - 1, len(entries)} {
-				for _, limit := range []int{1, maxEntries + 3, 10_000} {
+			for _, from := range []int{0, 1, shared.MaxEntries - 1, shared.MaxEntries, shared.MaxEntries + 1, len(entries) - 1, len(entries)} {
+				for _, limit := range []int{1, shared.MaxEntries + 3, 10_000} {
 					got, err := tx.ListEntries(tenant, int64(from), limit)
 					if err != nil {
 						return err
@@ -210,7 +211,7 @@ func TestMigrateDamagedLog(t *testing.T) {
 func TestNumberInBatches(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	const leaves = 2*maxEntries + 88
+	const leaves = 2*shared.MaxEntries + 88
 	update(t, s, func(tx gatehouse.Tx) error {
 		for range leaves {
 			if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: "default", Type: "t", Subject: "s", Actor: "a"}); err != nil {
@@ -241,7 +242,7 @@ func TestNumberInBatches(t *testing.T) {
 	if n, err := (&audit.Sequencer{Store: s}).Once(t.Context()); n != leaves || err != nil {
 		t.Fatalf("%d leaves were numbered: %v", n, err)
 	}
-	if n, err := s.writer.c.number(`SELECT count(*) * 1000 + max(length(leaves)) / 8 FROM audit_batch`); n != 3*1000+maxEntries || err != nil {
+	if n, err := s.writer.c.number(`SELECT count(*) * 1000 + max(length(leaves)) / 8 FROM audit_batch`); n != 3*1000+shared.MaxEntries || err != nil {
 		t.Errorf("batches and the most entries of one: %d, %v", n, err)
 	}
 	if r, err := audit.Check(t.Context(), s, "default"); err != nil || r.Err() != nil || r.Found != leaves {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"math/bits"
 	"sort"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -32,7 +31,7 @@ type logBatch struct {
 
 const (
 	rowSize  = 8
-	hashSize = 32
+	hashSize = shared.HashSize
 	batchOf  = `SELECT number, position, leaves, hashes FROM audit_batch WHERE tenant = ? `
 )
 
@@ -60,7 +59,7 @@ func (b *logBatch) hash(position int64) (h gatehouse.Hash, found bool) {
 // entry is the one at a place in the batch, without its body.
 func (b *logBatch) entry(i int) *gatehouse.Entry {
 	e := &gatehouse.Entry{Index: b.number + int64(i)}
-	e.LeafHash, _ = b.hash(leafPosition(e.Index))
+	e.LeafHash, _ = b.hash(shared.LeafPosition(e.Index))
 	return e
 }
 
@@ -68,10 +67,6 @@ func (b *logBatch) entry(i int) *gatehouse.Entry {
 func (b *logBatch) keep() *logBatch {
 	return &logBatch{b.number, b.position, bytes.Clone(b.leaves), bytes.Clone(b.hashes)}
 }
-
-// leafPosition is where the hash of a leaf stands among the tree hashes: the
-// leaves before it have completed 2n - popcount(n) of them.
-func leafPosition(number int64) int64 { return 2*number - int64(bits.OnesCount64(uint64(number))) }
 
 // ListEntries reads the log in its order. An entry whose leaf is not there is
 // left out: whoever verifies the log finds the gap.

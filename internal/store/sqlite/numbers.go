@@ -5,11 +5,8 @@ import (
 	"fmt"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-// maxEntries is how many entries a row of audit_batch has at most: who looks
-// for one of them reads no more than some 20 KiB.
-const maxEntries = 256
 
 // NumberLeaves appends to a tenant's log, when it still has the size on which
 // the numbers and hashes were computed. The leaves are the next that wait, in
@@ -20,11 +17,7 @@ func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse
 			return err
 		}
 	}
-	position, err := t.number(`SELECT hashes FROM audit_log WHERE tenant = ?`, tenant)
-	if err != nil {
-		return err
-	}
-	err = t.guarded(`UPDATE audit_log SET size = size + ?, hashes = hashes + ? WHERE tenant = ? AND size = ?`,
+	err := t.guarded(`UPDATE audit_log SET size = size + ?, hashes = hashes + ? WHERE tenant = ? AND size = ?`,
 		len(leaves), len(hashes), tenant, expectedSize)
 	if err != nil || len(leaves) == 0 {
 		return err
@@ -41,40 +34,28 @@ func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse
 	if !w.take(tenant, leaves) {
 		return gatehouse.ErrConflict
 	}
-	if err := t.insertBatches(tenant, position, leaves, hashes); err != nil {
+	if err := t.insertBatches(tenant, expectedSize, leaves, hashes); err != nil {
 		return err
 	}
 	return w.mark(t)
 }
 
-// insertBatches stores numbers and hashes. A leaf's own hash is that of the
-// tree, and stands nowhere else.
-func (t *tx) insertBatches(tenant string, position int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
-	rows, tree := make([]byte, 0, maxEntries*rowSize), make([]byte, 0, (2*maxEntries+64)*hashSize)
-	for len(leaves) > 0 {
-		part := leaves[:min(len(leaves), maxEntries)]
-		leaves = leaves[len(part):]
-		rows, tree = rows[:0], tree[:0]
-		first := part[0].Index
-		n := leafPosition(first+int64(len(part))) - leafPosition(first)
-		if leafPosition(first) != position || int64(len(hashes)) < n || len(leaves) == 0 && int64(len(hashes)) != n {
-			return fmt.Errorf("sqlite: %d tree hashes from %d on are not those of the entries from %d on of tenant %s", len(hashes), position, first, tenant)
+// insertBatches stores numbers and hashes.
+func (t *tx) insertBatches(tenant string, size int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
+	rows := make([]byte, 0, shared.MaxEntries*rowSize)
+	for b, err := range shared.LogBatches(tenant, size, leaves, hashes) {
+		if err != nil {
+			return fmt.Errorf("sqlite: %w", err)
 		}
-		for _, l := range part {
-			if hashes[leafPosition(l.Index)-position] != l.LeafHash {
-				return fmt.Errorf("sqlite: entry %d of tenant %s has another hash than its leaf of the tree", l.Index, tenant)
-			}
-			rows = binary.BigEndian.AppendUint64(rows, uint64(l.Row))
+		rows = rows[:0]
+		for _, row := range b.Rows {
+			rows = binary.BigEndian.AppendUint64(rows, uint64(row))
 		}
-		for i := range hashes[:n] {
-			tree = append(tree, hashes[i][:]...)
-		}
-		_, err := t.exec(`INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes) VALUES (?, ?, ?, ?, ?, ?)`,
-			tenant, first, position, part[len(part)-1].Row, rows, tree)
+		_, err = t.exec(`INSERT INTO audit_batch (tenant, number, position, last, leaves, hashes) VALUES (?, ?, ?, ?, ?, ?)`,
+			tenant, b.Number, b.Position, b.Rows[len(b.Rows)-1], rows, b.Hashes)
 		if err != nil {
 			return err
 		}
-		position, hashes = position+n, hashes[n:]
 	}
 	return nil
 }

@@ -1,0 +1,64 @@
+package shared
+
+import (
+	"fmt"
+	"iter"
+	"math/bits"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// MaxEntries is how many entries a row of audit_batch has at most: who looks
+// for one of them reads no more than some 20 KiB.
+const MaxEntries = 256
+
+// HashSize is how many bytes a tree hash takes in such a row.
+const HashSize = 32
+
+// LeafPosition is where the hash of an entry stands among its log's tree
+// hashes: the entries before it have completed 2n - popcount(n) of them.
+func LeafPosition(number int64) int64 { return 2*number - int64(bits.OnesCount64(uint64(number))) }
+
+// LogBatch is a row of audit_batch to be: entries of one log that are numbered
+// together.
+type LogBatch struct {
+	Number   int64   // of the first entry
+	Position int64   // of the first tree hash
+	Rows     []int64 // of the leaves
+	Hashes   []byte  // the tree hashes that they complete, one after another
+}
+
+// LogBatches are the rows for entries that follow a log of size, and for the
+// tree hashes that they complete. A leaf's own hash is that of the tree, and
+// stands nowhere else. What a batch has of slices is the next one's, too.
+func LogBatches(tenant string, size int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) iter.Seq2[LogBatch, error] {
+	return func(yield func(LogBatch, error) bool) {
+		rows, tree := make([]int64, 0, MaxEntries), make([]byte, 0, (2*MaxEntries+64)*HashSize)
+		for len(leaves) > 0 {
+			part := leaves[:min(len(leaves), MaxEntries)]
+			leaves = leaves[len(part):]
+			position := LeafPosition(size)
+			n := LeafPosition(size+int64(len(part))) - position
+			if int64(len(hashes)) < n || len(leaves) == 0 && int64(len(hashes)) != n {
+				yield(LogBatch{}, fmt.Errorf("%d tree hashes from %d on are not those of the entries from %d on of tenant %s",
+					len(hashes), position, size, tenant))
+				return
+			}
+			rows, tree = rows[:0], tree[:0]
+			for _, l := range part {
+				if hashes[LeafPosition(l.Index)-position] != l.LeafHash {
+					yield(LogBatch{}, fmt.Errorf("entry %d of tenant %s has another hash than its leaf of the tree", l.Index, tenant))
+					return
+				}
+				rows = append(rows, l.Row)
+			}
+			for i := range hashes[:n] {
+				tree = append(tree, hashes[i][:]...)
+			}
+			if !yield(LogBatch{Number: size, Position: position, Rows: rows, Hashes: tree}, nil) {
+				return
+			}
+			size, hashes = size+int64(len(part)), hashes[n:]
+		}
+	}
+}
