@@ -188,10 +188,7 @@ func (r *pgRoom) numbers(ctx context.Context) (numberer, error) {
 	return &pgNumbers{pool: pool}, err
 }
 
-func (r *pgRoom) walk(ctx context.Context) (walker, error) {
-	pool, err := openPool(ctx, r.url, "")
-	return &pgWalk{pool: pool}, err
-}
+func (r *pgRoom) walk(ctx context.Context) (walker, error) { return openPGWalk(ctx, r.url) }
 
 // openPool opens a bare side's connections and runs a script on one of them.
 func openPool(ctx context.Context, databaseURL, script string) (*pgxpool.Pool, error) {

@@ -3,24 +3,51 @@ package bench
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
-// pgKeyset is keyset in PostgreSQL's words. The order names all columns of the
-// index, or the planner sorts.
-const pgKeyset = `SELECT a.id, a.*, p.*, o.* FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq
-WHERE a.tenant = 'default' AND a.status = 'pending' AND a.risk = 3 AND a.id > $1 ORDER BY a.tenant, a.risk, a.id LIMIT 50`
+// pgKeyset is keyset in PostgreSQL's words. The page's places are found first,
+// and their rows joined to no more than those: of a join of all, the planner may
+// believe that it has a handful of rows, and then makes it from the whole tables
+// and sorts it, a second a page. The bounds and the order name the columns of
+// the one index that is meant; another one by id walks all that is not pending.
+const pgKeyset = `SELECT a.id, a.*, p.*, o.* FROM (SELECT * FROM action
+  WHERE tenant = 'default' AND status = 'pending' AND (risk, id) > (3, $1) AND risk <= 3 ORDER BY risk, id LIMIT 50) a
+JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq ORDER BY a.risk, a.id`
 
-// pgWalk reads the inbox by the plain query.
+// pgWalk reads the inbox by the plain query, over a connection of its own.
 type pgWalk struct {
-	pool  *pgxpool.Pool
+	conn  *pgx.Conn
 	after string
 }
 
-func (p *pgWalk) close() error { p.pool.Close(); return nil }
+func openPGWalk(ctx context.Context, databaseURL string) (*pgWalk, error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{
+		postgres.TenantSetting: postgres.AllTenants,
+		// The planner, asked once, is kept to walks along indexes, as for the store.
+		"plan_cache_mode":  "force_generic_plan",
+		"enable_seqscan":   "off",
+		"enable_hashjoin":  "off",
+		"enable_mergejoin": "off",
+		"enable_sort":      "off",
+		"jit":              "off",
+	} {
+		config.RuntimeParams[name] = value
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	return &pgWalk{conn: conn}, err
+}
+
+func (p *pgWalk) close() error { return p.conn.Close(context.Background()) }
 
 func (p *pgWalk) next(ctx context.Context) error {
-	rows, err := p.pool.Query(context.WithoutCancel(ctx), pgKeyset, p.after)
+	rows, err := p.conn.Query(context.WithoutCancel(ctx), pgKeyset, p.after)
 	if err != nil {
 		return err
 	}

@@ -197,6 +197,10 @@ func (w *world) propose(ctx context.Context) error {
 func (w *world) next() *gatehouse.Action {
 	a, ap := *w.template, *w.template.Approval
 	a.Proposal = *proposal(w.made)
+	if w.expiry > 0 {
+		// By a stride that visits the minutes of the last 23 hours out of order.
+		ap.ExpiresAt = a.ProposedAt.Add(w.expiry - time.Duration(w.made*37%1380)*time.Minute)
+	}
 	w.made++
 	a.ID, ap.ID = app.NewID("act"), app.NewID("apr")
 	ap.ActionID = a.ID
@@ -206,13 +210,8 @@ func (w *world) next() *gatehouse.Action {
 }
 
 func (w *world) insert(tx gatehouse.Tx, a *gatehouse.Action) error {
-	now := tx.Now()
+	now, lasts := tx.Now(), a.Approval.ExpiresAt.Sub(a.ProposedAt)
 	a.ProposedAt, a.Approval.CreatedAt = now, now
-	lasts := w.template.Approval.ExpiresAt.Sub(w.template.ProposedAt)
-	if w.expiry > 0 {
-		// By a stride that visits the minutes of the last 23 hours out of order.
-		lasts = w.expiry - time.Duration(w.made*37%1380)*time.Minute
-	}
 	a.Approval.ExpiresAt = now.Add(lasts)
 	if !w.end.IsZero() {
 		a.Approval.ExpiresAt = w.end

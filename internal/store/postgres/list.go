@@ -13,6 +13,8 @@ import (
 type condition struct {
 	where []string
 	args  []any
+	// one is said of a condition that names the one row it may hold for.
+	one bool
 }
 
 func (c *condition) add(sql string, args ...any) {
@@ -130,6 +132,7 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 	switch {
 	case named != "":
 		c.add("a.id = ?", named)
+		c.one = true
 	case f.Query != "":
 		c.add("strpos((SELECT search FROM proposal WHERE seq = a.seq), ?) > 0", strings.ToLower(f.Query))
 	}

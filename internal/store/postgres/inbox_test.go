@@ -1,0 +1,227 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// inboxRows is how many actions each inbox below has pending.
+const inboxRows = 4000
+
+// inboxes are tenants whose actions all have one risk. minutes is when the i-th
+// is due, by age; the rest is how many blocks a page may read: of the two indexes,
+// and of the table, where it is one for each row at worst.
+var inboxes = []struct {
+	tenant, minutes string
+	due, inbox      int64
+	table           int64
+}{
+	// The cells before it are empty.
+	{tenant: "alike", minutes: `8 * 60`, due: 60, inbox: 8, table: 200},
+	{tenant: "soon", minutes: `30`, due: 60, inbox: 8, table: 200},
+	{tenant: "spread", minutes: `5 + i * 7907 % 4320`, due: 60, inbox: 20, table: 2600},
+	// Small cells, and a large one.
+	{tenant: "few", minutes: `CASE WHEN i % 100 = 0 THEN 30 WHEN i % 100 = 1 THEN 120 ELSE 6000 END`, due: 60, inbox: 20, table: 800},
+	// A thin one that is sorted, and one that is looked for.
+	{tenant: "thin", minutes: `CASE WHEN i > 3200 THEN 30 ELSE 6000 END`, due: 60, inbox: 20, table: 2600},
+	{tenant: "late", minutes: `CASE WHEN i > 1500 THEN 30 ELSE 6000 END`, due: 60, inbox: 60, table: 2600},
+}
+
+// fillInboxes stores what has ended, and the inboxes.
+func fillInboxes(t *testing.T, s *Store, ended, pending bool) {
+	t.Helper()
+	const (
+		actions = `INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at, decided_by, decided_via, decided_at, finished_at)
+SELECT '%[1]s', format('act_%%s-%[1]s', lpad(i::text, 9, '0')), '%[2]s', CASE WHEN i %% 7 = 0 THEN 'note' ELSE 'price_change' END, 3, 'prn_bot', format('%[1]s-%[2]s-%%s', i), 1,
+  %[7]d + 60000000::bigint * (%[3]s), '', '', %[4]s, %[4]s FROM generate_series(%[5]d, %[6]d) i`
+		proposals = `INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs, target_version, claimed_risk,
+  on_behalf_of, expires_in, hold, digest, fingerprint, content_hash, policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by,
+  rationale, search, proposed_change, current_state, context, metadata, extra)
+SELECT seq, tenant, 1, 'shop', 'update', 'item', 'SKU', '', '7', 0, '', 0, 0, 'sha256:', 'fp', decode(repeat('00', 32), 'hex'), 'needs_approval', 1, '', '',
+  'bot', 'supplier raised cost', 'price_change', '{"price":"12.50"}', '{"price":"10.00"}', '', '', '' FROM action a
+WHERE NOT EXISTS (SELECT 1 FROM proposal p WHERE p.seq = a.seq)`
+		approvals = `INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
+SELECT seq, tenant, replace(id, 'act_', 'apr_'), 'requested', 1, '["approver"]', '', '', expires_at, 1 FROM action WHERE status = 'pending'`
+	)
+	su, now := pgtest.Superuser(s.config.URL), s.config.Clock().UnixMicro()
+	for _, in := range inboxes {
+		if ended {
+			statement(t, su, `INSERT INTO tenant (id, created_at) VALUES ($1, 1)`, in.tenant)
+			statement(t, su, fmt.Sprintf(actions, in.tenant, "denied", in.minutes, "1", -999, 0, now))
+		}
+		if pending {
+			statement(t, su, fmt.Sprintf(actions, in.tenant, "pending", in.minutes, "NULL", 1, inboxRows, now))
+		}
+	}
+	statement(t, su, proposals)
+	if pending {
+		statement(t, su, approvals)
+	}
+}
+
+// TestInboxReadsItsPage walks inboxes of several shapes while the server's
+// statistics are missing, of before, or good: every page is read by the two
+// indexes that are there for it, and costs what it holds, however many wait.
+func TestInboxReadsItsPage(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(t *testing.T, s *Store){
+		"never analyzed": func(t *testing.T, s *Store) { fillInboxes(t, s, true, true) },
+		"analyzed when nothing was pending": func(t *testing.T, s *Store) {
+			fillInboxes(t, s, true, false)
+			statement(t, s.config.URL, `VACUUM ANALYZE`)
+			walkInbox(t, s, inboxes[0].tenant, gatehouse.ActionFilter{}, func(map[string]int64) {}) // its plan is made
+			fillInboxes(t, s, false, true)
+		},
+		"analyzed": func(t *testing.T, s *Store) {
+			fillInboxes(t, s, true, true)
+			statement(t, s.config.URL, `VACUUM ANALYZE`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := time.Now().UTC().Truncate(time.Microsecond)
+			s := openTest(t, Config{Clock: func() time.Time { return at }})
+			statement(t, s.config.URL, `ALTER TABLE action SET (autovacuum_enabled = false)`)
+			prepare(t, s)
+			for _, in := range inboxes {
+				pages, most := 0, map[string]int64{}
+				got := walkInbox(t, s, in.tenant, gatehouse.ActionFilter{Limit: 50}, func(read map[string]int64) {
+					pages++
+					for relation, blocks := range read {
+						most[relation] = max(most[relation], blocks)
+					}
+				})
+				if want := inOrder(t, s, in.tenant, "true"); !slices.Equal(got, want) {
+					t.Errorf("%s: %d actions, want %d, or another order", in.tenant, len(got), len(want))
+				}
+				for where, f := range map[string]gatehouse.ActionFilter{
+					`action_type = 'note'`: {ActionType: "note"}, `risk = 2`: {RiskLevel: 2}, `proposer_id = 'prn_bot'`: {ProposedBy: "prn_bot", Limit: 200},
+					`id = '` + got[len(got)-3] + `'`: {Query: got[len(got)-3]}, `id = '` + got[70] + `'`: {Query: got[70]},
+				} {
+					got, want := walkInbox(t, s, in.tenant, f, func(map[string]int64) {}), inOrder(t, s, in.tenant, where)
+					if !slices.Equal(got, want) {
+						t.Errorf("%s, %s: %d actions, want %d, or another order", in.tenant, where, len(got), len(want))
+					}
+				}
+				t.Logf("%s: %d pages, at most %v", in.tenant, pages, most)
+				for relation, blocks := range most {
+					limit := map[string]int64{"action": in.table, "action_due": in.due, "action_inbox": in.inbox, "action_pkey": 200}[relation]
+					if blocks > limit {
+						t.Errorf("%s: a page read %d blocks of %s, want at most %d", in.tenant, blocks, relation, limit)
+					}
+				}
+			}
+		})
+	}
+}
+
+// walkInbox lists all pages by urgency, and tells how many blocks of the action
+// table and its indexes each has read.
+func walkInbox(t *testing.T, s *Store, tenant string, f gatehouse.ActionFilter, each func(read map[string]int64)) (ids []string) {
+	t.Helper()
+	const blocks = `SELECT relname::text, pg_stat_get_xact_blocks_fetched(c.oid) FROM pg_class c
+WHERE c.oid = 'action'::regclass OR c.oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'action'::regclass)`
+	f.Sort = gatehouse.SortUrgency
+	planned := map[int64]bool{} // by connection: the planner looks at all indexes
+	for done := false; !done; {
+		err := s.View(context.Background(), func(x gatehouse.ReadTx) error {
+			r := x.(readWalls).in(tenant).(*readTx)
+			on, err := r.number(`SELECT pg_backend_pid()::bigint`)
+			if err != nil {
+				return err
+			}
+			if !planned[on] {
+				if _, err := x.ListActions(tenant, f); err != nil {
+					return err
+				}
+				planned[on] = true
+			}
+			read := map[string]int64{}
+			count := func(sign int64) error {
+				return r.each(blocks, func(r *row) error { name := r.text(); read[name] += sign * r.int(); return nil })
+			}
+			if err := count(-1); err != nil {
+				return err
+			}
+			p, err := x.ListActions(tenant, f)
+			if err != nil {
+				return err
+			}
+			if err := count(1); err != nil {
+				return err
+			}
+			maps.DeleteFunc(read, func(_ string, n int64) bool { return n == 0 })
+			each(read)
+			for _, a := range p.Items {
+				ids = append(ids, a.ID)
+			}
+			f.Cursor, done = p.NextCursor, p.NextCursor == ""
+			if len(ids) > inboxRows {
+				return errors.New("the walk goes round")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ids
+}
+
+// inOrder is what the contract says.
+func inOrder(t *testing.T, s *Store, tenant, where string) []string {
+	t.Helper()
+	ctx := context.Background()
+	c, err := pgx.Connect(ctx, pgtest.Superuser(s.config.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(ctx)
+	rows, err := c.Query(ctx, `SELECT id FROM (SELECT id, risk, (expires_at - $2::numeric) / 3600000000 AS hours
+  FROM action WHERE tenant = $1 AND status = 'pending' AND `+where+`) a WHERE hours > 0
+ORDER BY CASE WHEN hours <= 1 THEN 0 WHEN hours <= 4 THEN 1 WHEN hours <= 24 THEN 2 ELSE 3 END, risk DESC, id`, tenant, s.config.Clock().UnixMicro())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// TestInboxNamesItsIndexes: the plan of a page is the same when nothing is
+// known of the table, and its parts are read by the indexes that are meant.
+func TestInboxNamesItsIndexes(t *testing.T) {
+	t.Parallel()
+	var page string
+	s := openTest(t, Config{trip: func(statements []string) {
+		for _, sql := range statements {
+			if strings.Contains(sql, "unnest") {
+				page = sql
+			}
+		}
+	}})
+	walkInbox(t, s, gatehouse.DefaultTenant, gatehouse.ActionFilter{}, func(map[string]int64) {})
+	plan := planner(t, s.config.URL)(page)
+	for _, want := range []string{
+		`Index Scan using action_due on action by ((tenant = $1) AND (ROW(risk, expires_at) > ROW(`,
+		`Index Scan using action_inbox on action action_1 by ((tenant = $1) AND (ROW(risk, id) > ROW(`,
+		`Index Scan using action_inbox on action a`,
+	} {
+		if !slices.ContainsFunc(plan, func(line string) bool { return strings.HasPrefix(line, want) }) {
+			t.Errorf("nothing is read by\n%s\nin\n%s", want, strings.Join(plan, "\n"))
+		}
+	}
+}
