@@ -32,7 +32,11 @@ func (r *Runs) Carry(ctx context.Context, step *gatehouse.Step, worker string) e
 // up to so many steps that this makes ready and that touch nothing outside the
 // run: see carryOn.
 func (r *Runs) CarryOn(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
-	err := r.carry(ctx, step, worker, onward)
+	return r.carryWith(ctx, step, worker, onward, nil)
+}
+
+func (r *Runs) carryWith(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *mate) error {
+	err := r.carry(ctx, step, worker, onward, m)
 	if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost {
 		r.log.WarnContext(ctx, "the lease of a step was lost", "run", step.RunID, "step", step.Key)
 		return nil
@@ -40,15 +44,22 @@ func (r *Runs) CarryOn(ctx context.Context, step *gatehouse.Step, worker string,
 	return err
 }
 
-func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
-	w, failure, err := r.prepare(ctx, step)
+func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, onward int, m *mate) error {
+	w, failure := r.prepareAlone(step)
+	if w == nil || failure != nil || !w.comesAlong() {
+		m.leave()
+	}
+	var err error
+	if w == nil {
+		w, failure, err = r.prepareWith(ctx, step)
+	}
 	switch {
 	case err != nil:
 		return err
 	case failure != nil:
 		return r.fail(ctx, step, worker, gatehouse.StepFailure{Generation: step.Generation, Code: failure.Code, Detail: failure.Detail})
 	}
-	w.onward = onward
+	w.onward, w.mate = onward, m
 	switch {
 	case w.skip:
 		return r.skip(ctx, w, worker)

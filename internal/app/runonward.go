@@ -20,18 +20,19 @@ import (
 // closeHeld closes a held step by fn, and what can be carried out with it. output
 // is what the step comes to, "" when it is skipped.
 func (r *Runs) closeHeld(ctx context.Context, w *work, worker string, output gatehouse.JSON, fn func(*moving) error) error {
-	with := func(ahead map[string]*work) error {
+	with := func(ctx context.Context, ahead map[string]*work) error {
 		return r.moveHeld(ctx, w.step, worker, func(m *moving) error {
 			m.ahead = ahead
 			return fn(m)
 		})
 	}
 	ahead := w.lookAhead(output)
-	err := with(ahead)
+	w.mate.stores()
+	err := with(w.mate.join(ctx), ahead)
 	if err != nil && len(ahead) > 0 && ctx.Err() == nil && gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
 		// It may be a step that follows which cannot be stored, such as under a key
 		// that another one has: that keeps this one from nothing.
-		return with(nil)
+		return with(ctx, nil)
 	}
 	return err
 }

@@ -47,6 +47,7 @@ type work struct {
 	// was read to evaluate it.
 	onward int
 	known  known
+	mate   *mate
 }
 
 // mistake is why a step can never be carried out as it stands.
@@ -60,6 +61,11 @@ func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, fail
 	if w, failure = r.prepareAlone(step); w != nil {
 		return w, failure, nil
 	}
+	return r.prepareWith(ctx, step)
+}
+
+// prepareWith is prepare with the store's help.
+func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
 	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
 		w = &work{step: step}
 		if w.run, err = tx.FindRunHead(step.Tenant, step.RunID); err != nil {

@@ -137,18 +137,19 @@ func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (
 }
 
 // from is the lane after which the next look begins, looked notes the last one
-// of a look, so that walking on passes over nobody.
+// of a look of so many lanes at most, so that walking on passes over nobody. A
+// look that saw all lanes may begin anywhere: the next one does at the first,
+// which is one walk instead of two.
 func (f *fair) from() gatehouse.Lane {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.after
 }
 
-func (f *fair) looked(due []gatehouse.DueLane) {
-	if len(due) == 0 {
-		return
-	}
+func (f *fair) looked(due []gatehouse.DueLane, most int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.after = due[len(due)-1].Lane
+	if f.after = (gatehouse.Lane{}); len(due) == most {
+		f.after = due[len(due)-1].Lane
+	}
 }

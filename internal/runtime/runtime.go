@@ -39,7 +39,9 @@ type Runtime struct {
 	config Config
 	log    *slog.Logger
 	fair   *fair
-	slots  chan struct{}
+	// slots are taken by the steps that are carried out, until what they came to
+	// is on its way to the store, and held by all that are leased.
+	slots, held chan struct{}
 	// freed hints that a step ended: its lane may have been full.
 	freed chan struct{}
 }
@@ -59,9 +61,13 @@ func New(store gatehouse.Store, runs *app.Runs, hints Hints, c Config, log *slog
 	if c.Weights == nil {
 		c.Weights = func(string, string) (int, int) { return 1, 1 }
 	}
+	held := c.Workers
+	if _, gathers := store.(gatehouse.Gathering); gathers {
+		held += storing
+	}
 	return &Runtime{
 		store: store, runs: runs, hints: hints, config: c, log: log, fair: &fair{weights: c.Weights},
-		slots: make(chan struct{}, c.Workers), freed: make(chan struct{}, 1),
+		slots: make(chan struct{}, c.Workers), held: make(chan struct{}, held), freed: make(chan struct{}, 1),
 	}
 }
 
@@ -93,34 +99,37 @@ func (r *Runtime) work(ctx context.Context) {
 		}
 		steps, err := r.lease(ctx, n)
 		if least = 1; len(steps) == n { // there may be more than the slots bear
-			least = max(1, r.config.Workers/4)
+			least = r.worthwhile()
 		}
 		if err != nil && ctx.Err() == nil {
 			r.log.ErrorContext(ctx, "leasing steps failed", "error", err)
 		}
 		r.free(n - len(steps))
-		for _, s := range steps {
-			carried.Go(func() {
-				r.carry(ctx, s)
-				r.free(1)
-				select {
-				case r.freed <- struct{}{}:
-				default:
-				}
-			})
-		}
 		if len(steps) == 0 {
 			r.sleep(ctx, r.config.Poll, ready, r.freed)
+			continue
 		}
+		carried.Go(func() { r.carry(ctx, steps) })
 	}
 }
 
-// carry lets a step end, whatever happens to ctx: its lease bounds it.
-func (r *Runtime) carry(ctx context.Context, s *gatehouse.Step) {
-	if err := r.runs.CarryOn(context.WithoutCancel(ctx), s, r.config.Owner, r.config.Onward); err != nil {
-		// The lease's end brings the step back.
-		r.log.ErrorContext(ctx, "a step could not be carried on", "run", s.RunID, "step", s.Key, "error", err)
-	}
+// carry lets steps end, whatever happens to ctx: their leases bound it.
+func (r *Runtime) carry(ctx context.Context, steps []*gatehouse.Step) {
+	r.runs.CarryAll(context.WithoutCancel(ctx), steps, app.Carrying{
+		Worker: r.config.Owner, Onward: r.config.Onward,
+		Storing: func(*gatehouse.Step) { <-r.slots },
+		Done: func(s *gatehouse.Step, err error) {
+			if err != nil {
+				// The lease's end brings the step back.
+				r.log.ErrorContext(ctx, "a step could not be carried on", "run", s.RunID, "step", s.Key, "error", err)
+			}
+			<-r.held
+			select {
+			case r.freed <- struct{}{}:
+			default:
+			}
+		},
+	})
 }
 
 // walk bounds the lanes that one look sees; the next one goes on from there.
@@ -135,7 +144,7 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	r.fair.looked(due)
+	r.fair.looked(due, walk)
 	shares := r.fair.share(due, n, func(l gatehouse.Lane) (workflow, tenant int, ok bool) {
 		own, of, err := r.runs.Limits(ctx, l.Tenant, l.Workflow)
 		if err != nil { // the steps of the others are leased all the same
@@ -154,12 +163,24 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 // look and a lease cost as much for one step as for several.
 const patience = time.Millisecond
 
+// storing is how many steps may be leased besides those that are carried out,
+// where the store would rather have several at once: while what one lease brought
+// is being stored, the next ones are fetched and carried out.
+const storing = 64
+
+// worthwhile is how many slots a lease waits for while there is a backlog: where
+// steps are stored together, they come free all at once.
+func (r *Runtime) worthwhile() int {
+	if cap(r.held) > cap(r.slots) {
+		return r.config.Workers
+	}
+	return max(1, r.config.Workers/4)
+}
+
 // acquire takes all free slots, and waits for one, and a little for the least
 // number; 0 when ctx has ended.
 func (r *Runtime) acquire(ctx context.Context, least int) int {
-	select {
-	case r.slots <- struct{}{}:
-	case <-ctx.Done():
+	if !r.take(ctx, nil) {
 		return 0
 	}
 	n := r.more(1)
@@ -168,26 +189,46 @@ func (r *Runtime) acquire(ctx context.Context, least int) int {
 	}
 	enough := time.NewTimer(patience)
 	defer enough.Stop()
-	for n < least {
-		select {
-		case r.slots <- struct{}{}:
-			n++
-		case <-enough.C:
-			return n
-		case <-ctx.Done():
+	for ; n < least; n++ {
+		if !r.take(ctx, enough.C) {
 			return n
 		}
 	}
 	return r.more(n)
 }
 
+// take waits for a slot, until ctx ends or the time is over.
+func (r *Runtime) take(ctx context.Context, over <-chan time.Time) bool {
+	select {
+	case r.held <- struct{}{}:
+	case <-over:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case r.slots <- struct{}{}:
+		return true
+	case <-over:
+	case <-ctx.Done():
+	}
+	<-r.held
+	return false
+}
+
 // more takes what is free beside n slots, and returns how many are taken.
 func (r *Runtime) more(n int) int {
 	for {
 		select {
+		case r.held <- struct{}{}:
+		default:
+			return n
+		}
+		select {
 		case r.slots <- struct{}{}:
 			n++
 		default:
+			<-r.held
 			return n
 		}
 	}
@@ -196,6 +237,7 @@ func (r *Runtime) more(n int) int {
 func (r *Runtime) free(n int) {
 	for range n {
 		<-r.slots
+		<-r.held
 	}
 }
 

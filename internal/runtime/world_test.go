@@ -86,6 +86,8 @@ type models struct {
 	slow time.Duration
 	// died, when set, is closed by the next call, of which nothing more is heard.
 	died chan struct{}
+	// before, when set, is called by each call.
+	before func()
 }
 
 func (m *models) Ask(ctx context.Context, _, provider string, request gatehouse.JSON) (gatehouse.JSON, *gatehouse.ModelUsage, *gatehouse.StepFailure) {
@@ -96,6 +98,9 @@ func (m *models) Ask(ctx context.Context, _, provider string, request gatehouse.
 	if died != nil {
 		close(died)
 		runtimes.Goexit()
+	}
+	if m.before != nil {
+		m.before()
 	}
 	if m.slow > 0 {
 		select {

@@ -13,10 +13,10 @@ import (
 // taken than the limit says. A claim that brings no reading of the clock makes
 // one for all its rows, never below what this process has read before.
 const claimSteps = `WITH due AS MATERIALIZED (
-  SELECT seq, run_seq FROM step WHERE status = 'ready' AND tool = $4 AND tenant = $5 AND workspace = $6 AND workflow = $7 ORDER BY ready_at, seq
+  SELECT seq, run_seq FROM step WHERE queued_at IS NOT NULL AND tool = $4 AND tenant = $5 AND workspace = $6 AND workflow = $7 ORDER BY queued_at, seq
   LIMIT least($8::bigint,
-    CASE WHEN $9::bigint > 0 THEN greatest(0, $9 - (SELECT count(*) FROM step f WHERE f.status = 'running' AND f.tenant = $5 AND f.workflow = $7)) END,
-    CASE WHEN $10::bigint > 0 THEN greatest(0, $10 - (SELECT count(*) FROM step f WHERE f.status = 'running' AND f.tenant = $5)) END)
+    CASE WHEN $9::bigint > 0 THEN greatest(0, $9 - (SELECT count(*) FROM step f WHERE f.lease_until IS NOT NULL AND f.status = 'running' AND f.tenant = $5 AND f.workflow = $7)) END,
+    CASE WHEN $10::bigint > 0 THEN greatest(0, $10 - (SELECT count(*) FROM step f WHERE f.lease_until IS NOT NULL AND f.status = 'running' AND f.tenant = $5)) END)
   FOR NO KEY UPDATE SKIP LOCKED),
 now AS MATERIALIZED (SELECT coalesce($3, greatest($11, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)) AS at)
 UPDATE step s SET status = 'running', generation = s.generation + 1, attempts = s.attempts + 1, lease_owner = $1,

@@ -13,18 +13,18 @@ const (
 	// Each lane is found with one look into the index. The comparisons begin with
 	// the tool, so that no other index answers them: by one that begins with the
 	// tenant, all its steps would be read.
-	nextLane = `SELECT s.tenant, s.workspace, s.workflow FROM step s WHERE s.status = 'ready'
+	nextLane = `SELECT s.tenant, s.workspace, s.workflow FROM step s WHERE s.queued_at IS NOT NULL
   AND (s.tool, s.tenant, s.workspace, s.workflow) <= ($1, $5, $6, $7) AND (s.tool, s.tenant, s.workspace, s.workflow) > `
-	firstOfLane = ` ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.ready_at, s.seq LIMIT 1`
+	firstOfLane = ` ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1`
 	dueLanes    = `WITH RECURSIVE l (tenant, workspace, workflow) AS (
   (` + nextLane + `($1, $2, $3, $4)` + firstOfLane + `)
   UNION ALL
   SELECT n.tenant, n.workspace, n.workflow FROM l CROSS JOIN LATERAL (` + nextLane + `($1, l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n)
 SELECT l.tenant, l.workspace, l.workflow,
-  (SELECT count(*) FROM (SELECT 1 FROM step s WHERE s.status = 'ready' AND s.tool = $1 AND s.tenant = l.tenant AND s.workspace = l.workspace
-    AND s.workflow = l.workflow ORDER BY s.ready_at, s.seq LIMIT $8) d),
-  (SELECT count(*) FROM step s WHERE s.status = 'running' AND s.tenant = l.tenant AND s.workflow = l.workflow),
-  (SELECT count(*) FROM step s WHERE s.status = 'running' AND s.tenant = l.tenant)
+  (SELECT count(*) FROM (SELECT 1 FROM step s WHERE s.queued_at IS NOT NULL AND s.tool = $1 AND s.tenant = l.tenant AND s.workspace = l.workspace
+    AND s.workflow = l.workflow ORDER BY s.queued_at, s.seq LIMIT $8) d),
+  (SELECT count(*) FROM step s WHERE s.lease_until IS NOT NULL AND s.status = 'running' AND s.tenant = l.tenant AND s.workflow = l.workflow),
+  (SELECT count(*) FROM step s WHERE s.lease_until IS NOT NULL AND s.status = 'running' AND s.tenant = l.tenant)
 FROM l LIMIT $9`
 
 	nextQueued    = `SELECT r.tenant, r.workflow, r.workspace FROM run r WHERE r.status = 'queued'`

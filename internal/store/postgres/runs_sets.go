@@ -31,9 +31,21 @@ SELECT CASE WHEN (SELECT count(*) FROM w) = (SELECT count(*) FROM u) THEN 0 ELSE
 // all of it is about runs: it is of tables of its own, and each step is written
 // once, so that only the order of statements of one kind counts.
 func (s *Store) ordered(writes []query) []query {
-	steps := make(map[any]bool)
-	for _, q := range writes {
-		if s.sets[q.sql].rank > 0 && q.sql != appendLeaf {
+	steps := make(map[any]bool, len(writes))
+	// Few statements, many times over: each is looked up once, and known by its
+	// text, which is the same string.
+	var known []*set
+	var texts []string
+	sets := make([]*set, len(writes))
+	sorted := true
+	for i, q := range writes {
+		at := slices.Index(texts, q.sql)
+		if at < 0 {
+			at = len(texts)
+			texts, known = append(texts, q.sql), append(known, s.sets[q.sql])
+		}
+		sets[i] = known[at]
+		if sets[i].rank > 0 && q.sql != appendLeaf {
 			return writes
 		}
 		if q.sql == updateStep || q.sql == updateBodies || q.sql == passStep {
@@ -43,9 +55,20 @@ func (s *Store) ordered(writes []query) []query {
 				steps[id] = true
 			}
 		}
+		sorted = sorted && (i == 0 || sets[i-1].rank <= sets[i].rank)
 	}
-	list := slices.Clone(writes)
-	slices.SortStableFunc(list, func(a, b query) int { return s.sets[a.sql].rank - s.sets[b.sql].rank })
+	if sorted {
+		return writes
+	}
+	slices.SortFunc(known, func(a, b *set) int { return a.rank - b.rank })
+	list := make([]query, 0, len(writes))
+	for _, k := range known {
+		for i, q := range writes {
+			if sets[i] == k {
+				list = append(list, q)
+			}
+		}
+	}
 	return list
 }
 

@@ -29,9 +29,9 @@ UNION ALL SELECT ` + movingStep + `, NULL FROM step s WHERE s.tenant = $1 AND s.
 	topStep     = ` FROM step s WHERE s.run_seq = ` + seqOfRun + ` AND s.parent = ''`
 	openItems   = `(SELECT string_agg(o.status, ',') FROM unnest('{ready,running,waiting_approval,waiting,failed_retryable}'::text[]) AS o (status)
   CROSS JOIN LATERAL (SELECT 1 FROM step i
-    WHERE i.tenant = $1 AND i.parent = s.id COLLATE "C" AND i.parent <> '' AND i.status = o.status AND i.id <> $3 LIMIT 1) i)`
+    WHERE i.tenant = $1 AND i.parent = s.id COLLATE "C" AND i.parent <> '' AND i.item_status = o.status AND i.id <> $3 LIMIT 1) i)`
 	itemsOfStep     = wholeStep + `WHERE s.tenant = $1 AND s.parent = $2 COLLATE "C" AND s.parent <> ''`
-	openItemsOfStep = itemsOfStep + ` AND s.status IN ('ready', 'running', 'waiting_approval', 'waiting', 'failed_retryable', 'blocked')`
+	openItemsOfStep = itemsOfStep + ` AND s.item_status IN ('ready', 'running', 'waiting_approval', 'waiting', 'failed_retryable', 'blocked')`
 	countSteps      = `SELECT count(*) FROM step WHERE run_seq = ` + seqOfRun
 
 	findStep = wholeStep + `WHERE s.tenant = $1 AND s.id = $2`
@@ -39,8 +39,10 @@ UNION ALL SELECT ` + movingStep + `, NULL FROM step s WHERE s.tenant = $1 AND s.
 	findStepOf = wholeStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.parent = '' AND s.key = $3`
 	findItemOf = wholeStep + `WHERE s.run_seq = ` + seqOfRun + ` AND s.key = $3 AND s.parent =
   (SELECT p.id FROM step p WHERE p.run_seq = ` + seqOfRun + ` AND p.parent = '' AND p.key = $4)`
-	findStepByKey = wholeStep + `WHERE s.tenant = $1 AND s.idempotency_key = $2 AND s.idempotency_key IS NOT NULL
-AND s.status NOT IN ('failed_terminal', 'canceled')`
+	// A key that is made of run and step is in no index.
+	findStepByKey = wholeStep + `WHERE s.seq = (SELECT k.seq FROM step k WHERE k.tenant = $1 AND k.own_key = $2 AND k.own_key IS NOT NULL
+UNION ALL SELECT k.seq FROM step k WHERE k.run_seq = (SELECT r.seq FROM run r WHERE r.tenant = $1 AND r.id = split_part($2, ':', 1)) AND k.parent = ''
+  AND k.key = substr($2, strpos($2, ':') + 1) AND k.idempotency_key = $2 AND k.status NOT IN ('failed_terminal', 'canceled') LIMIT 1)`
 	findStepByAction = wholeStep + `WHERE s.tenant = $1 AND s.action_id = $2 AND s.action_id IS NOT NULL
 ORDER BY s.action_at DESC, s.seq DESC LIMIT 1`
 )
@@ -171,7 +173,8 @@ const (
   action_at = CASE WHEN $12::text IS NULL THEN NULL WHEN action_id IS NOT DISTINCT FROM $12 THEN action_at ELSE $13 END,
   action_id = $12, child_run = $14, event = $15, due_at = $16, lease_owner = $17, lease_until = $18, ready_at = $19, started_at = $20,
   finished_at = $21`
-	stepHeld   = ` WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4`
+	stepHeld   = ` WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4 AND ` + keyFree + `$8 AND k.id <> $2 OFFSET 0)`
+	keyFree    = `NOT EXISTS (SELECT 1 FROM step k WHERE k.tenant = $1 AND k.own_key = `
 	updateStep = guarded + stepMoved + stepHeld + orConflict
 	// With bodies, of which an absent one stays as it is.
 	updateBodies = guarded + stepMoved + stepHeld + ` RETURNING seq), b AS (
@@ -213,7 +216,7 @@ const (
 	// A blocked step has neither bodies nor anything that it waits for.
 	stepPassed = `UPDATE step SET status = 'succeeded', attempts = $3, generation = $4, idempotency_key = $5, skipped = $6, ready_at = $7,
   started_at = $8, finished_at = $9`
-	stepBlocked = ` WHERE tenant = $1 AND id = $2 AND status = 'blocked' AND generation = $4 - 1
+	stepBlocked = ` WHERE tenant = $1 AND id = $2 AND status = 'blocked' AND generation = $4 - 1 AND ` + keyFree + `$5 OFFSET 0)
   RETURNING seq, tenant, run_id, id, attempts, generation, skipped, started_at, finished_at, `
 	passedParts = `), b AS (INSERT INTO step_body (seq, tenant, item, input, output) SELECT seq, tenant, '', input, output FROM w),
 a AS (` + attemptColumns + `SELECT tenant, run_id, id, attempts, generation, worker, started_at, finished_at, 'succeeded', '', '' FROM w WHERE NOT skipped)

@@ -1,0 +1,295 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// ownKey closes a leased step under a key of the workflow's own.
+func ownKey(t testing.TB, s *Store, leased *gatehouse.Step, key string, to gatehouse.StepStatus) func() error {
+	return func() error {
+		return s.Update(t.Context(), func(tx gatehouse.Tx) error {
+			r, err := tx.LockRun(leased.Tenant, leased.RunID, leased.ID)
+			if err != nil {
+				return err
+			}
+			now := tx.Now()
+			step := r.StepByID(leased.ID)
+			step.Status, step.FinishedAt, step.LeaseOwner, step.LeaseUntil, step.IdempotencyKey = to, &now, "", nil, key
+			return tx.UpdateStep(step, gatehouse.StepRunning, leased.Generation)
+		})
+	}
+}
+
+// pass closes the second step of a run under the key that is made of the two.
+func pass(t testing.TB, s *Store, of *gatehouse.Step) func() error {
+	return func() error {
+		return s.Update(t.Context(), func(tx gatehouse.Tx) error {
+			r, err := tx.LockRun(of.Tenant, of.RunID, "")
+			if err != nil {
+				return err
+			}
+			now := tx.Now()
+			step := r.Steps[1]
+			step.Status, step.Attempts, step.Generation, step.IdempotencyKey = gatehouse.StepSucceeded, 1, 1, r.ID+":s1"
+			step.ReadyAt, step.StartedAt, step.FinishedAt, step.Input, step.Output = &now, &now, &now, "{}", "{}"
+			return tx.PassStep(step, "w")
+		})
+	}
+}
+
+func holder(t testing.TB, s *Store, key string) string {
+	t.Helper()
+	var id string
+	err := s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		step, err := tx.FindStepByKey("default", key)
+		if err == nil {
+			id = step.ID
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestKeysOfSteps: a key is of one step, whether it was made of run and step,
+// which no index holds, or is a workflow's own that is like one.
+func TestKeysOfSteps(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	leased := leasedRuns(t, s, 8)
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, gatehouse.ErrConflict) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	held := func(key, want string) {
+		t.Helper()
+		if id := holder(t, s, key); id != want {
+			t.Errorf("the key %s is held by %q, not by %q", key, id, want)
+		}
+	}
+	done := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Made of the two first, then own.
+	done(closeStep(s, leased[0], false)())
+	held("run_00:s0", "stp_00_0")
+	refused("a key that was made before", ownKey(t, s, leased[1], "run_00:s0", gatehouse.StepSucceeded)())
+	done(pass(t, s, leased[2])())
+	held("run_02:s1", "stp_02_1")
+	refused("a key that was passed", ownKey(t, s, leased[1], "run_02:s1", gatehouse.StepSucceeded)())
+	// Own first.
+	done(ownKey(t, s, leased[1], "run_03:s0", gatehouse.StepSucceeded)())
+	held("run_03:s0", "stp_01_0")
+	refused("a key that is somebody's own", closeStep(s, leased[3], false)())
+	done(ownKey(t, s, leased[3], "run_04:s1", gatehouse.StepSucceeded)())
+	refused("a step that is passed under somebody's own", pass(t, s, leased[4])())
+	held("run_04:s1", "stp_03_0")
+	// Its own run's.
+	done(ownKey(t, s, leased[4], "run_04:s0:other", gatehouse.StepSucceeded)())
+	held("run_04:s0:other", "stp_04_0")
+	done(ownKey(t, s, leased[5], "run_05:s1", gatehouse.StepSucceeded)())
+	refused("a step that is passed under its neighbour's", pass(t, s, leased[5])())
+	// What has failed holds none.
+	done(ownKey(t, s, leased[6], "run_07:s0", gatehouse.StepFailed)())
+	held("run_07:s0", "")
+	done(closeStep(s, leased[7], false)())
+	held("run_07:s0", "stp_07_0")
+	held("run_99:s0", "")
+	held("none", "")
+}
+
+// TestKeysAtOnce: of two who write the same key at the same time, one as made of
+// run and step and one as its own, one has it, whoever comes first.
+func TestKeysAtOnce(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	const n = 24
+	leased := leasedRuns(t, s, 2*n)
+	won := map[bool]int{}
+	for i := range n {
+		made := closeStep(s, leased[i], false)
+		if i%2 == 0 {
+			made = pass(t, s, leased[i])
+		}
+		key := fmt.Sprintf("run_%02d:s%d", i, (i+1)%2)
+		own := ownKey(t, s, leased[n+i], key, gatehouse.StepSucceeded)
+		var both sync.WaitGroup
+		var first, second error
+		both.Go(func() { first = made() })
+		both.Go(func() { second = own() })
+		both.Wait()
+		for _, err := range []error{first, second} {
+			if err != nil && !errors.Is(err, gatehouse.ErrConflict) {
+				t.Fatal(err)
+			}
+		}
+		if (first == nil) == (second == nil) {
+			t.Fatalf("%s was written by both, or by none: %v, %v", key, first, second)
+		}
+		won[first == nil]++
+	}
+	t.Logf("the key that was made of the two came first %d times, the other %d times", won[true], won[false])
+}
+
+// TestWhoHasALikeKeyWaits: a workflow's own key that is like one of another run
+// is not written while that run is being moved.
+func TestWhoHasALikeKeyWaits(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	s := openTest(t, Config{URL: url})
+	leased := leasedRuns(t, s, 2)
+	written := make(chan error, 1)
+	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+		r, err := tx.LockRun("default", "run_00", leased[0].ID)
+		if err != nil {
+			return err
+		}
+		go func() { written <- ownKey(t, s, leased[1], "run_00:s0", gatehouse.StepSucceeded)() }()
+		waitsForLock(t, url)
+		now := tx.Now()
+		step := r.Steps[0]
+		step.Status, step.FinishedAt, step.LeaseOwner, step.LeaseUntil, step.IdempotencyKey = gatehouse.StepSucceeded, &now, "", nil, "run_00:s0"
+		return tx.UpdateStep(step, gatehouse.StepRunning, 1)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-written; !errors.Is(err, gatehouse.ErrConflict) {
+		t.Errorf("the other one: %v", err)
+	}
+}
+
+// waitsForLock waits until somebody waits for a lock.
+func waitsForLock(t testing.TB, url string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		var n int
+		err := c.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity
+WHERE datname = current_database())`).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			return
+		}
+	}
+	t.Fatal("nobody waits")
+}
+
+// TestPassedStepsStayInPlace: a step that is closed without having been leased
+// makes no entry in any index of its table.
+func TestPassedStepsStayInPlace(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	s := openTest(t, Config{URL: url})
+	leased := leasedRuns(t, s, 40)
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	// Not yet reported counts of other sessions are none of this transaction's.
+	tx, err := c.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // it is what is wanted
+	if _, err := tx.Exec(t.Context(), setTenant, "default"); err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range leased {
+		_, err := tx.Exec(t.Context(), passStep, "default", fmt.Sprintf("stp_%02d_1", i), 1, 1, step.RunID+":s1", false, 1, 2, 3, "{}", "{}", "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all, inPlace int
+	err = tx.QueryRow(t.Context(), `SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'step'`).Scan(&all, &inPlace)
+	if err != nil || all != len(leased) || inPlace != all {
+		t.Errorf("of %d steps %d were written in place: %v", all, inPlace, err)
+	}
+}
+
+// TestOldStepsAreFound brings steps of before to this version: what is ready,
+// leased and due is found as it was, and keys are held by whom they were.
+func TestOldStepsAreFound(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := `SET ` + TenantSetting + ` = '*'; CREATE TABLE gatehouse_schema (version INTEGER PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp());`
+	for _, name := range names {
+		if n, err := migrationNumber(name); err != nil || n >= 16 {
+			continue
+		}
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old += string(text)
+	}
+	statement(t, url, old+`;
+INSERT INTO gatehouse_schema (version) VALUES (15);
+INSERT INTO workflow (tenant, id, name, version, workspace, description, digest, created_by, created_at, source) VALUES ('default', 'wfl_1', 'line', 1, '', '', '', '', 1, '');
+INSERT INTO run (seq, tenant, id, workflow, version, workspace, status, stop, trigger_type, started_by, starter_id, parent_run, parent_step, retry_of,
+ writes, created_at, started_at, evidence) VALUES (1, 'default', 'run_1', 'line', 1, '', 'running', '', 'api', '', '', '', '', '', 0, 1, 1, '');
+INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts, generation, idempotency_key,
+ skipped, failure_code, failure_detail, event, due_at, lease_owner, lease_until, created_at, ready_at, started_at, finished_at)
+SELECT 'default', 'stp_' || key, 1, 'run_1', key, n, parent, 'line', '', 'transform', '', status, n, n, idem, false,
+ CASE WHEN status = 'failed_terminal' THEN '' END, CASE WHEN status = 'failed_terminal' THEN '' END, '', due, '', held, 1, 1, NULL, NULL
+FROM (VALUES ('done', 1, '', 'succeeded', 'run_1:done', NULL::bigint, NULL::bigint), ('own', 1, '', 'succeeded', 'order:1', NULL, NULL),
+ ('lost', 1, '', 'failed_terminal', 'run_1:lost', NULL, NULL), ('ready', 0, '', 'ready', NULL, NULL, NULL), ('held', 1, '', 'running', NULL, NULL, 5),
+ ('due', 1, '', 'waiting', NULL, 6, NULL), ('due[0]', 1, 'stp_due', 'running', 'run_1:due[0]', NULL, 7)) x (key, n, parent, status, idem, due, held)`)
+	s := openTest(t, Config{URL: url})
+	for key, id := range map[string]string{"run_1:done": "stp_done", "order:1": "stp_own", "run_1:due[0]": "stp_due[0]", "run_1:lost": "", "run_1:ready": ""} {
+		if got := holder(t, s, key); got != id {
+			t.Errorf("%s is held by %q, want %q", key, got, id)
+		}
+	}
+	err = s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		lanes, err := tx.DueLanes("", "", gatehouse.Lane{}, 10, 10)
+		if err != nil || len(lanes) != 1 || lanes[0].Ready != 1 || lanes[0].WorkflowRunning != 2 || lanes[0].TenantRunning != 2 {
+			t.Errorf("lanes %+v, %v", lanes, err)
+		}
+		due, err := tx.DueSteps(10)
+		if err != nil || len(due) != 1 || due[0].StepID != "stp_due" {
+			t.Errorf("due are %v, %v", due, err)
+		}
+		expired, err := tx.ExpiredSteps(10)
+		if err != nil || len(expired) != 2 || expired[0].StepID != "stp_held" {
+			t.Errorf("expired are %v, %v", expired, err)
+		}
+		open, err := tx.ListItems("default", "stp_due", true)
+		if err != nil || len(open) != 1 {
+			t.Errorf("open items are %v, %v", open, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
