@@ -37,10 +37,27 @@ WHERE a.seq = `
 	seqOfAction   = `(SELECT seq FROM action WHERE tenant = $1 AND id = $2)`
 	seqOfApproval = `(SELECT seq FROM approval WHERE tenant = $1 AND id = $2)`
 
-	// A row that had to be waited for comes as it is now, and what is joined to
-	// it as it was: see lockOpen.
-	selectAsked  = `SELECT ` + actionColumns + `, NULL::text FROM action a JOIN approval o ON o.seq = a.seq JOIN proposal p ON p.seq = a.seq WHERE a.seq = `
-	lockingAsked = ` FOR NO KEY UPDATE OF o`
+	// An action, and an approval with its action, by the id of either. Of what is
+	// joined, each row is looked for by the one before: joined in any order, tables
+	// that were nearly empty when that was planned would be read from end to end.
+	theAction   = `(SELECT * FROM action WHERE tenant = $1 AND id = $2` + kept + ` a`
+	itsAction   = ` CROSS JOIN LATERAL (SELECT * FROM action WHERE action.seq = o.seq` + kept + ` a`
+	theApproval = `(SELECT * FROM approval WHERE tenant = $1 AND id = $2`
+	itsApproval = ` CROSS JOIN LATERAL (SELECT * FROM approval WHERE approval.seq = a.seq`
+	itsProposal = ` CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq` + kept + ` p`
+	kept        = ` OFFSET 0)`
+
+	// What is asked of an action that is open, with a lock on its approval. A row
+	// that had to be waited for comes as it is now, and what is joined to it as it
+	// was: see lockOpen.
+	selectAsked  = `SELECT ` + actionColumns + `, NULL::text FROM `
+	lockingAsked = ` FOR NO KEY UPDATE`
+	skipping     = ` SKIP LOCKED`
+
+	askedByAction       = selectAsked + theAction + itsApproval + lockingAsked + `) o` + itsProposal
+	askedByApproval     = selectAsked + theApproval + lockingAsked + `) o` + itsAction + itsProposal
+	askedByActionFree   = selectAsked + theAction + itsApproval + lockingAsked + skipping + `) o` + itsProposal
+	askedByApprovalFree = selectAsked + theApproval + lockingAsked + skipping + `) o` + itsAction + itsProposal
 
 	lockApproval = `SELECT 1 FROM approval WHERE seq = ` + seqByID + ` FOR NO KEY UPDATE`
 	lockUnasked  = `SELECT 1 FROM action a WHERE seq = ` + seqByID + `
@@ -171,34 +188,29 @@ func (t *tx) LockAction(tenant, id string) (*gatehouse.Action, error) {
 	return a, t.claim(a)
 }
 
-// seqOf finds an action's number by its own id or its approval's, whichever it
-// looks like.
-func seqOf(id string) string {
-	if strings.HasPrefix(id, "apr_") {
-		return seqOfApproval
-	}
-	return seqOfAction
-}
+// isApproval reports whether an id looks like an approval's, or like an action's
+// own.
+func isApproval(id string) bool { return strings.HasPrefix(id, "apr_") }
 
 // lockOpen is LockAction of an action that is still open, in fewer statements:
 // of one whose approval is requested nothing but the votes can have changed
 // since the statement began that waited for its lock. It returns nil where that
 // is not so, and for an id that is not what it looks like.
 func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
-	var votes []gatehouse.Vote
-	seq := seqOf(id)
-	err = t.locked(
-		[]query{ask(selectAsked+seq+lockingAsked, func(r *row) (err error) { _, a, err = scanAction(r); return err }, tenant, id)},
-		ask(selectVotes+`= `+seq+orderVotes, func(r *row) error {
-			_, v := scanVote(r)
-			votes = append(votes, v)
-			return nil
-		}, tenant, id),
-	)
-	if err != nil || a == nil || a.Status != gatehouse.StatusPending || a.Approval.Status != gatehouse.ApprovalRequested {
+	asked, seq := askedByAction, seqOfAction
+	if isApproval(id) {
+		asked, seq = askedByApproval, seqOfApproval
+	}
+	c, alone := t.ahead.count, []query(nil)
+	if c == nil || c.tenant != tenant || c.id != id {
+		c = &count{came: true}
+		alone = append(alone, ask(selectVotes+`= `+seq+orderVotes, c.vote, tenant, id))
+	}
+	err = t.locked([]query{ask(asked, func(r *row) (err error) { _, a, err = scanAction(r); return err }, tenant, id)}, alone...)
+	if err != nil || a == nil || !c.came || a.Status != gatehouse.StatusPending || a.Approval.Status != gatehouse.ApprovalRequested {
 		return nil, err
 	}
-	a.Approval.Votes = append(a.Approval.Votes, votes...)
+	a.Approval.Votes = append(a.Approval.Votes, c.inOrder()...)
 	t.opened = opened{tenant, a.Approval.ID, a.ID}
 	return a, t.claim(a)
 }

@@ -24,6 +24,8 @@ type ahead struct {
 	people, shared map[string]*gatehouse.Principal
 	// keys are of what it is about to lock or to insert.
 	keys []string
+	// count are the votes on the action that the sides are those of.
+	count *count
 	// open says that the action which LockAction finds is likely to be open.
 	open bool
 }
@@ -42,13 +44,16 @@ const (
 AND p.id = ANY (ARRAY(SELECT principal_id FROM vote WHERE seq = ` + seqOfAction + ` AND decision = 'approved'))
 ORDER BY p.id FOR SHARE`
 	lockVoter = `SELECT ` + principalColumns + ` FROM principal p WHERE p.tenant = $1 AND p.id = $2 FOR SHARE`
-	// The active policy, the action's proposer, and the proposer's sponsor, who
-	// is kept by id.
-	selectSides = `SELECT (SELECT version FROM policy_active WHERE tenant = $1), ` + principalColumns + `, ` + sponsorColumns + `
-FROM action a JOIN principal p ON p.tenant = a.tenant AND p.id = a.proposer_id
-LEFT JOIN principal s ON s.tenant = p.tenant AND s.id = p.sponsor
-WHERE a.seq = `
-	sponsorColumns = `s.tenant, s.id, s.name, s.kind, s.roles, s.person, s.sponsor, s.disabled, s.created_at`
+	// The active policy, the votes on an action, its proposer, and the proposer's
+	// sponsor, who is kept by id. It has a row for each vote, or one.
+	selectSides = `SELECT (SELECT version FROM policy_active WHERE tenant = $1), ` + joinedVotes + `, ` + principalColumns + `, ` + sponsorColumns + ` FROM `
+	besideIt    = `
+LEFT JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = a.tenant AND x.id = a.proposer_id` + kept + ` p ON true
+LEFT JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = p.tenant AND x.id = p.sponsor` + kept + ` s ON true
+LEFT JOIN LATERAL (SELECT * FROM vote x WHERE x.seq = a.seq` + kept + ` v ON true`
+	sidesOfAction   = selectSides + theAction + besideIt
+	sidesOfApproval = selectSides + theApproval + kept + ` o` + itsAction + besideIt
+	sponsorColumns  = `s.tenant, s.id, s.name, s.kind, s.roles, s.person, s.sponsor, s.disabled, s.created_at`
 )
 
 // Foresee keeps what the next batch is to fetch besides.
@@ -91,7 +96,7 @@ func (t *tx) Foresee(o gatehouse.Outlook) {
 		if sides && o.Voter != "" { // the same row
 			q := &h.queries[len(h.queries)-1]
 			fetched := q.row
-			q.sql += lockCredential
+			q.sql = lockCredential
 			q.row = func(r *row) error {
 				if err := fetched(r); err != nil {
 					return err
@@ -136,20 +141,39 @@ func (h *ahead) lock(r *row) error {
 
 // sides fetches what stands beside an action.
 func (h *ahead) sides(tenant, id string) {
-	h.queries = append(h.queries, ask(selectSides+seqOf(id), func(r *row) error {
-		version := answer{sql: activeVersion, args: []any{tenant}}
-		if b := bytes.Clone(r.next()); b != nil {
-			version.rows = [][][]byte{{b}}
-		}
-		h.answers = append(h.answers, version)
-		p, err := scanPrincipal(r)
-		h.people[p.ID] = p
-		if err != nil || r.null() {
+	sql := sidesOfAction
+	if isApproval(id) {
+		sql = sidesOfApproval
+	}
+	c := &count{tenant: tenant, id: id}
+	h.count = c
+	h.queries = append(h.queries, ask(sql, func(r *row) error {
+		version := bytes.Clone(r.next())
+		if r.null() {
+			r.skip(voteWidth)
+		} else if err := c.vote(r); err != nil {
 			return err
 		}
-		s, err := scanPrincipal(r)
-		h.people[s.ID] = s
-		return err
+		if c.came {
+			return nil
+		}
+		c.came = true
+		known := answer{sql: activeVersion, args: []any{tenant}}
+		if version != nil {
+			known.rows = [][][]byte{{version}}
+		}
+		h.answers = append(h.answers, known)
+		for range 2 {
+			if r.null() {
+				return nil
+			}
+			p, err := scanPrincipal(r)
+			h.people[p.ID] = p
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	}, tenant, id))
 }
 

@@ -1,6 +1,10 @@
 package postgres
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -58,7 +62,31 @@ func (t *tx) insertAsked(a *gatehouse.Action, args []any) error {
 const (
 	selectVotes = `SELECT seq, person, principal_id, name, decision, notes, via, digest, at FROM vote WHERE seq `
 	orderVotes  = ` ORDER BY at, person`
+	// Where they are joined; there are so many columns.
+	joinedVotes = `v.seq, v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at`
+	voteWidth   = 9
 )
+
+// count are the votes on an action as they come after its lock.
+type count struct {
+	tenant, id string
+	came       bool
+	votes      []gatehouse.Vote
+}
+
+func (c *count) vote(r *row) error {
+	_, v := scanVote(r)
+	c.votes = append(c.votes, v)
+	return nil
+}
+
+// inOrder is the order of orderVotes.
+func (c *count) inOrder() []gatehouse.Vote {
+	slices.SortFunc(c.votes, func(a, b gatehouse.Vote) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Person, b.Person))
+	})
+	return c.votes
+}
 
 func scanVote(r *row) (seq int64, v gatehouse.Vote) {
 	seq = r.int()

@@ -76,7 +76,9 @@
 //
 // Every statement is written for an index. The planner's other ways, those that
 // read or sort whole tables, are turned off for the store's connections, so
-// that plans do not depend on when the tables were last analyzed.
+// that plans do not depend on when the tables were last analyzed. What is joined
+// to a row is looked up row by row (LATERAL with OFFSET 0): tables that were nearly
+// empty when it was asked the planner would join in any order.
 //
 // # Time
 //

@@ -108,12 +108,17 @@ JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id WHERE k.hash =
 	return k, p, err
 }
 
-const findCredential = `SELECT ` + principalColumns + `, e.hash FROM api_key k
-JOIN principal p ON p.tenant = k.tenant AND p.id = k.principal_id
-LEFT JOIN edit_token e ON e.tenant = p.tenant AND e.principal_id = p.id
-WHERE k.hash = $2 AND k.tenant = $1 AND k.revoked_at IS NULL`
-
-const lockCredential = ` FOR SHARE OF p`
+// A key leads to its principal, and that to the edit token: in one order, as
+// with theAction.
+const (
+	ofKey = `SELECT ` + principalColumns + `, e.hash FROM (SELECT * FROM api_key WHERE hash = $2 AND tenant = $1 AND revoked_at IS NULL` + kept + ` k
+CROSS JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = k.tenant AND x.id = k.principal_id`
+	withToken = ` p
+LEFT JOIN LATERAL (SELECT * FROM edit_token x WHERE x.tenant = p.tenant AND x.principal_id = p.id` + kept + ` e ON true`
+	findCredential     = ofKey + kept + withToken
+	lockCredential     = ofKey + ` FOR SHARE)` + withToken
+	lockCredentialFree = ofKey + ` FOR SHARE` + skipping + `)` + withToken
+)
 
 // FindCredential finds an unrevoked key's principal and edit token.
 func (t *readTx) FindCredential(tenant string, hash [32]byte) (p *gatehouse.Principal, editToken [32]byte, err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -80,7 +79,7 @@ func TestInboxReadsItsPage(t *testing.T) {
 		"analyzed when nothing was pending": func(t *testing.T, s *Store) {
 			fillInboxes(t, s, true, false)
 			statement(t, s.config.URL, `VACUUM ANALYZE`)
-			walkInbox(t, s, inboxes[0].tenant, gatehouse.ActionFilter{}, func(map[string]int64) {}) // its plan is made
+			walkInbox(t, s, inboxes[0].tenant, gatehouse.ActionFilter{}, unbounded) // its plan is made
 			fillInboxes(t, s, false, true)
 		},
 		"analyzed": func(t *testing.T, s *Store) {
@@ -95,12 +94,14 @@ func TestInboxReadsItsPage(t *testing.T) {
 			statement(t, s.config.URL, `ALTER TABLE action SET (autovacuum_enabled = false)`)
 			prepare(t, s)
 			for _, in := range inboxes {
-				pages, most := 0, map[string]int64{}
-				got := walkInbox(t, s, in.tenant, gatehouse.ActionFilter{Limit: 50}, func(read map[string]int64) {
-					pages++
+				limits := map[string]int64{"action": in.table, "action_due": in.due, "action_inbox": in.inbox, "action_pkey": 200}
+				got := walkInbox(t, s, in.tenant, gatehouse.ActionFilter{Limit: 50}, func(read map[string]int64) error {
 					for relation, blocks := range read {
-						most[relation] = max(most[relation], blocks)
+						if blocks > limits[relation] {
+							return fmt.Errorf("a page read %d blocks of %s, want at most %d", blocks, relation, limits[relation])
+						}
 					}
+					return nil
 				})
 				if want := inOrder(t, s, in.tenant, "true"); !slices.Equal(got, want) {
 					t.Errorf("%s: %d actions, want %d, or another order", in.tenant, len(got), len(want))
@@ -109,16 +110,9 @@ func TestInboxReadsItsPage(t *testing.T) {
 					`action_type = 'note'`: {ActionType: "note"}, `risk = 2`: {RiskLevel: 2}, `proposer_id = 'prn_bot'`: {ProposedBy: "prn_bot", Limit: 200},
 					`id = '` + got[len(got)-3] + `'`: {Query: got[len(got)-3]}, `id = '` + got[70] + `'`: {Query: got[70]},
 				} {
-					got, want := walkInbox(t, s, in.tenant, f, func(map[string]int64) {}), inOrder(t, s, in.tenant, where)
+					got, want := walkInbox(t, s, in.tenant, f, unbounded), inOrder(t, s, in.tenant, where)
 					if !slices.Equal(got, want) {
 						t.Errorf("%s, %s: %d actions, want %d, or another order", in.tenant, where, len(got), len(want))
-					}
-				}
-				t.Logf("%s: %d pages, at most %v", in.tenant, pages, most)
-				for relation, blocks := range most {
-					limit := map[string]int64{"action": in.table, "action_due": in.due, "action_inbox": in.inbox, "action_pkey": 200}[relation]
-					if blocks > limit {
-						t.Errorf("%s: a page read %d blocks of %s, want at most %d", in.tenant, blocks, relation, limit)
 					}
 				}
 			}
@@ -126,47 +120,51 @@ func TestInboxReadsItsPage(t *testing.T) {
 	}
 }
 
-// walkInbox lists all pages by urgency, and tells how many blocks of the action
-// table and its indexes each has read.
-func walkInbox(t *testing.T, s *Store, tenant string, f gatehouse.ActionFilter, each func(read map[string]int64)) (ids []string) {
+// unbounded bounds nothing.
+func unbounded(map[string]int64) error { return nil }
+
+// walkInbox lists all pages by urgency, and bounds how many blocks of the action
+// table and its indexes each reads. A page that reads more is read again: the
+// planner looks at all indexes, and a session that a busy server made forget its
+// plans plans anew.
+func walkInbox(t *testing.T, s *Store, tenant string, f gatehouse.ActionFilter, bound func(read map[string]int64) error) (ids []string) {
 	t.Helper()
 	const blocks = `SELECT relname::text, pg_stat_get_xact_blocks_fetched(c.oid) FROM pg_class c
 WHERE c.oid = 'action'::regclass OR c.oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'action'::regclass)`
 	f.Sort = gatehouse.SortUrgency
-	planned := map[int64]bool{} // by connection: the planner looks at all indexes
 	for done := false; !done; {
 		err := s.View(context.Background(), func(x gatehouse.ReadTx) error {
 			r := x.(readWalls).in(tenant).(*readTx)
-			on, err := r.number(`SELECT pg_backend_pid()::bigint`)
-			if err != nil {
-				return err
-			}
-			if !planned[on] {
-				if _, err := x.ListActions(tenant, f); err != nil {
-					return err
+			list := func() (page gatehouse.Page[*gatehouse.Action], over, err error) {
+				read := map[string]int64{}
+				count := func(sign int64) error {
+					return r.each(blocks, func(r *row) error { name := r.text(); read[name] += sign * r.int(); return nil })
 				}
-				planned[on] = true
+				if err = count(-1); err != nil {
+					return page, nil, err
+				}
+				if page, err = x.ListActions(tenant, f); err != nil {
+					return page, nil, err
+				}
+				err = count(1)
+				return page, bound(read), err
 			}
-			read := map[string]int64{}
-			count := func(sign int64) error {
-				return r.each(blocks, func(r *row) error { name := r.text(); read[name] += sign * r.int(); return nil })
+			page, over, err := list()
+			for range 2 {
+				if err == nil && over != nil {
+					page, over, err = list()
+				}
 			}
-			if err := count(-1); err != nil {
-				return err
-			}
-			p, err := x.ListActions(tenant, f)
 			if err != nil {
 				return err
 			}
-			if err := count(1); err != nil {
-				return err
+			if over != nil {
+				t.Errorf("%s: %v", tenant, over)
 			}
-			maps.DeleteFunc(read, func(_ string, n int64) bool { return n == 0 })
-			each(read)
-			for _, a := range p.Items {
+			for _, a := range page.Items {
 				ids = append(ids, a.ID)
 			}
-			f.Cursor, done = p.NextCursor, p.NextCursor == ""
+			f.Cursor, done = page.NextCursor, page.NextCursor == ""
 			if len(ids) > inboxRows {
 				return errors.New("the walk goes round")
 			}
@@ -213,7 +211,7 @@ func TestInboxNamesItsIndexes(t *testing.T) {
 			}
 		}
 	}})
-	walkInbox(t, s, gatehouse.DefaultTenant, gatehouse.ActionFilter{}, func(map[string]int64) {})
+	walkInbox(t, s, gatehouse.DefaultTenant, gatehouse.ActionFilter{}, unbounded)
 	plan := planner(t, s.config.URL)(page)
 	for _, want := range []string{
 		`Index Scan using action_due on action by ((tenant = $1) AND (ROW(risk, expires_at) > ROW(`,

@@ -83,7 +83,14 @@ func lateral(sql string, types []string) *set {
 
 // locks does so with a question that ends with its lock.
 func locks(need int, sql string, types ...string) *set {
-	s := lateral(sql+` SKIP LOCKED`, types)
+	s := lateral(sql+skipping, types)
+	s.locks, s.need = true, need
+	return s
+}
+
+// locksWithin does so with one whose lock, which waits for none, is within it.
+func locksWithin(need int, sql string, types ...string) *set {
+	s := reads(sql, types...)
 	s.locks, s.need = true, need
 	return s
 }
@@ -124,29 +131,30 @@ WHERE tenant = $1 AND action_id = $2 AND action_id IS NOT NULL AND status = 'wai
 func makeSets() map[string]*set {
 	two := kinds("tt")
 	sets := map[string]*set{
-		lockApproval:                    locks(needAction, lockApproval, two...),
-		lockUnasked:                     locks(needAction, lockUnasked, two...),
-		selectAction + seqByID:          reads(selectAction+seqByID, two...),
-		archivedByKey:                   reads(archivedByKey, two...),
-		selectAction + seqByKey:         reads(selectAction+seqByKey, two...),
-		lockPush:                        locks(needPush, lockPush, two...),
-		lockVoters:                      locks(0, lockVoters, two...),
-		lockVoter:                       locks(0, lockVoter, two...),
-		findSuccess:                     reads(findSuccess, two...),
-		byName:                          reads(byName, two...),
-		activeVersion:                   reads(activeVersion, "text"),
-		findCredential:                  reads(findCredential, kinds("tb")...),
-		findCredential + lockCredential: locks(needCredential, findCredential+lockCredential, kinds("tb")...),
-		findAnswer:                      reads(findAnswer, kinds("tttt")...),
+		lockApproval:            locks(needAction, lockApproval, two...),
+		lockUnasked:             locks(needAction, lockUnasked, two...),
+		selectAction + seqByID:  reads(selectAction+seqByID, two...),
+		archivedByKey:           reads(archivedByKey, two...),
+		selectAction + seqByKey: reads(selectAction+seqByKey, two...),
+		lockPush:                locks(needPush, lockPush, two...),
+		lockVoters:              locks(0, lockVoters, two...),
+		lockVoter:               locks(0, lockVoter, two...),
+		findSuccess:             reads(findSuccess, two...),
+		byName:                  reads(byName, two...),
+		activeVersion:           reads(activeVersion, "text"),
+		findCredential:          reads(findCredential, kinds("tb")...),
+		lockCredential:          locksWithin(needCredential, lockCredentialFree, kinds("tb")...),
+		findAnswer:              reads(findAnswer, kinds("tttt")...),
 	}
 	for _, seq := range []string{seqByID, seqByKey, seqOfAction, seqOfApproval} {
 		votes := selectVotes + `= ` + seq + orderVotes
 		sets[votes] = reads(votes, two...)
 	}
-	for _, seq := range []string{seqOfAction, seqOfApproval} {
-		sides, asked := selectSides+seq, selectAsked+seq+lockingAsked
+	for _, sides := range []string{sidesOfAction, sidesOfApproval} {
 		sets[sides] = reads(sides, two...)
-		sets[asked] = locks(0, asked, two...)
+	}
+	for asked, free := range map[string]string{askedByAction: askedByActionFree, askedByApproval: askedByApprovalFree} {
+		sets[asked] = locksWithin(0, free, two...)
 	}
 	for i, w := range []struct {
 		sql string
