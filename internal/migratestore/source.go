@@ -82,7 +82,7 @@ func (s *source) after(ctx context.Context, t table, key []any, limit int) (*sql
 		q += " WHERE (" + strings.Join(names, ", ") + ") > (" + strings.Join(marks, ", ") + ")"
 	}
 	q += fmt.Sprintf(" ORDER BY %s LIMIT %d", strings.Join(names, ", "), limit)
-	return s.db.QueryContext(ctx, q, key...) //nolint:rowserrcheck // who reads the page asks
+	return s.db.QueryContext(ctx, q, key...)
 }
 
 // batch is a pgx.CopyFromSource over rows of the folder. It ends early when
