@@ -66,29 +66,32 @@ func (t *readTx) ListEntries(tenant string, from int64, limit int) (list []*gate
 	}
 	var batches []batch
 	limit = int(min(int64(limit), math.MaxInt64-max(from, 0))) // the statements add them
+	// Batches that are stored in between are among the latter only.
 	err = t.read(
+		ask(selectEntries, func(r *row) error {
+			list = append(list, &gatehouse.Entry{Index: r.int(), Body: r.json()})
+			return nil
+		}, tenant, from, limit),
 		ask(selectBatches, func(r *row) error {
 			batches = append(batches, batch{r.int(), r.int(), r.blob()})
 			return nil
-		}, tenant, from, limit),
-		ask(selectEntries, func(r *row) error {
-			e := &gatehouse.Entry{Index: r.int(), Body: r.json()}
-			if n := len(list); n > 0 && list[n-1].Index >= e.Index {
-				return fmt.Errorf("postgres: the entry %d of the log came after %d", e.Index, list[n-1].Index)
-			}
-			i, found := slices.BinarySearchFunc(batches, e.Index, func(b batch, n int64) int { return cmp.Compare(b.number, n) })
-			if !found {
-				i--
-			}
-			b := batches[i]
-			at := (shared.LeafPosition(e.Index) - b.position) * shared.HashSize
-			if at >= 0 && at+shared.HashSize <= int64(len(b.hashes)) {
-				copy(e.LeafHash[:], b.hashes[at:])
-			}
-			list = append(list, e)
-			return nil
 		}, tenant, from, limit))
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range list {
+		if i > 0 && list[i-1].Index >= e.Index {
+			return nil, fmt.Errorf("postgres: the entry %d of the log came after %d", e.Index, list[i-1].Index)
+		}
+		for len(batches) > 1 && batches[1].number <= e.Index {
+			batches = batches[1:]
+		}
+		at := (shared.LeafPosition(e.Index) - batches[0].position) * shared.HashSize
+		if at >= 0 && at+shared.HashSize <= int64(len(batches[0].hashes)) {
+			copy(e.LeafHash[:], batches[0].hashes[at:])
+		}
+	}
+	return list, nil
 }
 
 // Of the batches that a leaf may be in, the first that it is in. A leaf that was
