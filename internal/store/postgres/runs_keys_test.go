@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -152,8 +151,7 @@ func TestKeysAtOnce(t *testing.T) {
 // is not written while that run is being moved.
 func TestWhoHasALikeKeyWaits(t *testing.T) {
 	t.Parallel()
-	url := database(t)
-	s := openTest(t, Config{URL: url})
+	s := openTest(t, Config{})
 	leased := leasedRuns(t, s, 2)
 	written := make(chan error, 1)
 	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
@@ -162,7 +160,7 @@ func TestWhoHasALikeKeyWaits(t *testing.T) {
 			return err
 		}
 		go func() { written <- ownKey(t, s, leased[1], "run_00:s0", gatehouse.StepSucceeded)() }()
-		waitsForLock(t, url)
+		waitForLock(t, s)
 		now := tx.Now()
 		step := r.Steps[0]
 		step.Status, step.FinishedAt, step.LeaseOwner, step.LeaseUntil, step.IdempotencyKey = gatehouse.StepSucceeded, &now, "", nil, "run_00:s0"
@@ -174,28 +172,6 @@ func TestWhoHasALikeKeyWaits(t *testing.T) {
 	if err := <-written; !errors.Is(err, gatehouse.ErrConflict) {
 		t.Errorf("the other one: %v", err)
 	}
-}
-
-// waitsForLock waits until somebody waits for a lock.
-func waitsForLock(t testing.TB, url string) {
-	t.Helper()
-	c, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close(t.Context())
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-		var n int
-		err := c.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity
-WHERE datname = current_database())`).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n > 0 {
-			return
-		}
-	}
-	t.Fatal("nobody waits")
 }
 
 // TestPassedStepsStayInPlace: a step that is closed without having been leased
