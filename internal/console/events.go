@@ -28,9 +28,9 @@ const (
 
 // changes streams that something changed in the tenant, and nothing else: what
 // it was, the page asks for by itself, with the rights of who looks; that other
-// tenants are busy nobody hears. A stream that comes back with Last-Event-ID is
-// told at once, since it may have missed something; a hint that was lost costs
-// a heartbeat, at which the log's size tells.
+// tenants are busy nobody hears. Each stream is told at once: something may have
+// changed since the page was made, or since its last stream broke off. A hint
+// that was lost costs a heartbeat, at which the log's size tells.
 func (c *Console) changes(v *view) error {
 	if v.r.Method == http.MethodHead {
 		return nil // a stream without a body would never end
@@ -49,15 +49,9 @@ func (c *Console) changes(v *view) error {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	v.w.WriteHeader(http.StatusOK)
-	number := lastEventID(v.r)
-	if !v.send(fmt.Sprintf("retry: %d\n\n", retryAfter.Milliseconds())) {
+	number := lastEventID(v.r) + 1
+	if !v.send(fmt.Sprintf("retry: %d\n\n", retryAfter.Milliseconds()) + changedEvent(number)) {
 		return nil
-	}
-	if number > 0 {
-		number++
-		if !v.send(changedEvent(number)) {
-			return nil
-		}
 	}
 	beat := time.NewTicker(c.heartbeat)
 	defer beat.Stop()

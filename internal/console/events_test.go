@@ -77,6 +77,26 @@ func next(t *testing.T, lines <-chan string) string {
 	}
 }
 
+// saysChanged reads one event.
+func saysChanged(t *testing.T, lines <-chan string, number string) {
+	t.Helper()
+	for _, want := range []string{"id: " + number, "event: changed", "data:"} {
+		if line := next(t, lines); line != want {
+			t.Fatalf("the stream says %q, want %q", line, want)
+		}
+	}
+}
+
+// begins reads what each new stream says first: something may have changed
+// since its page was made.
+func begins(t *testing.T, lines <-chan string) {
+	t.Helper()
+	if line := next(t, lines); !strings.HasPrefix(line, "retry: ") {
+		t.Fatalf("the stream begins with %q", line)
+	}
+	saysChanged(t, lines, "1")
+}
+
 func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -89,23 +109,15 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	if contentType != "text/event-stream" {
 		t.Fatalf("the stream is %s", contentType)
 	}
-	if line := next(t, lines); !strings.HasPrefix(line, "retry: ") {
-		t.Fatalf("it begins with %q", line)
-	}
+	begins(t, lines)
 	w.propose(bot, nil)
 	w.tellNumbered()
-	for _, want := range []string{"id: 1", "event: changed", "data:"} {
-		if line := next(t, lines); line != want {
-			t.Errorf("the stream says %q, want %q", line, want)
-		}
-	}
+	saysChanged(t, lines, "2")
 
-	// One that comes back is told at once.
+	// One that comes back counts on.
 	again, _ := ana.stream(ctx, "41")
 	next(t, again)
-	if line := next(t, again); line != "id: 42" {
-		t.Errorf("a stream that resumes says %q", line)
-	}
+	saysChanged(t, again, "42")
 
 	// Another's revocation ends it with the next change.
 	sessions, err := w.gate.ListSessions(w.admin, gatehouse.SessionFilter{Principal: "ana"})
@@ -160,7 +172,7 @@ func TestTheEndOfASessionCutsItsStream(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			lines, _ := ana.stream(ctx, "")
-			next(t, lines)
+			begins(t, lines)
 			end(w, ana)
 			w.tellNumbered()
 			if line := next(t, lines); line != "" {
@@ -197,9 +209,9 @@ func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	theirs, _ := root.stream(ctx, "")
-	next(t, theirs)
+	begins(t, theirs)
 	ours, _ := ana.stream(ctx, "")
-	next(t, ours)
+	begins(t, ours)
 	for _, want := range []string{"log:acme", "log:default"} {
 		if got := <-hints.heard; got != want {
 			t.Errorf("a stream listens to %q, want %q", got, want)
@@ -207,9 +219,7 @@ func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {
 	}
 	w.propose(bot, nil)
 	w.tellNumbered()
-	if line := next(t, ours); line != "id: 1" {
-		t.Fatalf("the tenant's own stream says %q", line)
-	}
+	saysChanged(t, ours, "2")
 	select {
 	case line := <-theirs:
 		if line == "" {
@@ -222,11 +232,7 @@ func TestChangesOfOtherTenantsAreNotHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.tellNumbered()
-	for _, want := range []string{"id: 1", "event: changed", "data:"} {
-		if line := next(t, theirs); line != want {
-			t.Fatalf("of its own change it says %q, want %q", line, want)
-		}
-	}
+	saysChanged(t, theirs, "2")
 }
 
 // TestLostHintCostsAHeartbeat changes something of which nobody hears.
@@ -239,7 +245,7 @@ func TestLostHintCostsAHeartbeat(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	lines, _ := ana.stream(ctx, "")
-	next(t, lines)
+	begins(t, lines)
 	if line := next(t, lines); line != ": still here" {
 		t.Fatalf("a quiet stream says %q", line)
 	}
@@ -249,7 +255,7 @@ func TestLostHintCostsAHeartbeat(t *testing.T) {
 	for line == ": still here" {
 		line = next(t, lines)
 	}
-	if line != "id: 1" {
+	if line != "id: 2" {
 		t.Errorf("then %q", line)
 	}
 }
