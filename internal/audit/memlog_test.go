@@ -26,6 +26,8 @@ type memLog struct {
 	views, reads int
 	// failView, when set, is asked before each View.
 	failView func() error
+	// refuses lets it number nothing.
+	refuses bool
 }
 
 func newMemLog() *memLog {
@@ -99,7 +101,7 @@ func (m *memLog) UnnumberedLeaves(limit int) ([]*gatehouse.PendingLeaf, error) {
 }
 
 func (m *memLog) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
-	if int64(len(m.entries[tenant])) != expectedSize {
+	if m.refuses || int64(len(m.entries[tenant])) != expectedSize {
 		return gatehouse.ErrConflict
 	}
 	if int64(len(m.hashes[tenant])) != tlog.StoredHashCount(expectedSize) {

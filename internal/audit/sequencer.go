@@ -85,6 +85,11 @@ func (s *Sequencer) Once(ctx context.Context) (int, error) {
 		}
 		return nil
 	})
+	if errors.Is(err, gatehouse.ErrConflict) {
+		if err := s.overtaken(ctx, batches); err != nil {
+			return 0, err
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("audit: number %d leaves: %w", n, err)
 	}
@@ -95,6 +100,29 @@ func (s *Sequencer) Once(ctx context.Context) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+// overtaken reports a conflict that is none: whoever was first has made one of
+// the logs longer. Else the store refuses what waits, and will go on to.
+func (s *Sequencer) overtaken(ctx context.Context, batches []*batch) error {
+	grown := false
+	err := s.Store.View(ctx, func(tx gatehouse.ReadTx) error {
+		for _, b := range batches {
+			size, err := tx.LogSize(b.tenant)
+			if err != nil {
+				return err
+			}
+			grown = grown || size != b.size
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("audit: read the logs' sizes: %w", err)
+	}
+	if !grown {
+		return errors.New("audit: the store refuses to number what waits, though no other sequencer was first; gatehouse doctor --deep looks for damage")
+	}
+	return nil
 }
 
 // prepare gives the leaves their numbers and hashes, tenant by tenant, on top

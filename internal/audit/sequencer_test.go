@@ -129,6 +129,24 @@ func TestRunTakesConflictLightly(t *testing.T) {
 	})
 }
 
+// TestRunTellsOfRefusals: a store that refuses what waits, though nobody was
+// first, is no other sequencer, and somebody has to know.
+func TestRunTellsOfRefusals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := newMemLog()
+		log.append("acme", body(0))
+		log.refuses = true
+		var out bytes.Buffer
+		start(t, &audit.Sequencer{Store: log, Logger: slog.New(slog.NewTextHandler(&out, nil))}, nil)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if got := strings.Count(out.String(), "no other sequencer was first"); got < 20 || got > 30 { // 1, 2, 4, 8, 16, 30, 30, … seconds
+			t.Errorf("ten minutes of refusals were told of %d times", got)
+		}
+	})
+}
+
 // TestRunGathersUnderLoad wakes the sequencer for every leaf of a steady
 // stream: it numbers them in few batches, each well within a second.
 func TestRunGathersUnderLoad(t *testing.T) {

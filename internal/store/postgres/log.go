@@ -167,12 +167,12 @@ func completes(position int64) int64 {
 	return (n+1)<<level - 1
 }
 
-// As many rows of audit_waiting as it takes; then their leaves, the oldest.
-const selectWaiting = `SELECT l.seq, l.tenant, l.action_id, l.body FROM (SELECT u.seq
-  FROM (SELECT leaves, sum(cardinality(leaves)) OVER (ORDER BY first) - cardinality(leaves) AS before
-    FROM (SELECT first, leaves FROM audit_waiting ORDER BY first LIMIT $1) w) x
-  CROSS JOIN LATERAL unnest(x.leaves) u (seq) WHERE x.before < $1) s
-CROSS JOIN LATERAL (SELECT * FROM audit_leaf WHERE audit_leaf.seq = s.seq OFFSET 0) l ORDER BY l.seq LIMIT $1`
+// The rows of audit_waiting are read as far as it takes. Leaves that are no more
+// do not count, so that what waits behind them is not kept waiting.
+const selectWaiting = `SELECT x.seq, x.tenant, x.action_id, x.body FROM (SELECT l.seq, l.tenant, l.action_id, l.body
+  FROM (SELECT first, leaves FROM audit_waiting ORDER BY first OFFSET 0) w
+  CROSS JOIN LATERAL unnest(w.leaves) u (seq)
+  CROSS JOIN LATERAL (SELECT * FROM audit_leaf WHERE audit_leaf.seq = u.seq OFFSET 0) l LIMIT $1) x ORDER BY x.seq`
 
 // UnnumberedLeaves lists what waits for the sequencer, by row. Rows of
 // transactions that ran side by side appear as these commit: one that comes
@@ -191,9 +191,14 @@ const (
 	// size, one waits for the other and then finds another size.
 	extendLog = guarded + `UPDATE audit_log SET size = size + $2, hashes = hashes + $3 WHERE tenant = $1 AND size = $4` + orConflict
 	// Whoever waits has been stored with others, the first of whom is numbered
-	// when any is. The rest of them wait on.
+	// when any is; where the first is no more, it is looked for by the others. The
+	// rest of them wait on.
 	takeLeaves = `WITH taken AS (DELETE FROM audit_waiting WHERE tenant = $1 AND first = ANY($2::bigint[]) RETURNING leaves),
-leaf AS MATERIALIZED (SELECT u.seq, u.seq IN (SELECT unnest($2::bigint[])) AS named FROM taken CROSS JOIN LATERAL unnest(leaves) u (seq)),
+orphans AS (DELETE FROM audit_waiting WHERE tenant = $1 AND first < $4 AND first <> ALL($2::bigint[]) AND leaves && $2::bigint[]
+  AND (SELECT count(*) FROM taken CROSS JOIN LATERAL unnest(leaves) u (seq) WHERE u.seq IN (SELECT unnest($2::bigint[]))) < $3
+  RETURNING leaves),
+leaf AS MATERIALIZED (SELECT u.seq, u.seq IN (SELECT unnest($2::bigint[])) AS named
+  FROM (SELECT * FROM taken UNION ALL SELECT * FROM orphans) t CROSS JOIN LATERAL unnest(leaves) u (seq)),
 rest AS (INSERT INTO audit_waiting (first, tenant, leaves)
   SELECT min(seq), $1, array_agg(seq ORDER BY seq) FROM leaf WHERE NOT named HAVING count(*) > 0)
 SELECT CASE WHEN (SELECT count(*) FROM leaf WHERE named) = $3 THEN 0 ELSE gatehouse_refuse('GH001') END`
@@ -219,7 +224,7 @@ func (t *tx) NumberLeaves(tenant string, expectedSize int64, leaves []*gatehouse
 		}
 		rows[i] = l.Row
 	}
-	if err := t.write(takeLeaves, tenant, rows, len(rows)); err != nil {
+	if err := t.write(takeLeaves, tenant, rows, len(rows), rows[len(rows)-1]); err != nil {
 		return err
 	}
 	for b, err := range shared.LogBatches(tenant, expectedSize, leaves, hashes) {
