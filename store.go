@@ -18,7 +18,8 @@ type Store interface {
 	// View runs fn in a read-only transaction.
 	View(ctx context.Context, fn func(ReadTx) error) error
 	// Read is View for one question: fn calls one method that looks into the
-	// store. A store that is a round trip away has a second one fail.
+	// store, besides those that it has foreseen. A store that is a round trip away
+	// has a second one fail.
 	Read(ctx context.Context, fn func(ReadTx) error) error
 	// Update runs fn in a transaction and commits it when fn returns nil.
 	//
@@ -57,6 +58,10 @@ type ReadTx interface {
 	// Now is the transaction's one reading of the clock, in UTC and whole
 	// microseconds. It never runs backwards from one Update to the next.
 	Now() time.Time
+	// Foresee tells what the closure is about to ask, before it asks anything.
+	// It changes no answer: a [Distant] store fetches it with the first thing
+	// that is asked, and answers from that until the closure writes.
+	Foresee(o Outlook)
 	ActionReader
 	PushReader
 	IdentityReader
@@ -72,10 +77,6 @@ type ReadTx interface {
 // at once or at the commit. Each write method writes the row as given.
 type Tx interface {
 	ReadTx
-	// Foresee tells what the closure is about to ask, before it asks anything.
-	// It changes no answer: a [Distant] store fetches it with the first thing
-	// that is asked, and answers from that until the closure writes.
-	Foresee(o Outlook)
 	ActionWriter
 	PushWriter
 	IdentityWriter

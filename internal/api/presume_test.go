@@ -14,6 +14,7 @@ type remembering struct {
 	*fake
 	presumed map[string]*gatehouse.Principal
 	known    map[string]*gatehouse.Principal
+	proven   int
 }
 
 func (m *remembering) Presume(key, token string) *gatehouse.Caller {
@@ -43,6 +44,52 @@ func (m *remembering) Decide(ctx context.Context, id string, d gatehouse.Decisio
 		c.Presumed.Proven = true
 	}
 	return m.fake.Decide(ctx, id, d)
+}
+
+func (m *remembering) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
+	c, err := gatehouse.PresumedFrom(ctx)
+	if err != nil {
+		return page, err
+	}
+	if c.Presumed != nil {
+		if m.known["gth_ana"] != c.Principal {
+			return page, gatehouse.E(gatehouse.CodeInternal, "not proven")
+		}
+		c.Presumed.Proven = true
+		m.proven++
+	}
+	return m.fake.ListActions(ctx, f)
+}
+
+// TestPresumedReaders list actions as somebody who is remembered, and who is the
+// same by now, or nobody.
+func TestPresumedReaders(t *testing.T) {
+	t.Parallel()
+	ana := people["gth_ana"]
+	for name, c := range map[string]struct {
+		presumed, now *gatehouse.Principal
+		code          gatehouse.Code // "" for 200
+		proven        int
+	}{
+		"the same":             {ana, ana, "", 1},
+		"nobody":               {ana, nil, gatehouse.CodeUnauthenticated, 0},
+		"nobody is remembered": {nil, ana, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &remembering{fake: newFake(), presumed: map[string]*gatehouse.Principal{"gth_ana": c.presumed}, known: map[string]*gatehouse.Principal{"gth_ana": c.now}}
+			s := newServer(t, m.fake, func(cfg *Config) { cfg.Auth, cfg.Actions = m, m })
+			w := request{method: "GET", path: Prefix + "/proposed-actions", key: "gth_ana"}.send(s)
+			if c.code != "" {
+				wantCode(t, w, c.code)
+			} else if w.Code != http.StatusOK {
+				t.Fatal(w.Code, w.Body)
+			}
+			if m.proven != c.proven {
+				t.Errorf("the presumption was proven %d times, want %d", m.proven, c.proven)
+			}
+		})
+	}
 }
 
 // TestPresumedCallers asks as somebody who is remembered, and who is the same

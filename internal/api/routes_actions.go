@@ -30,7 +30,7 @@ func (s *Server) actionRoutes() []route {
 			method: "GET", path: "/proposed-actions", name: "listActions", tag: tagActions,
 			summary: "List actions",
 			doc:     "Newest first; sort=urgency lists pending ones by due bucket, then risk, then age. The pages together hold every action exactly once, whatever is written meanwhile. What is in the archive (archived_at) is listed with archived=true only.",
-			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Action]](),
+			roles:   readers, proves: true, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Action]](),
 			query: paging(
 				param{name: "status", kind: paramEnum, enum: words(gatehouse.Statuses()), doc: "Only actions in this state."},
 				param{name: "action_type", max: 128, doc: "Only actions of this type."},

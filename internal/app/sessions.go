@@ -65,7 +65,7 @@ func (g *Gate) lookUpSession(ctx context.Context, token string) (c *gatehouse.Ca
 	}
 	var s *gatehouse.Session
 	var p *gatehouse.Principal
-	err = g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+	err = g.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
 		if s, p, err = tx.FindSession(hash); err != nil {
 			return err
 		}

@@ -10,7 +10,11 @@ import (
 
 // SavedViews lists the caller's own.
 func (g *Gate) SavedViews(ctx context.Context) (list []*gatehouse.SavedView, err error) {
-	err = g.view(ctx, "view", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = g.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
 		list, err = tx.ListViews(c.Principal.Tenant, c.Principal.ID)
 		return err
 	})

@@ -192,7 +192,7 @@ type storeWalk struct {
 }
 
 func (p *storeWalk) next(ctx context.Context) error {
-	return p.store.View(ctx, func(tx gatehouse.ReadTx) error {
+	return p.store.Read(ctx, func(tx gatehouse.ReadTx) error {
 		page, err := tx.ListActions(gatehouse.DefaultTenant, gatehouse.ActionFilter{
 			Status: gatehouse.StatusPending, Sort: gatehouse.SortUrgency, Limit: pageRows, Cursor: p.cursor,
 		})

@@ -11,7 +11,7 @@ import (
 // An action comes in one row with all that there is one of: its proposal, its
 // approval, its push, its latest receipt that is not late.
 const (
-	actionColumns = `a.seq, a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''), a.proposed_at,
+	actionColumns = `a.tenant, a.id, a.status, a.action_type, a.risk, a.proposer_id, coalesce(a.idempotency_key, ''), a.proposed_at,
   a.decided_by, a.decided_via, a.decided_at, a.finished_at, a.failure_code, a.failure_detail,
   coalesce(a.supersedes, ''), coalesce(a.superseded_by, ''), coalesce(a.reverses, ''), coalesce(a.reversed_by, ''),
   p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.claimed_risk,
@@ -73,9 +73,8 @@ type extra struct {
 }
 
 // scanAction reads a row of selectAction.
-func scanAction(r *row) (seq int64, a *gatehouse.Action, err error) {
+func scanAction(r *row) (a *gatehouse.Action, err error) {
 	a = new(gatehouse.Action)
-	seq = r.int()
 	a.Tenant, a.ID, a.Status = r.text(), r.text(), gatehouse.Status(r.text())
 	a.ActionType, a.RiskLevel, a.ProposerID = r.text(), gatehouse.RiskLevel(r.int()), r.text()
 	a.IdempotencyKey, a.ProposedAt = r.text(), r.time()
@@ -111,13 +110,13 @@ func scanAction(r *row) (seq int64, a *gatehouse.Action, err error) {
 		a.Approval = scanApproval(r, a.ID, &err)
 	}
 	if r.null() {
-		return seq, a, err // nothing was sent
+		return a, err // nothing was sent
 	}
 	a.Push = scanPush(r).Summary()
 	if !r.null() {
 		a.Receipt = scanReceipt(r, &err)
 	}
-	return seq, a, err
+	return a, err
 }
 
 // show lets an approval that has run out appear as what it is.
@@ -131,10 +130,9 @@ func (t *readTx) show(a *gatehouse.Action) {
 // stored loads an action as it is stored, after the locks, and asks more with it.
 func (t *readTx) stored(locks []query, seq, tenant, key string, more ...query) (a *gatehouse.Action, err error) {
 	err = t.locked(locks, append([]query{
-		ask(selectAction+seq, func(r *row) (err error) { _, a, err = scanAction(r); return err }, tenant, key),
+		ask(selectAction+seq, func(r *row) (err error) { a, err = scanAction(r); return err }, tenant, key),
 		ask(selectVotes+`= `+seq+orderVotes, func(r *row) error {
-			_, v := scanVote(r)
-			a.Approval.Votes = append(a.Approval.Votes, v)
+			a.Approval.Votes = append(a.Approval.Votes, scanVote(r))
 			return nil
 		}, tenant, key),
 	}, more...)...)
@@ -206,7 +204,7 @@ func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
 		c = &count{came: true}
 		alone = append(alone, ask(selectVotes+`= `+seq+orderVotes, c.vote, tenant, id))
 	}
-	err = t.locked([]query{ask(asked, func(r *row) (err error) { _, a, err = scanAction(r); return err }, tenant, id)}, alone...)
+	err = t.locked([]query{ask(asked, func(r *row) (err error) { a, err = scanAction(r); return err }, tenant, id)}, alone...)
 	if err != nil || a == nil || !c.came || a.Status != gatehouse.StatusPending || a.Approval.Status != gatehouse.ApprovalRequested {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ LEFT JOIN LATERAL (SELECT * FROM vote x WHERE x.seq = a.seq` + kept + ` v ON tru
 )
 
 // Foresee keeps what the next batch is to fetch besides.
-func (t *tx) Foresee(o gatehouse.Outlook) {
+func (t *readTx) Foresee(o gatehouse.Outlook) {
 	if t.begun || t.wrote {
 		return
 	}

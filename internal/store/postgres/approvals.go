@@ -60,11 +60,11 @@ func (t *tx) insertAsked(a *gatehouse.Action, args []any) error {
 
 // selectVotes ends before what seq is compared with; orderVotes follows that.
 const (
-	selectVotes = `SELECT seq, person, principal_id, name, decision, notes, via, digest, at FROM vote WHERE seq `
+	selectVotes = `SELECT person, principal_id, name, decision, notes, via, digest, at FROM vote WHERE seq `
 	orderVotes  = ` ORDER BY at, person`
 	// Where they are joined; there are so many columns.
-	joinedVotes = `v.seq, v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at`
-	voteWidth   = 9
+	joinedVotes = `v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at`
+	voteWidth   = 8
 )
 
 // count are the votes on an action as they come after its lock.
@@ -75,26 +75,27 @@ type count struct {
 }
 
 func (c *count) vote(r *row) error {
-	_, v := scanVote(r)
-	c.votes = append(c.votes, v)
+	c.votes = append(c.votes, scanVote(r))
 	return nil
 }
 
 // inOrder is the order of orderVotes.
 func (c *count) inOrder() []gatehouse.Vote {
-	slices.SortFunc(c.votes, func(a, b gatehouse.Vote) int {
-		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Person, b.Person))
-	})
+	sortVotes(c.votes)
 	return c.votes
 }
 
-func scanVote(r *row) (seq int64, v gatehouse.Vote) {
-	seq = r.int()
-	v = gatehouse.Vote{
+func sortVotes(votes []gatehouse.Vote) {
+	slices.SortFunc(votes, func(a, b gatehouse.Vote) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Person, b.Person))
+	})
+}
+
+func scanVote(r *row) gatehouse.Vote {
+	return gatehouse.Vote{
 		Person: r.text(), PrincipalID: r.text(), Name: r.text(), Decision: gatehouse.DecisionKind(r.text()),
 		Notes: r.text(), Via: gatehouse.Channel(r.text()), Digest: gatehouse.Digest(r.text()), At: r.time(),
 	}
-	return seq, v
 }
 
 const (

@@ -36,7 +36,7 @@ UNION ALL SELECT id FROM action WHERE tenant = $1 AND reversed_by = $2`
 CROSS JOIN LATERAL (SELECT a.id FROM action a WHERE a.tenant = $1 AND a.id = u.id FOR UPDATE SKIP LOCKED) l`
 	lockEndedAsked = `SELECT l.id FROM ` + seqsOf + `
 CROSS JOIN LATERAL (SELECT o.id FROM approval o WHERE o.seq = a.seq FOR UPDATE SKIP LOCKED) l`
-	askedOf = `SELECT count(*) FROM ` + seqsOf + ` JOIN approval o ON o.seq = a.seq`
+	askedOf = `SELECT count(*) FROM ` + seqsOf + ` CROSS JOIN LATERAL (SELECT seq FROM approval WHERE approval.seq = a.seq` + kept + ` o`
 
 	// seqsOf are the rows of a list of actions, each found by itself: a join
 	// might read all of the tenant's for it.
@@ -267,10 +267,9 @@ const (
 func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	out := &gatehouse.Record{}
 	err := t.read(
-		ask(selectAction+seqOfAction, func(r *row) (err error) { _, out.Action, err = scanAction(r); return err }, tenant, id),
+		ask(selectAction+seqOfAction, func(r *row) (err error) { out.Action, err = scanAction(r); return err }, tenant, id),
 		ask(selectVotes+`= `+seqOfAction+orderVotes, func(r *row) error {
-			_, v := scanVote(r)
-			out.Action.Approval.Votes = append(out.Action.Approval.Votes, v)
+			out.Action.Approval.Votes = append(out.Action.Approval.Votes, scanVote(r))
 			return nil
 		}, tenant, id),
 		ask(selectPushOf, func(r *row) error { out.Push = scanPush(r); return nil }, tenant, id),

@@ -24,8 +24,11 @@ const (
 // nowIfKnown is Now where that needs no round trip, else the reading that it
 // cannot be below; the other is nil.
 func (t *readTx) nowIfKnown() (now, high any) {
-	if t.begun || t.s.config.Clock != nil {
+	switch {
+	case t.begun:
 		return t.Now(), nil
+	case t.s.config.Clock != nil:
+		return t.s.reading(t.s.config.Clock().UnixMicro()), nil
 	}
 	return nil, t.s.high.Load()
 }

@@ -23,17 +23,24 @@ func (c *condition) add(sql string, args ...any) {
 
 // place appends arguments and puts their numbers in the place of each ?.
 func (c *condition) place(sql string, args ...any) string {
+	var b strings.Builder
+	b.Grow(len(sql) + 4*len(args))
 	for _, a := range args {
+		before, after, _ := strings.Cut(sql, "?")
 		c.args = append(c.args, a)
-		sql = strings.Replace(sql, "?", "$"+strconv.Itoa(len(c.args)), 1)
+		b.WriteString(before)
+		b.WriteByte('$')
+		b.WriteString(strconv.Itoa(len(c.args)))
+		sql = after
 	}
-	return sql
+	b.WriteString(sql)
+	return b.String()
 }
 
 func (c *condition) sql() string { return strings.Join(c.where, " AND ") }
 
-// ListActions finds the numbers of the page's rows by the narrow indexes, then
-// loads the rows and what belongs to them.
+// ListActions finds the page's rows by the narrow indexes, and with them, in the
+// same statement, what belongs to them.
 func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], err error) {
 	if f.Archived {
 		return t.listArchived(tenant, f)
@@ -58,39 +65,39 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	if err != nil {
 		return page, err
 	}
-	var rows []place
+	if f.ProposedBy != "" || f.Query != "" {
+		t.later() // the filter has been looked up
+	}
+	places := &walk{condition: filter, limit: limit + 1, pending: kind == shared.KindUrgency || f.Status == gatehouse.StatusPending}
 	if kind == shared.KindUrgency {
 		if f.Status != "" && f.Status != gatehouse.StatusPending || f.Decided != "" {
 			return page, nil
 		}
-		rows, c.AsOf, err = t.urgent(filter, f.RiskLevel, c, limit+1)
+		t.urgent(places, f.RiskLevel, c)
 	} else {
-		rows, err = t.newest(filter, f.Status, c.ID, limit+1)
+		t.newest(places, f.Status, c.ID)
 	}
+	rows, items, err := t.rows(places)
 	if err != nil {
 		return page, err
 	}
-	more := len(rows) > limit
-	rows = rows[:min(limit, len(rows))]
-	if n := shared.Fit(len(rows), func(i int) int64 { return rows[i].size }); n < len(rows) {
-		rows, more = rows[:n], true
-	}
+	n, more := places.cut(rows)
+	page.Items = items[:n]
 	if more {
-		last := rows[len(rows)-1]
-		page.NextCursor = shared.Cursor{
-			Kind: kind, Filter: shared.FilterHash(bound), ID: last.id, AsOf: c.AsOf, Bucket: last.bucket, Risk: last.risk,
-		}.Encode()
+		end := rows[n-1]
+		if c.AsOf == 0 {
+			c.AsOf = end.at
+		}
+		next := shared.Cursor{Kind: kind, Filter: shared.FilterHash(bound), ID: end.id}
+		if kind == shared.KindUrgency {
+			next.AsOf, next.Bucket, next.Risk = c.AsOf, end.bucket, end.risk
+			if end.large {
+				next.Seq = 1
+			}
+		}
+		page.NextCursor = next.Encode()
 	}
-	page.Items, err = t.loadActions(rows)
-	return page, err
-}
-
-// place is where a row stands in a list.
-type place struct {
-	seq          int64
-	id           string
-	bucket, risk int
-	size         int64
+	return page, nil
 }
 
 // actionFilter makes the predicates of a filter, but for the status.
@@ -141,71 +148,31 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 
 // newest walks an index by id, backwards. Expired is what was swept, and what
 // is pending past its time: two walks, merged.
-func (t *readTx) newest(c condition, status gatehouse.Status, after string, limit int) (rows []place, err error) {
+func (t *readTx) newest(w *walk, status gatehouse.Status, after string) {
+	w.before = func(p, q place) bool { return p.id > q.id }
 	if after != "" {
-		c.add("a.id < ?", after)
+		w.add("a.id < ?", after)
 	}
-	walk := func(extra string, args ...any) string {
-		return `SELECT a.seq, a.id FROM action a WHERE ` + c.sql() + c.place(extra+` ORDER BY a.id DESC LIMIT ?`, append(args, limit)...)
+	by := func(extra string, args ...any) string {
+		return `SELECT a.ctid, a.id FROM action a WHERE ` + w.sql() + w.place(extra+` ORDER BY a.id DESC LIMIT ?`, append(args, w.limit)...)
 	}
 	live := func(extra string) string {
 		now, high := t.nowIfKnown()
-		return walk(extra+clock, now, high)
+		return by(extra+clock, now, high)
 	}
 	var sql string
 	switch status {
 	case "":
-		sql = walk("")
+		sql = by("")
 	case gatehouse.StatusPending:
 		// With the sum, the order by id is found by its index and not by sorting.
 		sql = live(` AND a.status = 'pending' AND a.expires_at + 0 > `)
 	case gatehouse.StatusExpired:
-		sql = `SELECT seq, id FROM ((` + walk(` AND a.status = 'expired'`) + `) UNION ALL (` +
+		sql = `SELECT ctid, id FROM ((` + by(` AND a.status = 'expired'`) + `) UNION ALL (` +
 			live(` AND a.status = 'pending' AND a.expires_at <= `) + `)) x `
-		sql += c.place(`ORDER BY id DESC LIMIT ?`, limit)
+		sql += w.place(`ORDER BY id DESC LIMIT ?`, w.limit)
 	default:
-		sql = walk(` AND a.status = ?`, string(status))
+		sql = by(` AND a.status = ?`, string(status))
 	}
-	err = t.each(`SELECT x.seq, x.id, `+size+` FROM (`+sql+`) x`, func(r *row) error {
-		rows = append(rows, place{seq: r.int(), id: r.text(), size: r.int()})
-		return nil
-	}, c.args...)
-	return rows, err
-}
-
-// size is how much of a page an action x takes.
-const size = `(SELECT octet_length(proposed_change) + octet_length(current_state) + octet_length(context) + octet_length(metadata)
-  + octet_length(extra) + octet_length(rationale) + octet_length(entity_refs) FROM proposal WHERE proposal.seq = x.seq)`
-
-// loadActions loads a page's rows, in the order of their places.
-func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
-	items := make([]*gatehouse.Action, len(rows))
-	if len(rows) == 0 {
-		return items, nil
-	}
-	at := make(map[int64]int, len(rows))
-	seqs := make([]int64, len(rows))
-	for i, p := range rows {
-		at[p.seq], seqs[i] = i, p.seq
-	}
-	err := t.read(
-		ask(selectAction+`ANY($1)`, func(r *row) error {
-			seq, a, err := scanAction(r)
-			items[at[seq]] = a
-			return err
-		}, seqs),
-		ask(selectVotes+`= ANY($1)`+orderVotes, func(r *row) error {
-			seq, v := scanVote(r)
-			o := items[at[seq]].Approval
-			o.Votes = append(o.Votes, v)
-			return nil
-		}, seqs),
-	)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range items {
-		t.show(a)
-	}
-	return items, nil
+	w.places = `SELECT 0::bigint AS at, 0 AS bucket, false AS large, z.ctid AS place FROM (` + sql + `) z`
 }

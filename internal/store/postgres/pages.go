@@ -43,24 +43,21 @@ func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Pa
 	}
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
-	var rows []place
-	err = t.each(`SELECT x.seq, x.id, `+size+` FROM (SELECT seq, id FROM approval
-WHERE tenant = $1 AND id < $2 AND `+shared.Taught+` ORDER BY id DESC LIMIT $3) x`, func(r *row) error {
-		rows = append(rows, place{seq: r.int(), id: r.text(), size: r.int()})
-		return nil
-	}, tenant, before, limit+1)
+	w := &walk{limit: limit + 1, before: func(p, q place) bool { return p.approval > q.approval }}
+	w.places = w.place(`SELECT 0::bigint AS at, 0 AS bucket, false AS large, (SELECT ctid FROM action WHERE action.seq = z.seq) AS place FROM (SELECT seq FROM approval
+WHERE tenant = ? AND id < ? AND `+shared.Taught+` ORDER BY id DESC LIMIT ?) z`, tenant, before, limit+1)
+	rows, actions, err := t.rows(w)
 	if err != nil {
 		return page, err
 	}
-	n := shared.Fit(min(limit, len(rows)), func(i int) int64 { return rows[i].size })
-	if n < len(rows) {
-		page.NextCursor = shared.Cursor{Kind: shared.KindCorpus, Filter: shared.FilterHash([]string{tenant}), ID: rows[n-1].id}.Encode()
+	n, more := w.cut(rows)
+	if more {
+		page.NextCursor = shared.Cursor{Kind: shared.KindCorpus, Filter: shared.FilterHash([]string{tenant}), ID: rows[n-1].approval}.Encode()
 	}
-	actions, err := t.loadActions(rows[:n])
-	for _, a := range actions {
+	for _, a := range actions[:n] {
 		page.Items = append(page.Items, shared.Lesson(a))
 	}
-	return page, err
+	return page, nil
 }
 
 // ListMirror lists the newest first. Rows of applications that ran side by

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -14,23 +15,53 @@ import (
 type row struct {
 	raw    [][]byte
 	column int
+	// kept is all columns in one string, of which those that were read by now end
+	// at end; see keep.
+	kept string
+	end  int
+}
+
+// keep copies the whole row, so that its texts are parts of one string: a wide
+// row has dozens of them.
+func (r *row) keep() {
+	var b strings.Builder
+	n := 0
+	for _, v := range r.raw {
+		n += len(v)
+	}
+	b.Grow(n)
+	for _, v := range r.raw {
+		b.Write(v)
+	}
+	r.kept = b.String()
 }
 
 func (r *row) next() []byte {
 	b := r.raw[r.column]
 	r.column++
+	r.end += len(b)
 	return b
 }
 
 // skip passes columns.
-func (r *row) skip(n int) { r.column += n }
+func (r *row) skip(n int) {
+	for range n {
+		r.next()
+	}
+}
 
 // null reports whether the next column is NULL, without passing it.
 func (r *row) null() bool { return r.raw[r.column] == nil }
 
-func (r *row) text() string { return string(r.next()) }
+func (r *row) text() string {
+	b := r.next()
+	if r.kept == "" {
+		return string(b)
+	}
+	return r.kept[r.end-len(b) : r.end]
+}
 
-func (r *row) json() gatehouse.JSON { return gatehouse.JSON(r.next()) }
+func (r *row) json() gatehouse.JSON { return gatehouse.JSON(r.text()) }
 
 func (r *row) int() int64 {
 	b := r.next()
@@ -51,7 +82,7 @@ func (r *row) time() time.Time { return time.UnixMicro(r.int()).UTC() }
 
 func (r *row) timePtr() *time.Time {
 	if r.null() {
-		r.column++
+		r.skip(1)
 		return nil
 	}
 	t := r.time()

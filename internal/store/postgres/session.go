@@ -109,11 +109,11 @@ func (t *readTx) locked(locks []query, queries ...query) error {
 	}
 	t.queue = t.queue[:0]
 	t.begun = true
-	batch = append(batch, queries...)
+	batch = t.fetching(append(batch, queries...))
 	if t.single && len(queries) > 1 {
 		batch = append(batch, query{sql: `commit`})
 	}
-	err, own := t.send(t.ctx, t.fetching(batch))
+	err, own := t.send(t.ctx, batch)
 	if err != nil {
 		t.err = explain(err)
 		return t.err

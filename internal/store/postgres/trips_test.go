@@ -190,6 +190,19 @@ func TestRoundTrips(t *testing.T) {
 	want("key", 1, func() { _, err := p.gate.Authenticate(t.Context(), p.ana.Key); must(err) })
 	var a *gatehouse.Action
 	want("propose", 2, func() { a = p.propose(p.presumed(p.agent)) })
+	want("list by urgency", 1, func() {
+		page, err := p.gate.ListActions(p.presumed(p.ana), gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
+		must(err)
+		if len(page.Items) == 0 {
+			t.Error("nothing is pending")
+		}
+	})
+	want("list", 1, func() { _, err := p.gate.ListActions(p.presumed(p.ana), gatehouse.ActionFilter{}); must(err) })
+	want("list in a session", 1, func() { _, err := p.gate.ListActions(ana, gatehouse.ActionFilter{}); must(err) })
+	want("list of a proposer", 2, func() {
+		_, err := p.gate.ListActions(p.presumed(p.ana), gatehouse.ActionFilter{ProposedBy: "bot", Query: "price"})
+		must(err)
+	})
 	want("find", 1, func() { _, err := p.gate.FindAction(ana, a.ID); must(err) })
 	want("decide", 2, func() { must(p.approve(p.presumed(p.ana), a.ID, a)) })
 	b := p.propose(agent)
@@ -247,6 +260,11 @@ func TestPresumption(t *testing.T) {
 			}
 			if err := p.approve(ctx, a.ID, a); err == nil {
 				t.Error("it was decided")
+			}
+			for _, f := range []gatehouse.ActionFilter{{}, {Sort: gatehouse.SortUrgency}, {ProposedBy: "bot"}, {Archived: true}, {Cursor: "x"}} {
+				if page, err := p.gate.ListActions(ctx, f); err == nil || gatehouse.CodeOf(err) == gatehouse.CodeInvalid || page.Items != nil {
+					t.Errorf("%+v: a page of %d, %v", f, len(page.Items), err)
+				}
 			}
 			if c, err := gatehouse.PresumedFrom(ctx); err != nil || c.Presumed.Proven {
 				t.Errorf("the caller counts as proven: %v", err)

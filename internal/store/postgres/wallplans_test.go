@@ -38,7 +38,7 @@ func plansAreAlike(t *testing.T, url string, statements []string) {
 
 var (
 	plannable = regexp.MustCompile(`(?i)^\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
-	access    = regexp.MustCompile(`(Seq Scan|Index Scan|Index Only Scan|Bitmap \w+ Scan|Sort).*`)
+	access    = regexp.MustCompile(`(Seq Scan|Index Scan|Index Only Scan|Bitmap \w+ Scan|Tid Scan|Sort|Memoize).*`)
 )
 
 // planner returns a function that explains statements, the way the store
@@ -89,7 +89,7 @@ func planner(t *testing.T, url string) func(sql string) []string {
 		for _, line := range lines {
 			if a := access.FindString(line); a != "" {
 				plan = append(plan, strings.Replace(a, "Index Only Scan", "Index Scan", 1))
-			} else if _, by, ok := strings.Cut(line, "Index Cond: "); ok {
+			} else if _, by, ok := strings.Cut(line, "Cond: "); ok && len(plan) > 0 {
 				plan[len(plan)-1] += " by " + by
 			}
 		}

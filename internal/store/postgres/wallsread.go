@@ -9,6 +9,10 @@ import (
 // Now is about nobody's rows.
 func (w readWalls) Now() time.Time { return w.r.Now() }
 
+func (w readWalls) Foresee(o gatehouse.Outlook) {
+	w.in(o.Tenant).Foresee(o)
+}
+
 func (w readWalls) FindAction(tenant, id string) (*gatehouse.Action, error) {
 	return w.in(tenant).FindAction(tenant, id)
 }

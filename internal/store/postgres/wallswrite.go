@@ -6,10 +6,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-func (w walls) Foresee(o gatehouse.Outlook) {
-	w.in(o.Tenant).Foresee(o)
-}
-
 func (w walls) LockAction(tenant, id string) (*gatehouse.Action, error) {
 	return w.in(tenant).LockAction(tenant, id)
 }

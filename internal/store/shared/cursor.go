@@ -35,7 +35,9 @@ type Cursor struct {
 	// Filter binds the cursor to the tenant and the filter of its first page.
 	Filter uint64 `json:"f"`
 	ID     string `json:"i,omitempty"`
-	Seq    int64  `json:"s,omitempty"`
+	// Seq is a row's number, and in the order by urgency 1 where it is known that
+	// many more rows have the same bucket and risk.
+	Seq int64 `json:"s,omitempty"`
 	// AsOf, Bucket and Risk belong to the order by urgency. The buckets are
 	// relative to AsOf, the reading of the clock of the first page.
 	AsOf   int64 `json:"t,omitempty"`

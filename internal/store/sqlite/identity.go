@@ -193,7 +193,7 @@ func (t *readTx) FindCredential(tenant string, hash [32]byte) (p *gatehouse.Prin
 }
 
 // Foresee does nothing: no question costs a round trip here.
-func (t *tx) Foresee(gatehouse.Outlook) {}
+func (t *readTx) Foresee(gatehouse.Outlook) {}
 
 // PutEditToken stores it in the place of an earlier one.
 func (t *tx) PutEditToken(tenant, principalID string, hash [32]byte) error {

@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// TestPageIsAsItsActionsAre compares the rows of pages with what is found by id:
+// with votes whose words have to come through as they are, pending, and sent.
+func TestPageIsAsItsActionsAre(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	var ids []string
+	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+		ids = nil
+		for i := range 6 {
+			a := pendingAction(fmt.Sprintf("%02d", i), tx.Now())
+			a.Approval.Required = 3
+			a.Approval.Confirm = &gatehouse.Confirm{Prompt: "type it", Value: "12.50"}
+			a.Context = gatehouse.JSON(`{"n":` + fmt.Sprint(i) + `}`)
+			ids = append(ids, a.ID)
+			if err := tx.InsertAction(a); err != nil {
+				return err
+			}
+			// The last to vote comes first by name.
+			for j, notes := range []string{"", "\"quoted\" \\ and <b>\n\tÄpfel \u2028 \x7f", "ok"}[:i%4] {
+				v := gatehouse.Vote{
+					Person: fmt.Sprint("prn_", 9-j), PrincipalID: fmt.Sprint("prn_", 9-j), Name: "ana", Decision: gatehouse.Approve, Notes: notes,
+					Via: gatehouse.ViaAPI, Digest: a.Digest, At: tx.Now().Add(time.Duration(j) * time.Microsecond),
+				}
+				if err := tx.PutVote(a.Tenant, a.Approval.ID, v); err != nil {
+					return err
+				}
+			}
+		}
+		return decide(tx, strings.TrimPrefix(ids[5], "act_"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		var want []*gatehouse.Action
+		for _, id := range ids {
+			a, err := tx.FindAction("default", id)
+			if err != nil {
+				return err
+			}
+			want = append(want, a)
+		}
+		urgent, err := tx.ListActions("default", gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
+		if err != nil {
+			return err
+		}
+		if diff := cmp.Diff(want[:5], urgent.Items); diff != "" {
+			t.Errorf("by urgency (-found by id, +in the page):\n%s", diff)
+		}
+		newest, err := tx.ListActions("default", gatehouse.ActionFilter{})
+		if err != nil {
+			return err
+		}
+		slices.Reverse(want)
+		if diff := cmp.Diff(want, newest.Items); diff != "" {
+			t.Errorf("the newest (-found by id, +in the page):\n%s", diff)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPageIsNotReadPastItsSize: of a page of large proposals the server sends
+// what fits, and not what comes after, in a second round trip; one that is larger
+// than a page comes alone.
+func TestPageIsNotReadPastItsSize(t *testing.T) {
+	t.Parallel()
+	var road traveler
+	s := openTest(t, Config{trip: road.note})
+	const large, all = 900 << 10, 12
+	var ids []string
+	err := s.Update(t.Context(), func(tx gatehouse.Tx) error {
+		ids = nil
+		for i := range all {
+			a, size := pendingAction(fmt.Sprintf("%02d", i), tx.Now()), large
+			if i == 0 || i == all-1 {
+				size = shared.MaxPageBytes + 1
+			}
+			a.Metadata = gatehouse.JSON(`{"text":"` + strings.Repeat("x", size) + `"}`)
+			ids = append(ids, a.ID)
+			if err := tx.InsertAction(a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		r := tx.(readWalls).in("default").(*readTx)
+		w := &walk{limit: 51}
+		w.add("a.tenant = ?", "default")
+		r.newest(w, "", ids[all-1])
+		rows, _, err := r.rows(w)
+		if n, more := w.cut(rows); err != nil || n != 4 || !more || len(rows) != 5 {
+			t.Errorf("%d rows came for a page of %d, more: %v: %v", len(rows), n, more, err)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, order := range []gatehouse.Sort{gatehouse.SortUrgency, gatehouse.SortNewest} {
+		var got []string
+		var pages []int
+		for f := (gatehouse.ActionFilter{Sort: order}); len(pages) == 0 || f.Cursor != ""; {
+			n := road.of(t, "page", func() {
+				err := s.Read(t.Context(), func(tx gatehouse.ReadTx) error {
+					page, err := tx.ListActions("default", f)
+					for _, a := range page.Items {
+						got = append(got, a.ID)
+					}
+					pages, f.Cursor = append(pages, len(page.Items)), page.NextCursor
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			})
+			if n > 2 {
+				t.Errorf("a page of large ones took %d round trips", n)
+			}
+		}
+		if order == gatehouse.SortNewest {
+			slices.Reverse(got)
+		}
+		if !slices.Equal(got, ids) || !slices.Equal(pages[:4], []int{1, 4, 4, 2}) {
+			t.Errorf("%s: pages of %v, %v", order, pages, got)
+		}
+	}
+}
