@@ -204,7 +204,8 @@ type StepAttempt struct {
 	Worker     string    `json:"worker"`
 	StartedAt  time.Time `json:"started_at"`
 	FinishedAt time.Time `json:"finished_at"`
-	// Outcome is the step's state after it, or "lease_expired".
+	// Outcome is the step's state after it, or "cached". Of a lost lease, Code is
+	// "lease_expired".
 	Outcome string `json:"outcome"`
 	Code    string `json:"code,omitempty"`
 	Detail  string `json:"detail,omitempty"`

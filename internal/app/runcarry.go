@@ -30,7 +30,7 @@ func (r *Runs) Carry(ctx context.Context, step *gatehouse.Step, worker string) e
 
 // CarryOn is Carry, and carries out, with the transaction that closes the step,
 // up to so many steps that this makes ready and that touch nothing outside the
-// run: see carryOn.
+// run: see carryOn. Another attempt goes alone.
 func (r *Runs) CarryOn(ctx context.Context, step *gatehouse.Step, worker string, onward int) error {
 	return r.carryWith(ctx, step, worker, onward, nil)
 }
@@ -59,7 +59,10 @@ func (r *Runs) carry(ctx context.Context, step *gatehouse.Step, worker string, o
 	case failure != nil:
 		return r.fail(ctx, step, worker, gatehouse.StepFailure{Generation: step.Generation, Code: failure.Code, Detail: failure.Detail})
 	}
-	w.onward, w.mate = onward, m
+	w.mate = m
+	if step.Attempts == 1 { // else what follows may be what kept this one from its end
+		w.onward = onward
+	}
 	switch {
 	case w.skip:
 		return r.skip(ctx, w, worker)

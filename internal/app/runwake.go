@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
+	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
 // wakeBatch bounds what one round of Wake looks at.
@@ -264,6 +265,24 @@ func (m *moving) abandoned(s *gatehouse.Step) error {
 	return m.failed(s, s.LeaseOwner, gatehouse.StepFailure{
 		Code: "lease_expired", Detail: "the worker was not heard of in time", Retryable: true,
 	})
+}
+
+// maxLost is how many leases a step may lose that stays within its run: so one
+// that kills its server each time comes to an end. A push has as many claims.
+const maxLost = 10
+
+// insideRun reports whether a step stays within its run, so that nothing was done
+// under a lease that it lost, and only by that does an attempt fail that is made
+// again. A workflow cannot say how such a step is retried.
+func insideRun(spec *workflow.Step) bool {
+	return spec.Kind == workflow.KindTransform || spec.Kind == workflow.KindWait
+}
+
+// afterLost is how long such a step waits after the given attempt, which counts
+// from 1: not at all after the first, then longer each time, by chance, so that
+// one that kills its server is not leased again and again beside the same others.
+func afterLost(attempt int, random float64) time.Duration {
+	return time.Duration(float64(attempt-1) * (0.5 + random) * float64(time.Second))
 }
 
 // cancelFor cancels what a step waits for whose run stops, or that waits no

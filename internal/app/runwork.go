@@ -335,17 +335,27 @@ func (m *moving) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailur
 		return m.end(s, to, failure)
 	}
 	s.Failure, s.DueAt = failure, &next
-	return m.park(s, to, member("code", failure.Code), member("detail", failure.Detail), member("next_attempt_at", next.Format(time.RFC3339Nano)))
+	err := m.park(s, to, member("code", failure.Code), member("detail", failure.Detail), member("next_attempt_at", next.Format(time.RFC3339Nano)))
+	if err != nil || next.After(m.tx.Now()) {
+		return err
+	}
+	return m.ready(s)
 }
 
 // nextAttempt is when the step may be tried again; ok is false when it may not:
 // for what cannot be mended, when no attempt is left, and past the deadline.
 func (m *moving) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at time.Time, ok bool) {
 	spec := m.spec(s)
-	if !f.Retryable || spec == nil || s.Attempts > spec.Retry.Max {
+	if !f.Retryable || spec == nil {
 		return time.Time{}, false
 	}
-	wait := max(m.def.Backoff(spec, s.Attempts, random()), f.RetryAfter.D())
+	most, wait := spec.Retry.Max, max(m.def.Backoff(spec, s.Attempts, random()), f.RetryAfter.D())
+	if insideRun(spec) {
+		most, wait = maxLost-1, afterLost(s.Attempts, random())
+	}
+	if s.Attempts > most {
+		return time.Time{}, false
+	}
 	at = m.tx.Now().Add(wait)
 	return at, m.run.Deadline == nil || at.Before(*m.run.Deadline)
 }

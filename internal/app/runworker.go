@@ -132,10 +132,11 @@ func (r *Runs) leaseOutside(ctx context.Context, tenant, owner string, q *gateho
 		if err != nil {
 			return out, err
 		}
-		for _, s := range steps {
+		for i, s := range steps {
 			leased, err := r.handOut(ctx, s, owner)
 			if ctx.Err() != nil {
-				return out, nil //nolint:nilerr // the caller has gone: the leases' end brings these back
+				r.release(ctx, steps[i:], owner)
+				return out, nil //nolint:nilerr // the caller has gone
 			}
 			if err != nil {
 				// It stays leased, and comes back when the lease is over.

@@ -23,10 +23,12 @@ type stoppable struct {
 func (b *bench) stoppable(name string, at Point) *stoppable {
 	w := &stoppable{goOn: make(chan bool), done: make(chan struct{})}
 	parked := make(chan struct{})
+	passed := false // a fast record that fails passes some points again
 	d := b.dispatcher(testConfig(), owner(name), failpoint(func(p Point) {
-		if p != at {
+		if p != at || passed {
 			return
 		}
+		passed = true
 		close(parked)
 		if !<-w.goOn {
 			die()

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -112,6 +114,122 @@ func TestStaleLeasesChangeNothing(t *testing.T) {
 			t.Fatal(got)
 		}
 		refused("another has done it")
+	})
+}
+
+// TestLostLeases: what stays within its run is ready at once when it has lost its
+// first lease, after a moment that grows when it loses more, and comes to an end
+// after ten, as it may be what kills its servers. Each lease leaves its attempt.
+func TestLostLeases(t *testing.T) {
+	t.Parallel()
+	onRunSides(t, func(t *testing.T, s *runSide, c *clock) {
+		s.apply(&flow{name: "poison", steps: []flowStep{{id: "a", does: "make", items: -1}, {id: "b", does: "nap", items: -1}}})
+		s.start("poison", "")
+		both := func(what string, want gatehouse.StepStatus) {
+			t.Helper()
+			for _, step := range s.run(0).Steps {
+				if step.Status != want {
+					t.Fatalf("%s, %s is %s, want %s", what, step.Key, step.Status, want)
+				}
+			}
+		}
+		wake := func() { // once: what is ready at once needs no other round
+			_, err := s.runs.Wake(t.Context())
+			s.must(err)
+		}
+		var want []string
+		for n := 1; n <= leasesLost; n++ {
+			if got := s.claim(); len(got) != 2 {
+				t.Fatalf("lease %d: leased %v", n, got)
+			}
+			c.advance(stepLease)
+			wake()
+			outcome := gatehouse.StepRetrying
+			switch n {
+			case 1:
+				both("after the first lease", gatehouse.StepReady)
+			case leasesLost:
+				outcome = gatehouse.StepFailed
+			default:
+				shortest := time.Duration(n-1) * time.Second / 2
+				c.advance(shortest - time.Millisecond)
+				wake()
+				both(fmt.Sprintf("before lease %d", n+1), gatehouse.StepRetrying)
+				c.advance(2*shortest + time.Millisecond)
+				wake()
+				both(fmt.Sprintf("before lease %d", n+1), gatehouse.StepReady)
+			}
+			want = append(want, fmt.Sprintf("%d %d %s lease_expired", n, n, outcome))
+		}
+		if r := s.run(0); r.Status != gatehouse.RunFailed || r.Failure.Code != "lease_expired" {
+			t.Errorf("the run is %s: %+v", r.Status, r.Failure)
+		}
+		got := map[string][]string{}
+		s.must(s.store.View(t.Context(), func(tx gatehouse.ReadTx) error {
+			attempts, err := tx.ListAttempts(s.tenant, s.ids[0])
+			for _, a := range attempts {
+				got[a.StepID] = append(got[a.StepID], fmt.Sprintf("%d %d %s %s", a.Attempt, a.Generation, a.Outcome, a.Code))
+			}
+			return err
+		}))
+		steps := s.run(0).Steps
+		if d := cmp.Diff(want, got[steps[0].ID]); d != "" {
+			t.Errorf("the attempts of %s: %s", steps[0].Key, d)
+		}
+		// Its sibling had lost as many when the run was told to stop.
+		want[leasesLost-1] = fmt.Sprintf("%d %d %s lease_expired", leasesLost, leasesLost, gatehouse.StepCanceled)
+		if d := cmp.Diff(want, got[steps[1].ID]); d != "" {
+			t.Errorf("the attempts of %s: %s", steps[1].Key, d)
+		}
+	})
+}
+
+// TestAnotherAttemptGoesAlone: where what follows a step kills the server that
+// carries both out, the step is brought to its end without it.
+func TestAnotherAttemptGoesAlone(t *testing.T) {
+	t.Parallel()
+	onRunSides(t, func(t *testing.T, s *runSide, c *clock) {
+		s.apply(&flow{name: "row", steps: []flowStep{{id: "a", does: "make", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}})
+		for lost, want := range []gatehouse.StepStatus{gatehouse.StepSucceeded, gatehouse.StepReady} {
+			s.start("row", "")
+			for range lost {
+				s.claim()
+				c.advance(stepLease)
+				s.wakeAll()
+			}
+			s.carry(s.claim()[0], 16)
+			if steps := s.run(lost).Steps; steps[0].Status != gatehouse.StepSucceeded || steps[1].Status != want {
+				t.Errorf("after %d lost leases a is %s, and b %s, want %s", lost, steps[0].Status, steps[1].Status, want)
+			}
+		}
+	})
+}
+
+// TestGoneCallerTakesNothing: who has gone before a step was handed to him does
+// not put back what another has leased since.
+func TestGoneCallerTakesNothing(t *testing.T) {
+	t.Parallel()
+	onRunSides(t, func(t *testing.T, s *runSide, c *clock) {
+		s.apply(&flow{name: "paged", steps: []flowStep{{id: "a", does: "page", items: -1, retry: 1}}})
+		s.start("paged", "")
+		ctx, gone := context.WithCancel(s.as("bot"))
+		var others []string
+		s.hook.in, s.hook.before = 1, func() { // it is leased, and not handed out
+			gone()
+			c.advance(stepLease)
+			s.wakeAll()
+			c.advance(48 * time.Second)
+			s.wakeAll()
+			others = s.leaseOutside()
+		}
+		got, err := s.runs.LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Lease: gatehouse.Span(stepLease)})
+		s.must(err)
+		if len(got) > 0 || len(others) != 1 {
+			t.Fatalf("%v were handed out to who had gone, and %v to another", got, others)
+		}
+		if word := s.complete(others[0]); word != "ok" {
+			t.Errorf("the other one's result: %s", word)
+		}
 	})
 }
 

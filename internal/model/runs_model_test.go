@@ -16,6 +16,7 @@ const (
 	eventWithin = 45 * time.Second
 	askFor      = 150 * time.Second
 	runDeadline = 215 * time.Second
+	leasesLost  = 10
 )
 
 // flow is a workflow of the sequences, as the model knows it.
@@ -422,6 +423,9 @@ func (s *stepState) ahead(onward int) map[string]bool {
 // how many of these it did.
 func (m *runModel) carry(s *stepState, gen, onward int) int {
 	r := s.run
+	if s.attempts > 1 {
+		onward = 0
+	}
 	r.ahead, r.passed = s.ahead(onward), 0
 	m.carryAlone(s, gen)
 	r.ahead = nil
@@ -469,7 +473,8 @@ func (m *runModel) carryAlone(s *stepState, gen int) {
 // fail is a failed attempt.
 func (m *runModel) fail(s *stepState, code string, retryable bool) {
 	r := s.run
-	most, wait := 3, []time.Duration{6 * time.Second, 36 * time.Second, 144 * time.Second, 144 * time.Second}[s.attempts-1]
+	// What stays within its run fails by lost leases alone.
+	most, wait := leasesLost-1, time.Duration(s.attempts-1)*3*time.Second/2
 	if s.spec.ownRetry() {
 		most, wait = s.spec.retry, 12*time.Second
 	}
@@ -479,6 +484,9 @@ func (m *runModel) fail(s *stepState, code string, retryable bool) {
 		s.end("canceled", code)
 	case mayRetry:
 		s.status, s.failure, s.due, s.leased = "failed_retryable", code, m.now.Add(wait), time.Time{}
+		if wait == 0 {
+			s.status, s.due = "ready", time.Time{}
+		}
 	default:
 		s.end("failed_terminal", code)
 	}

@@ -48,6 +48,10 @@ func TestRuns(t *testing.T) {
 		n++
 		m := &runMatch{T: rt, clock: c, sides: sides, seen: seen, model: &runModel{child: childFlow()}}
 		m.flows = []*flow{m.model.child, drawFlow(rt, "first"), drawFlow(rt, "second")}
+		served := rapid.IntRange(0, 5).Draw(rt, "served") == 0
+		if served {
+			m.flows[1] = servedFlow()
+		}
 		for _, s := range sides {
 			s.enter(failing{t, rt}, fmt.Sprint("tenant-", n))
 			for _, f := range m.flows {
@@ -57,7 +61,11 @@ func TestRuns(t *testing.T) {
 		}
 		defer m.end()
 		m.model.now = c.advance(time.Millisecond)
-		m.start(rt)
+		if served {
+			m.served()
+		} else {
+			m.start(rt)
+		}
 		rt.Repeat(m.commands())
 	})
 	for _, s := range sides {
@@ -83,6 +91,10 @@ func TestRuns(t *testing.T) {
 
 func childFlow() *flow {
 	return &flow{name: "child", steps: []flowStep{{id: "a", does: "ask", items: -1, retry: 1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
+}
+
+func servedFlow() *flow {
+	return &flow{name: "first", steps: []flowStep{{id: "a", does: "page", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
 }
 
 // drawFlow makes a workflow of any shape.
@@ -220,8 +232,10 @@ func (m *runMatch) start(rt *rapid.T) {
 	if len(m.model.runs) >= 6 {
 		rt.Skip("enough runs")
 	}
-	f := rapid.SampledFrom(m.flows).Draw(rt, "flow")
-	ref := rapid.SampledFrom([]string{"", "", "ref-1", "ref-2"}).Draw(rt, "ref")
+	m.startOf(rapid.SampledFrom(m.flows).Draw(rt, "flow"), rapid.SampledFrom([]string{"", "", "ref-1", "ref-2"}).Draw(rt, "ref"))
+}
+
+func (m *runMatch) startOf(f *flow, ref string) {
 	known := -1
 	for i, r := range m.model.runs {
 		if ref != "" && r.flow == f && r.ref == ref {
@@ -238,6 +252,17 @@ func (m *runMatch) start(rt *rapid.T) {
 		if replayed != (known >= 0) || replayed && id != s.ids[known] {
 			m.Fatalf("%s: started %s, replayed %v, want the known run %d", s.name, id, replayed, known)
 		}
+	}
+}
+
+// served opens a match with a step that a worker outside completes: at random
+// that is rare.
+func (m *runMatch) served() {
+	m.startOf(m.flows[1], "")
+	m.each(m.model.admitQueued, (*runSide).admitQueued)
+	m.leaseOutside()
+	for _, l := range slices.Clone(m.leases) {
+		m.complete(l, "ok")
 	}
 }
 
@@ -335,11 +360,7 @@ func (m *runMatch) serve(rt *rapid.T) {
 	s, r := l.step, l.step.run
 	switch rapid.SampledFrom([]string{"complete", "complete", "broken", "fail", "beat", "propose"}).Draw(rt, "verb") {
 	case "complete":
-		if want == "ok" {
-			s.end("succeeded", "")
-			m.model.advance(r)
-		}
-		m.all("complete", want, func(side *runSide) string { return side.complete(l.name) })
+		m.complete(l, want)
 	case "beat":
 		if want == "ok" {
 			s.leased = m.model.now.Add(stepLease)
@@ -369,6 +390,14 @@ func (m *runMatch) serve(rt *rapid.T) {
 		}
 		m.all("fail", want, func(side *runSide) string { return side.fail(l.name, retryable) })
 	}
+}
+
+func (m *runMatch) complete(l runLease, want string) {
+	if want == "ok" {
+		l.step.end("succeeded", "")
+		m.model.advance(l.step.run)
+	}
+	m.all("complete", want, func(side *runSide) string { return side.complete(l.name) })
 }
 
 // withAction draws a step with an action in one of the states.

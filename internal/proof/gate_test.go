@@ -57,7 +57,7 @@ func newGate(t testing.TB, e engine, config, policy string) *gate {
 	}
 	write(t, filepath.Join(g.data, "gatehouse.yaml"), config)
 	init := exec.Command(binary, "init", "--data", g.data, "--json")
-	init.Env = append(os.Environ(), "GATEHOUSE_DATABASE_URL="+g.dsn)
+	init.Env = append(os.Environ(), databaseEnv(g.dsn)...)
 	out, err := init.Output()
 	if err != nil {
 		t.Fatalf("init: %v\n%s", err, stderrOf(err))
@@ -75,11 +75,19 @@ func newGate(t testing.TB, e engine, config, policy string) *gate {
 	return g
 }
 
+// databaseEnv names a database to a process; none is the data folder.
+func databaseEnv(dsn string) []string {
+	if dsn == "" {
+		return nil
+	}
+	return []string{"GATEHOUSE_DATABASE_URL=" + dsn}
+}
+
 // staff gives the gate its servers, not yet started. The test's end kills them.
 func (g *gate) staff(e engine) {
 	t := g.t
 	for range e.replicas {
-		g.servers = append(g.servers, &server{gate: g, binary: binary, env: []string{"GATEHOUSE_DATABASE_URL=" + e.through(g.dsn)}, args: e.flags})
+		g.servers = append(g.servers, &server{gate: g, binary: binary, env: databaseEnv(e.through(g.dsn)), args: e.flags})
 	}
 	t.Cleanup(func() {
 		for _, s := range g.servers {

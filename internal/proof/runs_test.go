@@ -106,7 +106,7 @@ type runWorld struct {
 	asked atomic.Int64
 }
 
-func newRunWorld(t *testing.T, e engine, items int) *runWorld {
+func newRunWorld(t *testing.T, e engine, items int, lease string) *runWorld {
 	t.Helper()
 	w := &runWorld{begun: map[string]string{}, journal: newJournal()}
 	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func newRunWorld(t *testing.T, e engine, items int) *runWorld {
 			"usage":   object{"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}})
 	}))
 	t.Cleanup(model.Close)
-	more := "\nruns: {workers: 8, lease: 1s}\nmodels: {local: {type: openai, base_url: \"" + model.URL + "\", allow_private: true}}\n"
+	more := "\nruns: {workers: 8, lease: " + lease + "}\nmodels: {local: {type: openai, base_url: \"" + model.URL + "\", allow_private: true}}\n"
 	w.world = newWorldOn(t, e, items, quick+more)
 	for _, name := range []string{"ana", "ben"} {
 		w.people = append(w.people, w.admin.create(t, name, "person", "approver"))
@@ -203,7 +203,7 @@ func TestRunStorm(t *testing.T) {
 
 func runStorm(t *testing.T, e engine, l *leg, kills int) {
 	names := failpoint.RunNames()
-	w := newRunWorld(t, e, 100+40*(kills+len(names)))
+	w := newRunWorld(t, e, 100+40*(kills+len(names)), "1s")
 	path, err := mortal()
 	if err != nil {
 		t.Fatal(err)

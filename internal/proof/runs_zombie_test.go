@@ -35,7 +35,7 @@ func TestRunZombies(t *testing.T) {
 }
 
 func runZombies(t *testing.T, e engine, l *leg, rounds int) {
-	w := newRunWorld(t, e, 10)
+	w := newRunWorld(t, e, 10, "1s")
 	for name, source := range map[string]string{"asking": slowModel, "paging": slowPage} {
 		file := filepath.Join(t.TempDir(), name+".yaml")
 		write(t, file, source)

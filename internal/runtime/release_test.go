@@ -1,0 +1,139 @@
+package runtime_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/runtime"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+)
+
+// hungUp is a store of which a caller goes away as soon as the given number of
+// its Updates is stored.
+type hungUp struct {
+	gatehouse.Store
+	after int
+	gone  context.CancelFunc
+}
+
+func (l *hungUp) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
+	err := l.Store.Update(ctx, fn)
+	if l.after--; l.after == 0 {
+		l.gone()
+	}
+	return err
+}
+
+// TestCallerGoesBeforeItsSteps: what was leased to a worker outside and not
+// handed out, since the server stops or the worker has hung up, is ready again at
+// once, and that was no attempt.
+func TestCallerGoesBeforeItsSteps(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page, retry: {max: 0}}\n  - {id: two, needs: [], uses: worker.page, retry: {max: 0}}\n")
+		for name, tt := range map[string]struct{ after, handed int }{
+			"with the lease": {1, 0}, "with the second of two": {3, 1},
+		} {
+			run := w.status(w.start("page", `{}`).ID, gatehouse.RunRunning)
+			ctx, gone := context.WithCancel(w.as("bot"))
+			gate := app.New(&hungUp{w.store, tt.after, gone}, nil, w.hub, app.Config{}, slog.New(slog.DiscardHandler))
+			got, err := app.NewRuns(gate, app.RunsConfig{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
+			w.must(err)
+			if ctx.Err() == nil || len(got) != tt.handed {
+				t.Fatalf("%s: %d steps were handed out, want %d", name, len(got), tt.handed)
+			}
+			again, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
+			w.must(err)
+			if len(again) != 2-tt.handed {
+				t.Errorf("%s: %d steps are ready, want %d", name, len(again), 2-tt.handed)
+			}
+			for _, l := range again {
+				if l.Lease.Generation != 2 || l.Step.Attempts != 1 {
+					t.Errorf("%s: %s has the generation %d and the attempt %d, want 2 and 1", name, l.Step.Key, l.Lease.Generation, l.Step.Attempts)
+				}
+			}
+			for _, l := range append(got, again...) {
+				_, err := w.runs.CompleteStep(w.as("bot"), l.Step.ID, gatehouse.StepResult{Generation: l.Lease.Generation})
+				w.must(err)
+			}
+			w.status(run.ID, gatehouse.RunSucceeded)
+		}
+		run := w.status(w.start("page", `{}`).ID, gatehouse.RunRunning)
+		ctx, gone := context.WithCancel(w.as("bot"))
+		gate := app.New(&hungUp{w.store, 1, func() {
+			_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")
+			w.must(err)
+			gone()
+		}}, nil, w.hub, app.Config{}, slog.New(slog.DiscardHandler))
+		got, err := app.NewRuns(gate, app.RunsConfig{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
+		w.must(err)
+		if run = w.status(run.ID, gatehouse.RunCanceled); len(got) > 0 || run.StepOf("one").Status != gatehouse.StepCanceled {
+			t.Errorf("of a run that was canceled meanwhile were handed out %v: %s", got, describe(run))
+		}
+	})
+}
+
+// TestStopKeepsNoLease: a server that stops brings what it has leased to its end,
+// also what it has leased ahead of a store that is slow, and begins nothing more:
+// so a restart costs no step an attempt, or the time of a lease.
+func TestStopKeepsNoLease(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: url, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, store)
+	w.apply("quick", quick)
+	w.status(w.start("quick", `{}`).ID, gatehouse.RunSucceeded)
+	w.stop()
+	const workers, more = 4, 20
+	for range workers + 64 + more {
+		w.start("quick", `{}`)
+	}
+	c, err := pgx.Connect(t.Context(), pgtest.Superuser(url))
+	w.must(err)
+	defer c.Close(t.Context())
+	hold, err := c.Begin(t.Context())
+	w.must(err)
+	_, err = hold.Exec(t.Context(), `LOCK TABLE reflexion`)
+	w.must(err)
+	ctx, halt := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		runtime.New(store, w.runs, w.hub, runtime.Config{Workers: workers, Owner: "test"}, slog.New(slog.DiscardHandler)).Run(ctx)
+	})
+	defer running.Wait()
+	defer halt()
+	counted := func(q interface {
+		QueryRow(context.Context, string, ...any) pgx.Row
+	}, what string) (n int) {
+		w.must(q.QueryRow(t.Context(), `SELECT count(*) FROM step WHERE `+what).Scan(&n))
+		return n
+	}
+	for end := time.Now().Add(8 * time.Second); counted(hold, `status = 'running'`) < workers+64; {
+		if time.Now().After(end) {
+			t.Fatalf("%d steps are leased, want %d", counted(hold, `status = 'running'`), workers+64)
+		}
+		_, err := hold.Exec(t.Context(), `SELECT pg_sleep(0.01)`)
+		w.must(err)
+	}
+	halt()
+	w.must(hold.Rollback(t.Context()))
+	running.Wait()
+	for what, want := range map[string]int{
+		`status = 'running'`: 0, `status = 'ready' AND attempts = 0`: more, `status = 'succeeded' AND attempts = 1`: 1 + workers + 64,
+	} {
+		if n := counted(c, what); n != want {
+			t.Errorf("%s: %d steps, want %d", what, n, want)
+		}
+	}
+}
