@@ -122,6 +122,9 @@ type RunReader interface {
 	// OldestQueued returns up to limit queued runs of a workflow, oldest first,
 	// without steps.
 	OldestQueued(tenant, workflow string, limit int) ([]*Run, error)
+	// What SettledSteps, DueSteps, ExpiredSteps and OverdueRuns return of one
+	// moment is in the order in which it was made.
+	//
 	// SettledSteps returns, over all tenants, up to limit steps that are in
 	// waiting_approval or waiting, and whose action or child run has ended: the
 	// action is applied, failed, rejected, denied, expired, canceled, superseded
@@ -132,10 +135,11 @@ type RunReader interface {
 	// first.
 	DueSteps(limit int) ([]StepRef, error)
 	// ExpiredSteps returns, over all tenants, up to limit running steps whose
-	// lease ended at or before Now.
+	// lease ended at or before Now, the longest ago first.
 	ExpiredSteps(limit int) ([]StepRef, error)
 	// OverdueRuns returns, over all tenants, up to limit runs (without steps)
-	// that are neither final nor stopping and whose deadline is at or before Now.
+	// that are neither final nor stopping and whose deadline is at or before Now,
+	// the earliest first.
 	OverdueRuns(limit int) ([]*Run, error)
 	// UnbundledRuns returns, over all tenants, up to limit final runs (without
 	// steps) that have no bundle yet, the first that ended first.

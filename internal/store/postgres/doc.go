@@ -42,7 +42,8 @@
 // the members' arguments (see sets.go). The rules:
 //
 //   - A group waits for no row's lock: what somebody else holds is not among its
-//     answers, and the member that wanted it runs alone, and waits there.
+//     answers, and the member that wanted it runs alone, and waits there. What it
+//     writes waits for two seconds at most; then its members run alone.
 //   - No two members lock or write the same action or run, nor insert the same
 //     key: by what they foresee, and again by what they were given. The later one
 //     runs alone.

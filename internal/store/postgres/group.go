@@ -152,9 +152,9 @@ func (s *Store) wait(ctx context.Context, m *member) error {
 		gone = errClosed
 	}
 	if !s.quit(m) { // called meanwhile
-		if err := <-m.called; err == nil {
+		if m.group != nil { // which may be long in coming to its answers
 			m.group.ended(m, nil)
-		} else if m.group == nil {
+		} else {
 			s.pass(1)
 		}
 	}
@@ -271,6 +271,11 @@ func (m *member) may(q query) error {
 	}
 	if s.subject > 0 {
 		if id, ok := q.args[s.subject-1].(string); !ok || !m.own(id) {
+			return errApart
+		}
+	}
+	if s.key > 0 {
+		if key, ok := q.args[s.key-1].(string); ok && !m.own("key "+q.tenant+" "+key) {
 			return errApart
 		}
 	}

@@ -49,6 +49,12 @@ func TestSets(t *testing.T) {
 // line busy until all of them wait in it, and returns their errors.
 func together(t testing.TB, s *Store, calls ...func() error) []error {
 	t.Helper()
+	return gathered(t, s, calls...)()
+}
+
+// gathered is together that returns when the group has begun.
+func gathered(t testing.TB, s *Store, calls ...func() error) (ended func() []error) {
+	t.Helper()
 	l := &s.line
 	l.mu.Lock()
 	l.running += maxGroups
@@ -70,8 +76,7 @@ func together(t testing.TB, s *Store, calls ...func() error) []error {
 	for range maxGroups {
 		s.pass(0)
 	}
-	wg.Wait()
-	return errs
+	return func() []error { wg.Wait(); return errs }
 }
 
 // leave is an Update that stores a leaf, once and only once by its key, and

@@ -74,6 +74,12 @@ func (o *question) queries(s *set) []query {
 	return list
 }
 
+// readClockOfGroup is readClock, and bounds how long the writes that follow wait
+// for a lock. What somebody else has inserted and not yet stored, such as a replica
+// that was cut off, only the member waits for that needs it, alone. It is longer
+// than a server takes to find two groups that wait for each other.
+const readClockOfGroup = readClock + `, set_config('lock_timeout', '2s', true)`
+
 // read locks and reads for all members, in one round trip.
 func (g *group) read(t *tx) error {
 	var locks, rest questions
@@ -94,7 +100,7 @@ func (g *group) read(t *tx) error {
 		}
 	}
 	ask(locks)
-	batch = append(batch, query{sql: readClock, row: t.state})
+	batch = append(batch, query{sql: readClockOfGroup, row: t.state})
 	ask(rest)
 	t.begun = true
 	err, own := t.send(t.ctx, batch)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -145,6 +146,47 @@ func TestKeysAtOnce(t *testing.T) {
 		won[first == nil]++
 	}
 	t.Logf("the key that was made of the two came first %d times, the other %d times", won[true], won[false])
+}
+
+// closeUnder closes a leased step under a key, as a worker's answer does: so that
+// several can go in one group.
+func closeUnder(s *Store, leased *gatehouse.Step, key string, output gatehouse.JSON) func() error {
+	return func() error {
+		return s.Update(context.Background(), func(tx gatehouse.Tx) error {
+			tx.Foresee(gatehouse.Outlook{Tenant: leased.Tenant, RunID: leased.RunID})
+			r, err := tx.LockRun(leased.Tenant, leased.RunID, leased.ID)
+			if err != nil {
+				return err
+			}
+			now := tx.Now()
+			step := r.StepByID(leased.ID)
+			step.Status, step.FinishedAt, step.LeaseOwner, step.LeaseUntil = gatehouse.StepSucceeded, &now, "", nil
+			step.IdempotencyKey, step.Output = key, output
+			return tx.UpdateStep(step, gatehouse.StepRunning, leased.Generation)
+		})
+	}
+}
+
+// TestKeysInOneGroup: of two who write the same key in one statement, which does
+// not see for one row what it has made of another, one has it.
+func TestKeysInOneGroup(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	leased := leasedRuns(t, s, 8)
+	for i, output := range []gatehouse.JSON{"", "", `{"n":1}`, `{"n":1}`} {
+		first, second := leased[2*i], leased[2*i+1]
+		// A group has its runs in the order of their ids.
+		key := []string{second.RunID + ":s0", "own"}[i%2] + []string{"", fmt.Sprint(i)}[i%2]
+		errs := together(t, s, closeUnder(s, first, key, output), closeUnder(s, second, key, output))
+		for _, err := range errs {
+			if err != nil && !errors.Is(err, gatehouse.ErrConflict) {
+				t.Fatal(err)
+			}
+		}
+		if (errs[0] == nil) == (errs[1] == nil) {
+			t.Errorf("%s was written by both, or by none: %v", key, errs)
+		}
+	}
 }
 
 // TestWhoHasALikeKeyWaits: a workflow's own key that is like one of another run

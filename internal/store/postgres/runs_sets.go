@@ -24,7 +24,7 @@ func withBodies() *set {
 	return &set{sql: `WITH u AS (` + rows(types) + `), w AS (` + ofRow(stepsMoved+` RETURNING seq, tenant, $22 AS input, $23 AS output`) + `),
 b AS (INSERT INTO step_body AS b (seq, tenant, item, input, output) SELECT seq, tenant, '', input, output FROM w` + bodiesStay + `)
 SELECT CASE WHEN (SELECT count(*) FROM w) = (SELECT count(*) FROM u) THEN 0 ELSE gatehouse_refuse('GH001') END`,
-		types: types, subject: 2}
+		types: types, subject: 2, key: 8}
 }
 
 // ordered puts what a member writes in the order in which groups send it, where
@@ -82,13 +82,20 @@ func (s *set) apart(others []query, q query) bool {
 	return !slices.ContainsFunc(others, func(o query) bool { return o.args[s.subject-1] == id })
 }
 
+// moved is updateStep for a group: all or none.
+func moved() *set {
+	s := allOrNone(2, stepsMoved, kinds(stepKinds)...)
+	s.key = 8
+	return s
+}
+
 // passed is passStep for a group: all or none.
 func passed() *set {
 	types := kinds("tt iitl iii ttt")
 	return &set{sql: `WITH u AS (` + rows(types) + `), w AS (` +
 		ofRow(stepPassed+` FROM u`+stepBlocked+`$10 AS input, $11 AS output, $12 AS worker`) + passedParts +
 		`SELECT CASE WHEN (SELECT count(*) FROM w) = (SELECT count(*) FROM u) THEN 0 ELSE gatehouse_refuse('GH001') END`,
-		types: types, subject: 2}
+		types: types, subject: 2, key: 5}
 }
 
 // addRunSets adds the statements of runs to those that groups send. Their writes
@@ -108,7 +115,7 @@ func addRunSets(sets map[string]*set) {
 			kinds("tttiitiittt")...)},
 		{updateBodies, withBodies()},
 		{passStep, passed()},
-		{updateStep, allOrNone(2, stepsMoved, kinds(stepKinds)...)},
+		{updateStep, moved()},
 		{moveRun, allOrNone(2, runsMoved, kinds("ttttt itt ii")...)},
 		{setRunOutput, writes(2, runOutputs, kinds("ttt")...)},
 		{wakeParent, writes(0, wakeParents, two...)},

@@ -23,6 +23,10 @@ type set struct {
 	// subject is the argument that names what is written, from 1; 0 for none.
 	// No two members of a group write the same.
 	subject int
+	// key is the argument that is an idempotency key, from 1; 0 for none. No two
+	// members of a group write the same: no row of a statement sees what another
+	// one's has become, so both would find it free.
+	key int
 }
 
 // What a member that locks something cannot do without.
