@@ -44,11 +44,11 @@ FROM l LIMIT $3`
 
 	settledSteps = `SELECT tenant, run_id, step_id FROM step_wake ORDER BY step_seq LIMIT $1`
 	openDue      = `due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval')`
-	dueSteps     = `SELECT tenant, run_id, id FROM step WHERE ` + openDue + ` AND due_at <= $1 ORDER BY due_at LIMIT $2`
-	expiredSteps = `SELECT tenant, run_id, id FROM step WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until <= $1 ORDER BY lease_until LIMIT $2`
+	dueSteps     = `SELECT tenant, run_id, id FROM step WHERE ` + openDue + ` AND due_at <= $1 ORDER BY due_at, seq LIMIT $2`
+	expiredSteps = `SELECT tenant, run_id, id FROM step WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until <= $1 ORDER BY lease_until, seq LIMIT $2`
 
 	openDeadlines = `r.deadline IS NOT NULL AND r.stop = '' AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')`
-	overdueRuns   = `WHERE ` + openDeadlines + ` AND r.deadline <= $1 ORDER BY r.deadline LIMIT $2`
+	overdueRuns   = `WHERE ` + openDeadlines + ` AND r.deadline <= $1 ORDER BY r.deadline, r.seq LIMIT $2`
 	unbundledRuns = `WHERE r.evidence = '' AND r.status IN ('succeeded', 'failed_terminal', 'canceled') ORDER BY r.finished_at, r.seq LIMIT $1`
 	dueSchedules  = `SELECT tenant, workflow, version, next_at FROM schedule WHERE next_at <= $1 ORDER BY next_at LIMIT $2`
 

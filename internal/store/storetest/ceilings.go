@@ -69,7 +69,9 @@ func (s *suite) ceilings() {
 	want("after refusals", "3.000001")
 }
 
-// ceilingRace lets many take from the last places at once.
+// ceilingRace lets many take from the last places at once. The first of them to
+// look takes its place when the others have looked, too, which they should not
+// be able to before it has.
 func (s *suite) ceilingRace() {
 	const callers, limit = 40, 7
 	actions := make([]*gatehouse.Action, callers)
@@ -80,6 +82,8 @@ func (s *suite) ceilingRace() {
 	var won, lost atomic.Int64
 	var wg sync.WaitGroup
 	start := make(chan struct{})
+	var looks atomic.Int64
+	all := make(chan struct{})
 	for _, a := range actions {
 		wg.Go(func() {
 			<-start
@@ -87,6 +91,15 @@ func (s *suite) ceilingRace() {
 				used, err := tx.CeilingUsed(tenant, "daily", "tenant", tx.Now().Add(-time.Hour))
 				if err != nil {
 					return err
+				}
+				switch looks.Add(1) {
+				case 1:
+					select {
+					case <-all:
+					case <-time.After(200 * time.Millisecond):
+					}
+				case callers:
+					close(all)
 				}
 				if used.Add("1").Cmp("7") > 0 {
 					return full

@@ -139,6 +139,44 @@ func (s *suite) overdueRuns() {
 	})
 }
 
+// workTies: what ends, is due or overdue at one moment comes in the order in
+// which it was made, whatever was written last.
+func (s *suite) workTies() {
+	w := s.workflow(tenant, "triage", 1)
+	at := s.now().Add(-time.Minute)
+	var ends, due, overdue []string
+	var steps []*gatehouse.Step
+	var runs []*gatehouse.Run
+	for range 3 {
+		steps = append(steps, s.inState(w, gatehouse.StepReady), s.inState(w, gatehouse.StepRunning))
+		r := s.newRun(w, "a")
+		r.Deadline = &at
+		s.insert(r)
+		runs = append(runs, r)
+		ends, due, overdue = append(ends, steps[len(steps)-2].ID), append(due, steps[len(steps)-1].ID), append(overdue, r.ID)
+	}
+	for _, i := range []int{4, 0, 2} {
+		s.moveStep(steps[i], gatehouse.StepRunning, func(n *gatehouse.Step) { n.LeaseUntil = &at })
+		s.moveStep(steps[i+1], gatehouse.StepWaiting, func(n *gatehouse.Step) { n.DueAt = &at })
+		s.moveRun(runs[i/2], gatehouse.RunRunning)
+	}
+	s.view(func(tx gatehouse.ReadTx) error {
+		expired, err := tx.ExpiredSteps(10)
+		s.same("what ends at one moment", refIDs(expired), ends)
+		if err != nil {
+			return err
+		}
+		found, err := tx.DueSteps(10)
+		s.same("what is due at one moment", refIDs(found), due)
+		if err != nil {
+			return err
+		}
+		late, err := tx.OverdueRuns(10)
+		s.same("what is overdue from one moment on", runIDs(late), overdue)
+		return err
+	})
+}
+
 func (s *suite) nextRunWork() {
 	w := s.workflow(tenant, "triage", 1)
 	next := func() (at time.Time) {

@@ -112,6 +112,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"DueSteps", (*suite).dueSteps},
 		{"ExpiredSteps", (*suite).expiredSteps},
 		{"OverdueRuns", (*suite).overdueRuns},
+		{"WorkTies", (*suite).workTies},
 		{"NextRunWork", (*suite).nextRunWork},
 		{"QueuedRuns", (*suite).queuedRuns},
 		{"Schedules", (*suite).schedules},
