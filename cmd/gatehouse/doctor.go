@@ -13,10 +13,10 @@ import (
 
 // doctorCmd checks that everything is in order.
 type doctorCmd struct {
-	Deep        bool     `help:"Check the store itself, row by row, against every invariant."`
-	Data        string   `help:"With --deep: the data folder, which a server may be using." env:"GATEHOUSE_DATA" placeholder:"DIR"`
-	DatabaseURL string   `help:"With --deep: the PostgreSQL database, which servers may be using." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
-	Held        []string `help:"With --deep: heads of audit logs that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable." placeholder:"FILE"`
+	Deep        bool        `help:"Check the store itself, row by row, against every invariant."`
+	Data        string      `help:"With --deep: the data folder, which a server may be using." env:"GATEHOUSE_DATA" placeholder:"DIR"`
+	DatabaseURL databaseURL `help:"With --deep: the PostgreSQL database, which servers may be using." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+	Held        []string    `help:"With --deep: heads of audit logs that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable." placeholder:"FILE"`
 }
 
 func (*doctorCmd) Help() string {

@@ -117,7 +117,12 @@ func (g *globals) report(err error) {
 	}
 	word := paint(g.colorErr, red, "error:")
 	if !known {
-		g.say("%s %s", word, safe(wordsOf(err)))
+		for i, line := range strings.Split(wordsOf(err), "\n") {
+			if i > 0 {
+				word = " "
+			}
+			g.say("%s %s", word, safe(strings.TrimSpace(line)))
+		}
 	} else {
 		g.say("%s %s (%s)", word, safe(e.Detail), e.Code)
 		for _, v := range e.Violations {

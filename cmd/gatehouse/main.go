@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -105,6 +106,9 @@ func run(g globals, args []string) (code int) {
 			code = int(status)
 		}
 	}()
+	if len(args) > 0 && args[0] == "help" { // as many other programs have it
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	c := &cli{Globals: g}
 	parser, err := newParser(c)
 	if err != nil {

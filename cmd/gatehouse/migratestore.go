@@ -9,9 +9,9 @@ import (
 )
 
 type migrateStoreCmd struct {
-	Data        string `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
-	DatabaseURL string `help:"The PostgreSQL database to copy it into: an empty one, or one left by an earlier call." env:"GATEHOUSE_DATABASE_URL" required:"" placeholder:"URL"`
-	DryRun      bool   `help:"Only look: at the folder, even while it is served, and at the database."`
+	Data        string      `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
+	DatabaseURL databaseURL `help:"The PostgreSQL database to copy it into: an empty one, or one left by an earlier call." env:"GATEHOUSE_DATABASE_URL" required:"" placeholder:"URL"`
+	DryRun      bool        `help:"Only look: at the folder, even while it is served, and at the database."`
 }
 
 func (*migrateStoreCmd) Help() string {
@@ -38,7 +38,7 @@ Examples:
 // Run copies.
 func (c *migrateStoreCmd) Run(g *globals) error {
 	r, err := migratestore.Run(g.ctx, migratestore.Options{
-		Path: filepath.Join(c.Data, databaseFile), URL: c.DatabaseURL, DryRun: c.DryRun,
+		Path: filepath.Join(c.Data, databaseFile), URL: string(c.DatabaseURL), DryRun: c.DryRun,
 		Progress: func(table string, done, total int64) { g.progress("copy "+table, done, total) },
 		Logger:   slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -54,6 +55,37 @@ func replica(t *testing.T, dsn string, cfg *config.Config) *server {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// TestOutdatedReplicaEnds: under a server a newer program migrates its database.
+func TestOutdatedReplicaEnds(t *testing.T) {
+	t.Parallel()
+	cluster, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Close() })
+	dsn := cluster.DSN("postgres")
+	s := replica(t, dsn, &config.Config{})
+	c, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	if _, err := c.Exec(t.Context(), `INSERT INTO gatehouse_schema (version) VALUES ($1)`, postgres.SchemaVersion()+1); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-s.failed:
+		if !errors.Is(err, postgres.ErrNewer) {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(6 * versionInterval):
+		t.Error("it goes on")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // Two people decide the same actions through two replicas at once, and one of

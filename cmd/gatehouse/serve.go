@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
@@ -36,7 +38,29 @@ func (f *dataFlags) load() (*config.Config, error) {
 // storeFlags choose between the data folder and a database.
 type storeFlags struct {
 	dataFlags
-	DatabaseURL string `help:"Keep everything in this PostgreSQL database instead of the data folder, for any number of replicas." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+	DatabaseURL         databaseURL `help:"Keep everything in this PostgreSQL database instead of the data folder, for any number of replicas." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+	DatabaseConnections int         `help:"At most so many connections to the database, beside one that listens." env:"GATEHOUSE_DATABASE_CONNECTIONS" default:"16" placeholder:"N"`
+}
+
+// databaseURL is an address that must not be empty where it is given: with a
+// variable that is not set, a server would begin anew in the data folder.
+type databaseURL string
+
+// UnmarshalText takes the address as it is.
+func (u *databaseURL) UnmarshalText(text []byte) error {
+	if strings.TrimSpace(string(text)) == "" {
+		return errors.New("is empty; leave the flag out to keep everything in the data folder")
+	}
+	*u = databaseURL(text)
+	return nil
+}
+
+// Validate is called by the parser.
+func (f *storeFlags) Validate() error {
+	if f.DatabaseConnections < 2 {
+		return errors.New("--database-connections must be at least 2")
+	}
+	return nil
 }
 
 // open opens the store that the flags name.
@@ -45,12 +69,12 @@ func (f *storeFlags) open(ctx context.Context, cfg *config.Config, b *backplane,
 		if f.DatabaseURL == "" {
 			return openFolder(ctx, f.Data, log)
 		}
-		return postgres.Open(ctx, postgres.Config{URL: f.DatabaseURL, Logger: log})
+		return postgres.Open(ctx, postgres.Config{URL: string(f.DatabaseURL), MaxConns: f.DatabaseConnections, Logger: log})
 	})
 	if err != nil {
 		return nil, err
 	}
-	n.checks = &storeChecker{f.Data, f.DatabaseURL, log}
+	n.checks = &storeChecker{f.Data, string(f.DatabaseURL), log}
 	return n, nil
 }
 
@@ -89,7 +113,7 @@ func (c *serveCmd) Run(g *globals) error {
 		return err
 	}
 	log := newLogger(g, c.LogFormat, c.LogLevel)
-	b, err := newBackplane(cfg, c.DatabaseURL, c.NATSURL, roles, log)
+	b, err := newBackplane(cfg, string(c.DatabaseURL), c.NATSURL, roles, log)
 	if err != nil {
 		return err
 	}
@@ -121,28 +145,67 @@ func (c *serveCmd) Run(g *globals) error {
 // data folder. They are in no log.
 const credentialsFile = "admin-credentials.json"
 
-// bootstrapOnce makes the administrator of an empty data folder.
-func bootstrapOnce(g *globals, n *node, data string) error {
-	creds, err := n.gate.Bootstrap(g.ctx)
-	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists {
-		return nil
-	}
-	if err != nil {
+// bootstrapOnce makes the administrator of an empty store. Where its
+// credentials are to lie is made first: nobody can learn them afterwards.
+func bootstrapOnce(g *globals, n *node, data string) (err error) {
+	if made, err := administered(g.ctx, n.store); err != nil || made {
 		return err
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
-		return err
+		return fmt.Errorf("a place for the administrator's credentials: %w", err)
 	}
-	path := filepath.Join(data, credentialsFile)
-	body, err := json.MarshalIndent(adminCredentials{creds.Key, creds.EditToken}, "", "  ")
+	file, err := os.CreateTemp(data, ".admin-credentials-*") // readable by its owner only
 	if err != nil {
-		return err
+		return fmt.Errorf("a place for the administrator's credentials: %w", err)
 	}
-	if err := os.WriteFile(path, append(body, '\n'), 0o600); err != nil {
+	defer func() { err = errors.Join(err, file.Close()) }()
+	creds, err := n.gate.Bootstrap(g.ctx)
+	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists { // by another replica, just now
+		return os.Remove(file.Name())
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	body, err := json.MarshalIndent(adminCredentials{creds.Key, creds.EditToken}, "", "  ")
+	if err == nil {
+		_, err = file.Write(append(body, '\n'))
+	}
+	if err := errors.Join(err, file.Sync()); err != nil {
 		return fmt.Errorf("store the administrator's credentials: %w", err)
+	}
+	path, err := nameCredentials(file.Name(), data, creds.ID)
+	if err != nil {
+		return fmt.Errorf("the administrator's credentials are in %s: %w", file.Name(), err)
 	}
 	n.log.Warn("made an administrator; keep its credentials elsewhere and delete the file", "file", path)
 	return nil
+}
+
+// administered reports whether a store has an administrator.
+func administered(ctx context.Context, store gatehouse.Store) (bool, error) {
+	var made bool
+	err := store.View(ctx, func(tx gatehouse.ReadTx) error {
+		known, err := tx.ListPrincipals(gatehouse.DefaultTenant, "", 1)
+		made = err == nil && len(known.Items) > 0
+		return err
+	})
+	return made, err
+}
+
+// nameCredentials gives the file its name. One that is there already may hold
+// the only copy of another store's secrets, and stays.
+func nameCredentials(from, data, id string) (string, error) {
+	path := filepath.Join(data, credentialsFile)
+	err := os.Link(from, path)
+	if errors.Is(err, fs.ErrExist) {
+		path = filepath.Join(data, "admin-credentials-"+id+".json")
+		err = os.Link(from, path)
+	}
+	if err != nil { // a file system without links
+		path = filepath.Join(data, "admin-credentials-"+id+".json")
+		return path, os.Rename(from, path)
+	}
+	return path, os.Remove(from)
 }
 
 type adminCredentials struct {
@@ -151,13 +214,17 @@ type adminCredentials struct {
 }
 
 func newLogger(g *globals, format, level string) *slog.Logger {
+	return slog.New(newLogHandler(g.stderr, format, level))
+}
+
+func newLogHandler(w io.Writer, format, level string) slog.Handler {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		l = slog.LevelInfo
 	}
 	opts := &slog.HandlerOptions{Level: l}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(g.stderr, opts))
+		return newFoldingHandler(slog.NewJSONHandler(w, opts))
 	}
-	return slog.New(slog.NewTextHandler(g.stderr, opts))
+	return newFoldingHandler(slog.NewTextHandler(w, opts))
 }

@@ -193,7 +193,7 @@ type server struct {
 	// stop ends the background work, hangUp the requests that wait.
 	stop, hangUp context.CancelFunc
 	work         sync.WaitGroup
-	// failed receives what ended the HTTP surface, if not Close.
+	// failed receives what ended the server, if not Close.
 	failed  chan error
 	audited *telemetry.Audit
 	prober  *prober
@@ -307,6 +307,7 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 	if has(roles, roleSweeper) {
 		s.sweep(ctx)
 	}
+	s.work.Go(func() { s.watchVersion(ctx) })
 	s.work.Go(func() { s.hub.Run(ctx) })
 	if has(roles, roleFeed) && s.nats != nil {
 		leaves, _ := s.hub.Subscribe(app.TopicAudit)

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -118,6 +120,7 @@ func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	var away outage
 	options := []nats.Option{
 		nats.Name("gatehouse"),
 		nats.RetryOnFailedConnect(true),
@@ -130,8 +133,13 @@ func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
 		nats.FlusherTimeout(reachable),
 		nats.PingInterval(10 * time.Second),
 		nats.MaxPingsOutstanding(2),
-		nats.ConnectHandler(func(*nats.Conn) { log.Info("connected to NATS") }),
-		nats.ReconnectHandler(func(*nats.Conn) { log.Info("connected to NATS again") }),
+		nats.ConnectHandler(func(*nats.Conn) { away.over(); log.Info("connected to NATS") }),
+		nats.ReconnectHandler(func(*nats.Conn) { away.over(); log.Info("connected to NATS again") }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err = redact(err, c.URL); away.news(err) {
+				log.Warn("NATS cannot be reached; attempts go on", "error", err)
+			}
+		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				log.Warn("NATS is away; hints and events wait for it, nothing else does", "error", err)
@@ -150,6 +158,31 @@ func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
 		log.Warn("NATS does not answer yet; hints and events wait for it, nothing else does")
 	}
 	return conn, nil
+}
+
+// outage knows what was told of attempts to connect, of which there are several
+// a second: each reason is told once until one succeeds.
+type outage struct {
+	mu   sync.Mutex
+	told []string
+}
+
+// news reports whether err has not been told. Of reasons there are few; past 16
+// they are none.
+func (o *outage) news(err error) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if slices.Contains(o.told, err.Error()) || len(o.told) >= 16 {
+		return false
+	}
+	o.told = append(o.told, err.Error())
+	return true
+}
+
+func (o *outage) over() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.told = nil
 }
 
 // redact keeps the address, which may hold a password, out of a message.

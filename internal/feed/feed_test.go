@@ -1,8 +1,10 @@
 package feed_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -240,5 +242,47 @@ func TestConnectIsAtOnce(t *testing.T) {
 	case <-connected:
 	case <-time.After(patience):
 		t.Fatal("the server came and was not found")
+	}
+}
+
+// records hands what is logged to a test.
+type records chan slog.Record
+
+func (records) Enabled(context.Context, slog.Level) bool        { return true }
+func (h records) WithAttrs([]slog.Attr) slog.Handler            { return h }
+func (h records) WithGroup(string) slog.Handler                 { return h }
+func (h records) Handle(_ context.Context, r slog.Record) error { h <- r; return nil }
+
+// TestConnectTellsWhy: that nobody listens and that a password is wrong are
+// mended in different places; each reason is told once.
+func TestConnectTellsWhy(t *testing.T) {
+	t.Parallel()
+	server := natstest.Prepare(t)
+	logged := make(records, 1000)
+	conn, err := feed.Connect(feed.Config{URL: server.URL()}, slog.New(logged))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reasons := 0
+	for deadline, up := time.After(20*time.Second), false; !up; {
+		select {
+		case r := <-logged:
+			if r.Level == slog.LevelInfo {
+				up = true
+			}
+			r.Attrs(func(a slog.Attr) bool {
+				if strings.Contains(a.Value.String(), "refused") {
+					reasons++
+					server.Up()
+				}
+				return true
+			})
+		case <-deadline:
+			t.Fatal("nothing was told")
+		}
+	}
+	if reasons != 1 {
+		t.Errorf("the reason was told %d times", reasons)
 	}
 }

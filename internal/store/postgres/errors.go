@@ -69,6 +69,9 @@ func explain(err error) error {
 	if severe(pg) {
 		return &dbError{lost, err}
 	}
+	if pg.Code[:2] == "53" { // insufficient resources: disk, memory, connections
+		return &dbError{contention, err}
+	}
 	switch pg.Code {
 	case "GH001", "23505": // guard or trigger, unique_violation
 		return &dbError{conflict, err}

@@ -51,6 +51,9 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, moving bool) (err erro
 		if _, err := tx.Exec(ctx, setTenant, AllTenants); err != nil {
 			return err
 		}
+		if err := refuseElsewhere(ctx, tx); err != nil {
+			return err
+		}
 		if !moving {
 			if err := refuseMoving(ctx, tx); err != nil {
 				return err
@@ -63,9 +66,9 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, moving bool) (err erro
 // suitable refuses servers on which the store's promises would not hold.
 func suitable(ctx context.Context, c *pgx.Conn) error {
 	var version int
-	var encoding, commit string
+	var encoding, commit, readOnly string
 	err := c.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
-current_setting('synchronous_commit')`).Scan(&version, &encoding, &commit)
+current_setting('synchronous_commit'), current_setting('transaction_read_only')`).Scan(&version, &encoding, &commit, &readOnly)
 	switch {
 	case err != nil:
 		return err
@@ -74,9 +77,29 @@ current_setting('synchronous_commit')`).Scan(&version, &encoding, &commit)
 	case encoding != "UTF8":
 		return fmt.Errorf("the database's encoding is %s; it must be UTF8", encoding)
 	case commit == "off":
-		return errors.New("synchronous_commit is off: decisions that were answered would not survive a crash")
+		return errForgetful
+	case readOnly == "on":
+		return errors.New("this server takes no writes: it is a standby, or default_transaction_read_only is set")
 	}
 	return nil
+}
+
+// refuseElsewhere keeps a second, empty store from being made in a database
+// whose tables a search_path has put out of sight: every key would be unknown
+// in it, and nothing approved known.
+func refuseElsewhere(ctx context.Context, tx pgx.Tx) error {
+	var here, there string
+	err := tx.QueryRow(ctx, `SELECT coalesce(current_schema(), ''), coalesce(min(n.nspname::text), '')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'gatehouse_schema' AND c.relkind = 'r'
+HAVING coalesce(bool_and(n.nspname <> current_schema()), true)`).Scan(&here, &there)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil // they are here
+	case err != nil || there == "":
+		return err
+	}
+	return fmt.Errorf("the tables are in the schema %q of this database, but search_path would make new ones in %q: "+
+		"set it right for the role, or give this Gatehouse a database of its own", there, here)
 }
 
 func apply(ctx context.Context, tx pgx.Tx) error {
@@ -97,7 +120,7 @@ func apply(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if version > newest {
-		return fmt.Errorf("the database is of version %d, this program knows %d: a newer Gatehouse was here", version, newest)
+		return newerError(version)
 	}
 	for _, name := range names { // in their order
 		n, err := migrationNumber(name)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -90,6 +89,8 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	pc.MaxConns = int32(min(config.MaxConns, 10_000))
+	// Servers have few connections: what a rush took, others can have after it.
+	pc.MaxConnIdleTime = time.Minute
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	for name, value := range settings() {
 		if pc.ConnConfig.RuntimeParams[name] == "" {
@@ -142,30 +143,17 @@ func settings() map[string]string {
 		"application_name":                    "gatehouse",
 		"lock_timeout":                        "10s",
 		"idle_in_transaction_session_timeout": "60s",
+		"row_security":                        "on", // "off" is for pg_dump: every statement would fail
 		"enable_seqscan":                      "off",
 		"enable_bitmapscan":                   "off",
 		"enable_sort":                         "off",
 		"plan_cache_mode":                     "force_generic_plan",
 		"enable_hashjoin":                     "off",
 		"enable_mergejoin":                    "off",
+		"enable_memoize":                      "off",
 		"max_parallel_workers_per_gather":     "0",
 		"jit":                                 "off",
 	}
-}
-
-// Ping reports whether the database answers and takes writes.
-func (s *Store) Ping(ctx context.Context) error {
-	if s.closed() {
-		return errClosed
-	}
-	var standby bool
-	if err := s.pool.QueryRow(ctx, `SELECT pg_is_in_recovery()`).Scan(&standby); err != nil {
-		return explain(err)
-	}
-	if standby {
-		return errors.New("postgres: this server is a standby: it takes no writes")
-	}
-	return nil
 }
 
 // Close lets what runs finish, and closes the connections. Later calls of the

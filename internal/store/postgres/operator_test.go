@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// alter sets something for all later connections to the database.
+func alter(t *testing.T, dsn, setting string) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statement(t, dsn, `ALTER DATABASE `+u.Path[1:]+` SET `+setting)
+}
+
+// TestTablesOutOfSight: a search_path that leads elsewhere makes no second,
+// empty store beside the one that is there.
+func TestTablesOutOfSight(t *testing.T) {
+	t.Parallel()
+	dsn := database(t)
+	statement(t, dsn, `CREATE SCHEMA elsewhere`)
+	alter(t, dsn, `search_path = elsewhere, public`)
+	s, err := Open(t.Context(), Config{URL: dsn})
+	if err == nil {
+		_ = s.Close()
+		t.Fatal("a second store was made")
+	}
+	if !strings.Contains(err.Error(), "public") || !strings.Contains(err.Error(), "elsewhere") {
+		t.Errorf("the schemas are not named: %v", err)
+	}
+	alter(t, dsn, `search_path = public, elsewhere`)
+	openTest(t, Config{URL: dsn})
+}
+
+// TestPingOfAnotherVersion: who does not know the tables is not ready.
+func TestPingOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	statement(t, s.config.URL, `INSERT INTO gatehouse_schema (version) VALUES ($1)`, SchemaVersion()+1)
+	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "newer") {
+		t.Errorf("a newer program has migrated: %v", err)
+	}
+	statement(t, s.config.URL, `DELETE FROM gatehouse_schema WHERE version > $1`, SchemaVersion())
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("put right: %v", err)
+	}
+	statement(t, s.config.URL, `DROP TABLE gatehouse_schema`)
+	if err := s.Ping(t.Context()); err == nil {
+		t.Error("ready without tables")
+	}
+}
+
+// TestPingOfForgetful: a database that was told meanwhile to forget what it
+// answers is not one to answer from.
+func TestPingOfForgetful(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	alter(t, s.config.URL, `synchronous_commit = off`)
+	s.pool.Reset()
+	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "synchronous_commit") {
+		t.Errorf("synchronous_commit is off: %v", err)
+	}
+}
+
+// TestPingOverEndedConnections: connections that somebody ended are no news of
+// the server, as long as it takes others.
+func TestPingOverEndedConnections(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	for range 10 {
+		err := s.View(t.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.ListTenants(); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+		statement(t, pgtest.Superuser(s.config.URL), `SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'gatehouse'`)
+		if err := s.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPingOfNobody: no answer within seconds is an answer.
+func TestPingOfNobody(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{MaxConns: 2})
+	for range 2 {
+		c, err := s.pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Release()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*readyWithin)
+	defer cancel()
+	if err := s.Ping(ctx); err == nil || ctx.Err() != nil {
+		t.Errorf("all connections taken: %v, %v", err, ctx.Err())
+	}
+}
+
+// TestNoRoom: a full disk, or memory or connections that ran out, pass; what
+// was asked for can be asked again.
+func TestNoRoom(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"53000", "53100", "53200", "53300", "53400"} {
+		if err := explain(&pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: code}); !errors.Is(err, gatehouse.ErrBusy) {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+	if err := explain(&pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42601"}); errors.Is(err, gatehouse.ErrBusy) {
+		t.Error("a mistake in a statement does not pass")
+	}
+}
+
+// TestIdleConnectionsAreGivenBack: where connections are few, a replica that
+// rests leaves them to those that work.
+func TestIdleConnectionsAreGivenBack(t *testing.T) {
+	t.Parallel()
+	if d := openTest(t, Config{}).pool.Config().MaxConnIdleTime; d > time.Minute {
+		t.Errorf("kept for %s", d)
+	}
+}
+
+// TestNoWrites: a server that takes none is named as such.
+func TestNoWrites(t *testing.T) {
+	t.Parallel()
+	dsn := database(t)
+	alter(t, dsn, `default_transaction_read_only = on`)
+	if _, err := Open(t.Context(), Config{URL: dsn}); err == nil || !strings.Contains(err.Error(), "takes no writes") {
+		t.Errorf("read only: %v", err)
+	}
+}
+
+// TestRowSecurityOfTheRole: row_security = off, which makes statements fail
+// that the walls would bound, is what pg_dump wants and nobody else.
+func TestRowSecurityOfTheRole(t *testing.T) {
+	t.Parallel()
+	dsn := database(t)
+	alter(t, dsn, `row_security = off`)
+	s := openTest(t, Config{URL: dsn})
+	err := s.View(context.Background(), func(tx gatehouse.ReadTx) error {
+		_, err := tx.ListPrincipals(gatehouse.DefaultTenant, "", 1)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
