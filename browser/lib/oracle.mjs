@@ -14,7 +14,9 @@ export function skeleton() {
   const walk = (el, path) => {
     // What makes characters visible is the page's own.
     if (el.matches("mark.odd:not([id]), wbr") && [...el.attributes].every((a) => a.name === "class" || a.name === "title") && !el.children.length) return;
-    const own = [...el.attributes].map((a) => (acts.test(a.name) ? `${a.name}=${plain(a.value)}` : a.name)).filter((a) => !/^(open|checked|selected|hidden|aria-current|data-live)$/.test(a));
+    // A page asks whether it is old whenever it likes: so long, and after it, its part has a class more, or an empty one.
+    const asks = [...el.classList].every((c) => c === "htmx-request");
+    const own = [...el.attributes].filter((a) => a.name !== "class" || !asks).map((a) => (acts.test(a.name) ? `${a.name}=${plain(a.value)}` : a.name)).filter((a) => !/^(open|checked|selected|hidden|aria-current|data-live)$/.test(a));
     const here = `${path}>${el.localName}[${own.sort().join(" ")}]`;
     out.add(here);
     // How long things took decides what of these there is.
