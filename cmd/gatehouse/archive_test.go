@@ -1,9 +1,7 @@
 package main
 
 import (
-	"io"
 	"log/slog"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -121,13 +119,7 @@ retention: {finished: 30d}
 			t.Errorf("%v mixes the living with the archive: %q", c.args, out)
 		}
 	}
-	res, err := http.Get(s.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	metrics, err := io.ReadAll(res.Body)
-	if err != nil || !strings.Contains(string(metrics), "\ngatehouse_archived_actions_total 1\n") {
-		t.Errorf("the metrics do not count it: %v", err)
+	if !strings.Contains(scrape(t, s), "\ngatehouse_archived_actions_total 1\n") {
+		t.Error("the metrics do not count it")
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
@@ -48,7 +49,7 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := servedMetrics(t, t.TempDir(), cfg) + modelMetrics(t)
+	served := servedMetrics(t, t.TempDir(), cfg) + furtherMetrics(t)
 	files := map[string]string{
 		"alerts":    readDeploy(t, "prometheus", "alerts.yaml"),
 		"dashboard": readDeploy(t, "grafana", "gatehouse.json"),
@@ -72,8 +73,8 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	}
 }
 
-// modelMetrics are those that a server has once a model was called.
-func modelMetrics(t *testing.T) string {
+// furtherMetrics are those that a server has with NATS, and once a model was called.
+func furtherMetrics(t *testing.T) string {
 	t.Helper()
 	n, err := openNode(t.Context(), t.TempDir(), &config.Config{}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -85,6 +86,7 @@ func modelMetrics(t *testing.T) string {
 		}
 	}()
 	registry := prometheus.NewRegistry()
+	telemetry.RegisterFeed(registry, new(feed.Feed).Published, new(feed.Feed).Behind)
 	telemetry.NewRuns(registry, n.store).ModelUsed(&gatehouse.ModelUsage{Provider: "local", InputTokens: 1, Cost: "0.1", Currency: "USD"})
 	families, err := registry.Gather()
 	if err != nil {

@@ -151,20 +151,27 @@ func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	// The looks at the log and at the targets, which have metrics of their own,
 	// come after the start.
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		res, err := http.Get(s.URL + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if err != nil || res.StatusCode != http.StatusOK {
-			t.Fatalf("%d, %v", res.StatusCode, err)
-		}
-		looked := bytes.Contains(body, []byte("gatehouse_audit_damaged")) && bytes.Contains(body, []byte("gatehouse_target_up"))
+		body := scrape(t, s)
+		looked := strings.Contains(body, "gatehouse_audit_damaged") && strings.Contains(body, "gatehouse_target_up")
 		if looked || time.Now().After(deadline) {
-			return string(body)
+			return body
 		}
 	}
+}
+
+// scrape reads a server's metrics.
+func scrape(t *testing.T, s *server) string {
+	t.Helper()
+	res, err := http.Get(s.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%d, %v", res.StatusCode, err)
+	}
+	return string(body)
 }
 
 // TestHelp wants a help with an example for each command, and parses it.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -265,8 +266,24 @@ func TestServeWithNATS(t *testing.T) {
 			t.Fatalf("no event of the administrator: %v", err)
 		}
 	}
+	metric := func(want string) {
+		t.Helper()
+		matches := regexp.MustCompile(`(?m)^gatehouse_feed_` + want + `$`).MatchString
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			body := scrape(t, s)
+			if matches(body) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("no metric of the feed is %s:\n%s", want, body)
+			}
+		}
+	}
+	metric(`published_total [1-9]\d*`)
+	metric("behind 0")
 	broker.Down()
 	if c := newClient(t, s, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover); c == nil {
 		t.Fatal("no client")
 	}
+	metric(`behind [1-9]\d*`)
 }

@@ -195,6 +195,7 @@ type server struct {
 	work         sync.WaitGroup
 	// failed receives what ended the server, if not Close.
 	failed  chan error
+	metrics prometheus.Registerer
 	audited *telemetry.Audit
 	prober  *prober
 }
@@ -215,7 +216,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 
 	ctx, stop := context.WithCancel(context.Background())
 	requests, hangUp := context.WithCancel(context.Background())
-	s := &server{node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), audited: telemetry.NewAudit(metrics)}
+	s := &server{node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics, audited: telemetry.NewAudit(metrics)}
 	s.prober = newProber(n.targets, telemetry.NewTargets(metrics), n.log)
 	pushes, _ := n.hub.Subscribe(app.TopicPush)
 	dispatcher, err := engine.New(engine.Dependencies{
@@ -312,6 +313,7 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 	if has(roles, roleFeed) && s.nats != nil {
 		leaves, _ := s.hub.Subscribe(app.TopicAudit)
 		f := &feed.Feed{Store: s.store, Conn: s.nats, Config: s.feed, Wake: leaves, Logger: s.log}
+		telemetry.RegisterFeed(s.metrics, f.Published, f.Behind)
 		s.work.Go(func() { f.Run(ctx) })
 	}
 }

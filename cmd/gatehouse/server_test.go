@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -160,16 +159,8 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	metric := func(s *server, want string) {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-			res, err := http.Get(s.URL + "/metrics")
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := io.ReadAll(res.Body)
-			_ = res.Body.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(string(body), want) {
+			body := scrape(t, s)
+			if strings.Contains(body, want) {
 				return
 			}
 			if time.Now().After(deadline) {
