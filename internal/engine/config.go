@@ -245,15 +245,21 @@ func (noMetrics) PushSent(string, time.Duration)            {}
 func (noMetrics) PushSettled(string, string, time.Duration) {}
 
 // Loop calls fn at once and then every interval until ctx ends, and at once
-// again while fn reports that more is waiting. Errors are logged, and the next
-// round comes after the interval.
+// again while fn reports that more is waiting. Errors are logged, and that they
+// are over; the next round comes after the interval.
 func Loop(ctx context.Context, log *slog.Logger, name string, interval time.Duration, fn func(context.Context) (more bool, err error)) {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
+	failed := false
 	for ctx.Err() == nil {
 		more, err := fn(ctx)
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err != nil && ctx.Err() == nil:
 			log.ErrorContext(ctx, "background work failed", "work", name, "error", err)
+			failed = true
+		case err == nil && failed:
+			log.InfoContext(ctx, "background work goes on", "work", name)
+			failed = false
 		}
 		if more && err == nil {
 			continue

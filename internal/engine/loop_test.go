@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +17,10 @@ func TestLoop(t *testing.T) {
 		start := time.Now()
 		var at []time.Duration
 		done := make(chan struct{})
+		var log strings.Builder
 		go func() {
 			defer close(done)
-			Loop(ctx, slog.New(slog.DiscardHandler), "sweep", time.Minute, func(context.Context) (bool, error) {
+			Loop(ctx, slog.New(slog.NewTextHandler(&log, nil)), "sweep", time.Minute, func(context.Context) (bool, error) {
 				at = append(at, time.Since(start))
 				switch len(at) {
 				case 1:
@@ -40,6 +42,10 @@ func TestLoop(t *testing.T) {
 			if at[i] != want[i] {
 				t.Fatalf("ran at %v, want %v", at, want)
 			}
+		}
+		failed, goesOn, more := strings.Cut(log.String(), "background work goes on")
+		if !more || strings.Count(failed, "background work failed") != 1 || strings.Count(goesOn, "\n") != 1 {
+			t.Errorf("logged:\n%s", log.String())
 		}
 	})
 }
