@@ -82,3 +82,25 @@ test("a server that hangs", limit, async (t) => {
   const end = await g.finished(a.id);
   assert.deepEqual([end.status, end.approval.votes.length], ["applied", 1]);
 });
+
+test("a page that asks and gets an error keeps what it shows, and asks again", limit, async (t) => {
+  const a = await g.propose(priced(5, "52.00"));
+  const page = await opened(t, a);
+  // As a balancer answers, or a server without a store.
+  let refused = 0;
+  await page.route(/\/live\?|\/inbox\/new/, (route) => {
+    refused++;
+    return route.fulfill({ status: 503, contentType: "text/html", body: "<!doctype html><title>503</title><h1>No server</h1>" });
+  });
+  await g.decide(a.id, { decision: "rejected", notes: "meanwhile" });
+  const until = async (n) => {
+    while (refused < n) await page.waitForTimeout(100);
+    await page.waitForTimeout(300);
+    assert.equal(await page.getByText("No server").count(), 0);
+    await undecided(page, a);
+  };
+  await until(2); // parts of the page
+  await until(5);
+  await page.unroute(/\/live\?|\/inbox\/new/);
+  await page.locator("#live[data-stale]").getByText("it is rejected").waitFor();
+});

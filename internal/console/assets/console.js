@@ -149,7 +149,28 @@ document.addEventListener("click", (e) => {
   if (e.detail > 1 && e.target.closest?.("form[data-decide] button")) e.preventDefault();
 }, true);
 
+// A part that asked whether it is old and got an error, whoever's, keeps what it
+// shows and asks again: soon, and not all pages at once. Where the answer is to
+// sign in, the page goes there.
+
+let asking = 0;
+
+function askAgain() {
+  clearTimeout(asking);
+  asking = setTimeout(changed, 2000 + 3000 * Math.random());
+}
+
+const isLive = (ctx) => ctx?.sourceElement?.matches("[hx-trigger^='gatehouse:changed']");
+
+document.addEventListener("htmx:before:response", (e) => {
+  const { ctx } = e.detail;
+  if (!isLive(ctx) || ctx.response.status < 400 || ctx.hx.redirect) return;
+  e.preventDefault();
+  if (ctx.response.status >= 500 || ctx.response.status === 429) askAgain();
+});
+
 document.addEventListener("htmx:error", (e) => {
+  if (isLive(e.detail?.ctx)) askAgain();
   for (const form of $$("form[data-busy]")) delete form.dataset.busy;
   const pane = detail();
   if (!pane || e.detail?.ctx?.target !== pane) return;
