@@ -114,6 +114,8 @@ type Outlook struct {
 	// Answer foresees FindIdempotency, of the principal PrincipalID.
 	Answer      *IdempotencyRequest
 	PrincipalID string
+	// Views foresees ListViews, of the principal PrincipalID.
+	Views bool
 	// RunID is of the run that LockRun will be asked for, before anything else.
 	RunID string
 }

@@ -69,26 +69,32 @@ func parseQuery(raw string, params []param) (values, error) {
 	var v gatehouse.Violations
 	out := make(values, len(parsed))
 	for name, given := range parsed {
-		at := "/query/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-		if len(at) > maxPointer {
-			at = strings.ToValidUTF8(at[:maxPointer], "") + "…"
-		}
 		i := slices.IndexFunc(params, func(p param) bool { return p.name == name })
 		switch {
 		case i < 0:
-			v.Add(at, "is no parameter of this call")
+			v.Add(pointerTo(name), "is no parameter of this call")
 		case len(given) > 1:
-			v.Add(at, "stands more than once")
+			v.Add(pointerTo(name), "stands more than once")
 		case given[0] == "":
 		default:
 			if wrong := params[i].check(given[0]); wrong != "" {
-				v.Add(at, "%s", wrong)
+				v.Add(pointerTo(name), "%s", wrong)
 			}
 			out[name] = given[0]
 		}
 	}
 	slices.SortFunc(v, func(a, b gatehouse.Violation) int { return strings.Compare(a.Pointer, b.Pointer) })
 	return out, v.Err()
+}
+
+// pointerTo is where an error about a parameter points. A replacer costs more than
+// all else of a query, so it is made for errors only.
+func pointerTo(name string) string {
+	at := "/query/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	if len(at) > maxPointer {
+		at = strings.ToValidUTF8(at[:maxPointer], "") + "…"
+	}
+	return at
 }
 
 // integer returns a checked integer, or the fallback.

@@ -8,17 +8,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// SavedViews lists the caller's own.
-func (g *Gate) SavedViews(ctx context.Context) (list []*gatehouse.SavedView, err error) {
+// Inbox returns a page of the caller's tenant and the caller's saved views, by one
+// look into the store.
+func (g *Gate) Inbox(ctx context.Context, f gatehouse.ActionFilter) (page gatehouse.Page[*gatehouse.Action], views []*gatehouse.SavedView, err error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
-		return nil, err
+		return page, nil, err
 	}
 	err = g.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
-		list, err = tx.ListViews(c.Principal.Tenant, c.Principal.ID)
+		tx.Foresee(gatehouse.Outlook{Tenant: c.Principal.Tenant, PrincipalID: c.Principal.ID, Views: true})
+		if page, err = tx.ListActions(c.Principal.Tenant, f); err != nil {
+			return err
+		}
+		views, err = tx.ListViews(c.Principal.Tenant, c.Principal.ID)
 		return err
 	})
-	return list, err
+	g.foresee(page.Items...)
+	return page, views, notFound(err, "action")
 }
 
 // SaveView stores a view of the caller's, in the place of one of the same name.

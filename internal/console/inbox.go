@@ -85,10 +85,7 @@ func (c *Console) inbox(v *view) error {
 		v.w.Header().Set("HX-Push-Url", q.with(q.Open).url())
 		return v.write(http.StatusOK, inboxDetail(v, p))
 	}
-	if p.rows, p.next, err = c.inboxRows(v, q); err != nil {
-		return err
-	}
-	if p.views, err = c.cfg.Views.SavedViews(v.ctx); err != nil {
+	if err = c.list(v, p); err != nil {
 		return err
 	}
 	p.freeze(v.now)
@@ -110,26 +107,29 @@ func (p *inboxPage) freeze(now time.Time) {
 	p.q.Snap = p.q.Snap.Truncate(time.Microsecond)
 }
 
-// inboxRows returns a page of the list and the cursor of the next.
-func (c *Console) inboxRows(v *view, q inboxQuery) ([]inboxRow, string, error) {
-	var rows []inboxRow
-	f := q.filter()
-	for range maxStorePages {
-		page, err := c.cfg.Actions.ListActions(v.ctx, f)
-		if err != nil {
-			return nil, "", err
-		}
+// list finds a page of the list, the cursor of the next, and the saved views.
+func (c *Console) list(v *view, p *inboxPage) error {
+	f := p.q.filter()
+	page, views, err := c.cfg.Views.Inbox(v.ctx, f)
+	if err != nil {
+		return err
+	}
+	p.views = views
+	for n := 1; ; n++ {
 		for _, a := range page.Items {
-			if c.listed(v, q, a) {
-				rows = append(rows, c.inboxRow(v, q, a))
+			if c.listed(v, p.q, a) {
+				p.rows = append(p.rows, c.inboxRow(v, p.q, a))
 			}
 		}
+		if page.NextCursor == "" || len(p.rows) >= enoughRows || n == maxStorePages {
+			p.next = page.NextCursor
+			return nil
+		}
 		f.Cursor = page.NextCursor
-		if f.Cursor == "" || len(rows) >= enoughRows {
-			break
+		if page, err = c.cfg.Actions.ListActions(v.ctx, f); err != nil {
+			return err
 		}
 	}
-	return rows, f.Cursor, nil
 }
 
 // listed reports whether an action belongs to the tab, as of its snapshot.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/a-h/templ"
@@ -46,10 +47,23 @@ func (v *view) render(status int, title, section string, body templ.Component) e
 	return v.write(status, layout(v, body))
 }
 
+// pages are buffers for them: a page is some hundred kilobytes, and would be made
+// and left for each request anew.
+var pages = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// maxKept bounds the buffers that are kept, in bytes: a full inbox fits.
+const maxKept = 512 << 10
+
 // write answers with a component as it is.
 func (v *view) write(status int, page templ.Component) error {
-	var b bytes.Buffer
-	if err := page.Render(v.r.Context(), &b); err != nil {
+	b := pages.Get().(*bytes.Buffer)
+	b.Reset()
+	defer func() {
+		if b.Cap() <= maxKept {
+			pages.Put(b)
+		}
+	}()
+	if err := page.Render(v.r.Context(), b); err != nil {
 		return err
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -11,7 +11,8 @@ import (
 
 // Views keeps the lists that people have given a name: the caller's own.
 type Views interface {
-	SavedViews(ctx context.Context) ([]*gatehouse.SavedView, error)
+	// Inbox is ListActions with the person's views: each would cost a round trip.
+	Inbox(ctx context.Context, f gatehouse.ActionFilter) (gatehouse.Page[*gatehouse.Action], []*gatehouse.SavedView, error)
 	// SaveView stores a view in the place of one of the same name.
 	SaveView(ctx context.Context, name, query string) error
 	DeleteView(ctx context.Context, name string) error

@@ -22,7 +22,7 @@ func TestSavedViewsKeepTheFilterOnly(t *testing.T) {
 		t.Errorf("saving leads to %s, want %s", got, want)
 	}
 	p.has("Prices &lt;b&gt;", `aria-current="true"`, testid("delete-views")).lacks(testid("save-view"))
-	list, err := w.gate.SavedViews(w.as(ana.creds))
+	_, list, err := w.gate.Inbox(w.as(ana.creds), gatehouse.ActionFilter{})
 	if err != nil || len(list) != 1 || list[0].Query != "by=bot&q=SKU&risk=3&tab=team&type=price_change" || list[0].Name != "Prices <b>" {
 		t.Fatalf("stored: %+v %v", list, err)
 	}

@@ -108,6 +108,9 @@ func (t *readTx) Foresee(o gatehouse.Outlook) {
 	if a := o.Answer; a != nil {
 		h.fetch(findAnswer, o.Tenant, o.PrincipalID, a.Route, a.Key)
 	}
+	if o.Views {
+		h.fetch(listViews, o.Tenant, o.PrincipalID)
+	}
 	for _, name := range o.Names {
 		h.fetch(byName, o.Tenant, name)
 	}

@@ -25,7 +25,10 @@ func TestForesight(t *testing.T) {
 	outlook := gatehouse.Outlook{
 		Tenant: gatehouse.DefaultTenant, ActionID: a.ID, Voters: true, Voter: p.ana.ID, Policy: true, Key: key,
 		Names: []string{"ana", "ANA", "nobody"}, ActionKey: a.IdempotencyKey, PrincipalID: p.agent.ID,
-		Answer: &gatehouse.IdempotencyRequest{Route: "POST", Key: "key 1"}, ReceiptKey: a.IdempotencyKey,
+		Answer: &gatehouse.IdempotencyRequest{Route: "POST", Key: "key 1"}, ReceiptKey: a.IdempotencyKey, Views: true,
+	}
+	if err := p.gate.SaveView(p.known(p.agent), "mine", "tab=team"); err != nil {
+		t.Fatal(err)
 	}
 	ask := func(tx gatehouse.Tx) (answers []string) {
 		note := func(what string, v any, err error) {
@@ -62,6 +65,11 @@ func TestForesight(t *testing.T) {
 			note("answer", answer, err)
 			receipt, err := tx.SuccessReceipt(tenant, a.IdempotencyKey)
 			note("receipt", receipt, err)
+			views, err := tx.ListViews(tenant, p.agent.ID)
+			for _, v := range views {
+				note("view", *v, err)
+			}
+			note("views", len(views), err)
 		}
 		return answers
 	}

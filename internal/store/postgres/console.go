@@ -19,9 +19,11 @@ WHERE a.tenant = $1 ORDER BY a.id DESC LIMIT $2`, func(r *row) error {
 	return err
 }
 
+const listViews = `SELECT name, query, created_at FROM saved_view WHERE tenant = $1 AND principal_id = $2 ORDER BY name`
+
 // ListViews lists by name.
 func (t *readTx) ListViews(tenant, principalID string) (list []*gatehouse.SavedView, err error) {
-	err = t.each(`SELECT name, query, created_at FROM saved_view WHERE tenant = $1 AND principal_id = $2 ORDER BY name`, func(r *row) error {
+	err = t.each(listViews, func(r *row) error {
 		list = append(list, &gatehouse.SavedView{Tenant: tenant, PrincipalID: principalID, Name: r.text(), Query: r.text(), CreatedAt: r.time()})
 		return nil
 	}, tenant, principalID)

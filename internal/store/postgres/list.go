@@ -25,6 +25,12 @@ func (c *condition) add(sql string, args ...any) {
 func (c *condition) place(sql string, args ...any) string {
 	var b strings.Builder
 	b.Grow(len(sql) + 4*len(args))
+	c.write(&b, sql, args...)
+	return b.String()
+}
+
+// write is place for a part of a statement that is written to b.
+func (c *condition) write(b *strings.Builder, sql string, args ...any) {
 	for _, a := range args {
 		before, after, _ := strings.Cut(sql, "?")
 		c.args = append(c.args, a)
@@ -34,7 +40,6 @@ func (c *condition) place(sql string, args ...any) string {
 		sql = after
 	}
 	b.WriteString(sql)
-	return b.String()
 }
 
 func (c *condition) sql() string { return strings.Join(c.where, " AND ") }

@@ -15,50 +15,56 @@ import (
 type row struct {
 	raw    [][]byte
 	column int
-	// kept is all columns in one string, of which those that were read by now end
-	// at end; see keep.
-	kept string
-	end  int
+	// kept are the texts of all columns, where they are kept; see keep.
+	kept []string
 }
 
-// keep copies the whole row, so that its texts are parts of one string: a wide
-// row has dozens of them.
-func (r *row) keep() {
-	var b strings.Builder
+// keep copies the whole row at once: a wide row has dozens of texts, which become
+// parts of one string. What the row before had, too, is not copied again, as most
+// of an action is not: its tenant, its type, its connector's fingerprint. before
+// is what keep returned of that row, nil for none, and not to be used any more.
+// Any text of such rows keeps those of all of them alive.
+func (r *row) keep(before []string) []string {
+	if before == nil {
+		before = make([]string, len(r.raw))
+	}
+	r.kept = before
 	n := 0
-	for _, v := range r.raw {
-		n += len(v)
+	for i, v := range r.raw {
+		if string(v) != r.kept[i] {
+			n += len(v)
+		}
 	}
-	b.Grow(n)
-	for _, v := range r.raw {
-		b.Write(v)
+	var b strings.Builder
+	b.Grow(n) // it does not grow again, so what it has returned stays
+	for i, v := range r.raw {
+		if string(v) != r.kept[i] {
+			from := b.Len()
+			b.Write(v)
+			r.kept[i] = b.String()[from:]
+		}
 	}
-	r.kept = b.String()
+	return r.kept
 }
 
 func (r *row) next() []byte {
 	b := r.raw[r.column]
 	r.column++
-	r.end += len(b)
 	return b
 }
 
 // skip passes columns.
-func (r *row) skip(n int) {
-	for range n {
-		r.next()
-	}
-}
+func (r *row) skip(n int) { r.column += n }
 
 // null reports whether the next column is NULL, without passing it.
 func (r *row) null() bool { return r.raw[r.column] == nil }
 
 func (r *row) text() string {
 	b := r.next()
-	if r.kept == "" {
+	if r.kept == nil {
 		return string(b)
 	}
-	return r.kept[r.end-len(b) : r.end]
+	return r.kept[r.column-1]
 }
 
 func (r *row) json() gatehouse.JSON { return gatehouse.JSON(r.text()) }

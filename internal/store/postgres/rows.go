@@ -94,11 +94,12 @@ func (t *readTx) rowsUpTo(w *walk, most int64, bounded bool) (rows []place, item
 	}
 	sql := rowsOf + sent + sum + rowsFrom + w.places + rowsBeside + `$` + strconv.Itoa(len(args)) + rowsAsked + of + end
 	items, rows = make([]*gatehouse.Action, 0, w.limit), make([]place, 0, w.limit)
+	var kept []string
 	err = t.each(sql, func(r *row) error {
 		if large = large || r.null(); large {
 			return nil
 		}
-		r.keep()
+		kept = r.keep(kept)
 		p := place{size: r.int(), at: r.int(), bucket: int(r.int()), large: r.bool()}
 		var err error
 		votes := jsonAt[[]storedVote](r, &err)

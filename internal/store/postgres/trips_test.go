@@ -175,6 +175,9 @@ func TestRoundTrips(t *testing.T) {
 	p := populate(t, openTest(t, Config{trip: road.note}))
 	agent, ana := p.known(p.agent), p.known(p.ana)
 	p.propose(agent) // the policy is read and parsed
+	if err := p.gate.SaveView(ana, "mine", ""); err != nil {
+		t.Fatal(err)
+	}
 	want := func(what string, most int, fn func()) {
 		t.Helper()
 		if n := road.of(t, what, fn); n != most {
@@ -199,6 +202,20 @@ func TestRoundTrips(t *testing.T) {
 	})
 	want("list", 1, func() { _, err := p.gate.ListActions(p.presumed(p.ana), gatehouse.ActionFilter{}); must(err) })
 	want("list in a session", 1, func() { _, err := p.gate.ListActions(ana, gatehouse.ActionFilter{}); must(err) })
+	want("inbox", 1, func() {
+		page, views, err := p.gate.Inbox(ana, gatehouse.ActionFilter{Sort: gatehouse.SortUrgency})
+		must(err)
+		if len(page.Items) == 0 || len(views) != 1 || views[0].Name != "mine" {
+			t.Errorf("%d actions, views %v", len(page.Items), views)
+		}
+	})
+	want("inbox of a proposer", 2, func() {
+		_, views, err := p.gate.Inbox(ana, gatehouse.ActionFilter{Sort: gatehouse.SortUrgency, ProposedBy: "bot"})
+		must(err)
+		if len(views) != 1 {
+			t.Errorf("views %v", views)
+		}
+	})
 	want("list of a proposer", 2, func() {
 		_, err := p.gate.ListActions(p.presumed(p.ana), gatehouse.ActionFilter{ProposedBy: "bot", Query: "price"})
 		must(err)

@@ -2,7 +2,8 @@ package postgres
 
 import (
 	"cmp"
-	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -47,13 +48,15 @@ const (
 	dueColumns  = `tenant, id, expires_at`
 	dueFiltered = dueColumns + `, seq, risk, action_type, proposer_id`
 
-	walkCells = `SELECT n.at, k.bucket, s.large, s.place FROM (SELECT %s AS at OFFSET 0) n
+	walkFrom  = `SELECT n.at, k.bucket, s.large, s.place FROM (SELECT `
+	walkCells = ` AS at OFFSET 0) n
 CROSS JOIN LATERAL (SELECT bucket, risk, after, stretch, large,
     CASE WHEN bucket = 0 THEN n.at ELSE greatest(n.at, coalesce(?::bigint, n.at) + low) END AS low,
     CASE WHEN high IS NULL THEN 9223372036854775807 ELSE coalesce(?::bigint, n.at) + high END AS high
   FROM unnest(?::int[], ?::int[], ?::bigint[], ?::bigint[], ?::text[], ?::int[], ?::bool[]) AS c (bucket, risk, low, high, after, stretch, large) OFFSET 0) k
 CROSS JOIN LATERAL (
-  WITH due AS MATERIALIZED (SELECT %s FROM action
+  WITH due AS MATERIALIZED (SELECT `
+	walkDue = ` FROM action
     WHERE tenant = $1 AND status = 'pending' AND (risk, expires_at) > (k.risk, k.low) AND risk <= k.risk
     ORDER BY risk, expires_at LIMIT ?),
   old AS MATERIALIZED (SELECT ctid AS place, seq, tenant, id, risk, expires_at, action_type, proposer_id FROM action
@@ -133,10 +136,20 @@ func (t *readTx) urgent(w *walk, only gatehouse.RiskLevel, from shared.Cursor) {
 	if len(w.where) > 1 {
 		columns = dueFiltered
 	}
-	sql := fmt.Sprintf(walkCells, w.place(clock, now, high), columns)
-	w.places = w.place(sql, start, start, buckets, risks, lows, highs, afters, stretches, large, few+1) + where +
-		w.place(walkWays, limit, limit+1, limit, limit+1, limit, few, few+1) + where +
-		w.place(walkOld, limit) + where + w.place(walkEnd, limit, limit)
+	w.args = slices.Grow(w.args, 32)
+	var b strings.Builder
+	b.Grow(2560)
+	part := func(before, sql string, args ...any) {
+		b.WriteString(before)
+		w.write(&b, sql, args...)
+	}
+	part(walkFrom, clock, now, high)
+	part("", walkCells, start, start, buckets, risks, lows, highs, afters, stretches, large)
+	part(columns, walkDue, few+1)
+	part(where, walkWays, limit, limit+1, limit, limit+1, limit, few, few+1)
+	part(where, walkOld, limit)
+	part(where, walkEnd, limit, limit)
+	w.places = b.String()
 	w.before = func(p, q place) bool {
 		return cmp.Or(cmp.Compare(p.bucket, q.bucket), cmp.Compare(q.risk, p.risk), cmp.Compare(p.id, q.id)) < 0
 	}

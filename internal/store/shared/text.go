@@ -67,10 +67,13 @@ func DecodeList[T ~string](s string) ([]T, error) {
 		return []T{}, nil
 	}
 	if len(s) > 4 && s[0] == '[' && strings.IndexByte(s, '\\') < 0 {
-		parts := strings.Split(s[2:len(s)-2], `","`)
-		list := make([]T, len(parts))
-		for i, p := range parts {
-			list[i] = T(p)
+		const between = `","`
+		rest := s[2 : len(s)-2]
+		list := make([]T, strings.Count(rest, between)+1)
+		for i := range list {
+			var item string
+			item, rest, _ = strings.Cut(rest, between)
+			list[i] = T(item)
 		}
 		return list, nil
 	}
