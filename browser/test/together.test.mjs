@@ -12,6 +12,15 @@ await g.person("bo", "approver");
 
 async function inbox(t, name, path = "/inbox") {
   const page = await newPage(browser, t);
+  await page.addInitScript(() => {
+    window.streams = [];
+    window.EventSource = class extends EventSource {
+      constructor(url) {
+        super(url);
+        window.streams.push(this);
+      }
+    };
+  });
   await signIn(page, await g.setupLink(name));
   if (path !== "/inbox") await page.goto(g.url + path);
   await page.locator("html[data-live=on]").waitFor({ state: "attached" });
@@ -95,6 +104,55 @@ test("new items wait in the pill", limit, async (t) => {
   assert.equal(after[0], late.id);
   assert.ok(after.includes(later.id) && !after.includes(before[0]));
   assert.equal(await page.getByTestId("fresh-pill").count(), 0);
+});
+
+// Holds back the answer to the first request for a path, as a slow network does:
+// come waits until the server has made it, go lets it through.
+async function hold(page, path) {
+  let come, go;
+  const made = new Promise((resolve) => (come = resolve));
+  const held = new Promise((resolve) => (go = resolve));
+  await page.route(path, async (route) => {
+    const response = await route.fetch();
+    come();
+    await held;
+    await route.fulfill({ response });
+  }, { times: 1 });
+  await page.evaluate(() => {
+    window.changes = 0;
+    document.body.addEventListener("gatehouse:changed", () => window.changes++);
+  });
+  return { come: () => made, go };
+}
+
+// Waits until the page hears of what a function changes, which is the last that
+// it hears: the next heartbeat would mend what was missed.
+async function lastHeard(page, fn) {
+  const before = await page.evaluate(() => window.changes);
+  await fn();
+  await page.waitForFunction((n) => window.changes > n, before);
+  await page.evaluate(() => window.streams.forEach((s) => s.close()));
+}
+
+test("what changes while a pill is on its way is not missed", limit, async (t) => {
+  const page = await inbox(t, "ana");
+  const pill = await hold(page, "**/inbox/new?*");
+  await g.propose(priced(15, "22.00"));
+  await pill.come();
+  await lastHeard(page, () => g.propose(priced(16, "23.00")));
+  pill.go();
+  await page.getByTestId("fresh-pill").getByText("2 new").waitFor();
+});
+
+test("what changes while an item is on its way is not missed", limit, async (t) => {
+  const a = await g.propose(priced(17, "24.00"));
+  const page = await inbox(t, "ana", "/inbox?tab=all");
+  const item = await hold(page, `**/*${a.id}*`);
+  await page.locator(`.row[data-id="${a.id}"]`).getByRole("link").click();
+  await item.come();
+  await lastHeard(page, () => g.decide(a.id, { decision: "rejected", notes: "wrong item" }));
+  item.go();
+  await page.locator("#live[data-stale]").getByText("it is rejected").waitFor();
 });
 
 test("a stream says that something changed, and nothing else", limit, async (t) => {

@@ -64,7 +64,7 @@ func (b *browser) stream(ctx context.Context, lastID string) (stream <-chan stri
 // next returns the next line that is not empty, "" at the end of the stream.
 func next(t *testing.T, lines <-chan string) string {
 	t.Helper()
-	late := time.After(10 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		select {
 		case line, ok := <-lines:

@@ -66,7 +66,7 @@ func (w *world) start(ctx context.Context, name string, input gatehouse.JSON) *g
 // run waits until a run is as wanted.
 func (w *world) run(id, what string, ok func(*gatehouse.Run) bool) *gatehouse.Run {
 	w.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		r, err := w.runs.WaitRun(w.admin, id, 50*time.Millisecond)
 		if err != nil {
 			w.t.Fatal(err)

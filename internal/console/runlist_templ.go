@@ -539,7 +539,7 @@ func runPill(q runQuery, seen string, f runFresh) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "\" hx-trigger=\"gatehouse:changed from:body\" hx-swap=\"outerHTML\" data-testid=\"fresh\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "\" hx-trigger=\"gatehouse:changed from:body\" hx-swap=\"outerMorph\" data-testid=\"fresh\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

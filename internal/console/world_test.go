@@ -192,7 +192,7 @@ func (w *world) stranger() *browser {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &browser{w: w, jar: jar, client: &http.Client{Jar: jar, Timeout: 20 * time.Second}}
+	return &browser{w: w, jar: jar, client: &http.Client{Jar: jar, Timeout: 2 * time.Minute}}
 }
 
 // signIn makes a person and signs it in with a set-up link.

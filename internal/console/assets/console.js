@@ -12,7 +12,15 @@ const say = (text) => { const a = $("#announce"); if (a) a.textContent = text; }
 // Live updates: the server says that something changed, and nothing else. Parts
 // of the page that can be old ask again by themselves.
 
-const changed = () => document.body.dispatchEvent(new CustomEvent("gatehouse:changed"));
+let changes = 0;
+const changed = () => {
+  changes++;
+  document.body.dispatchEvent(new CustomEvent("gatehouse:changed"));
+};
+
+// What was asked for before a change and comes after it may be old, and has not
+// heard of it.
+document.addEventListener("htmx:before:request", (e) => { e.detail.ctx.changes = changes; });
 
 function connect(url) {
   const offline = $("#offline");
@@ -108,8 +116,9 @@ function arrive() {
 arrive();
 
 document.addEventListener("htmx:after:swap", (e) => {
-  const target = e.detail?.ctx?.target;
-  if (target && target.id !== "detail") return; // a pill or a mark, nothing that is read
+  const ctx = e.detail?.ctx;
+  if (ctx?.target && ctx.target.id !== "detail") return; // a pill or a mark, nothing that is read
+  if (ctx && ctx.changes !== changes) changed();
   hush();
   arrive();
   change = -1;
