@@ -38,6 +38,7 @@ export const phone = { width: 390, height: 844 };
  */
 export async function newPage(browser, t, options = {}) {
   const context = await browser.newContext({ viewport: desktop, ...options });
+  context.setDefaultTimeout(60_000); // used up only by a failure
   const page = await context.newPage();
   const faults = [];
   page.on("pageerror", (e) => faults.push(`script: ${e.message}`));

@@ -30,13 +30,22 @@ export function binary() {
   return built;
 }
 
-/** A port that was free a moment ago. */
+/**
+ * A port that is free, below those that systems hand out themselves, to clients
+ * too: one of these could be somebody else's while the server starts again.
+ */
 async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (;;) {
+    const port = 16_000 + Math.floor(16_000 * Math.random());
+    const server = createServer();
+    const free = await new Promise((resolve) => {
+      server.once("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!free) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
 }
 
 export class Gatehouse {

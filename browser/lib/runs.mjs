@@ -83,9 +83,9 @@ export function start(g, name, input, more = {}) {
   return g.api("POST", `/workflows/${name}/runs`, { key: g.agent.key, token: null, body: { input, ...more } });
 }
 
-/** The run once it is as wanted; it fails after 20 s. */
+/** The run once it is as wanted; it fails after a minute. */
 export async function until(g, id, ok) {
-  const end = Date.now() + 20_000;
+  const end = Date.now() + 60_000;
   for (;;) {
     const run = await g.api("GET", `/runs/${id}`);
     if (ok(run)) return run;
@@ -112,7 +112,7 @@ export async function answer(g, person, run, key, decision = "approved") {
 
 /** Leases the one ready step of a tool, as a worker of a name. */
 export async function lease(g, worker, tool, name = "night-shift") {
-  const [leased] = await g.api("POST", "/steps/lease", { key: worker.key, token: null, body: { tools: [tool], max: 1, wait: "10s", worker: name } });
+  const [leased] = await g.api("POST", "/steps/lease", { key: worker.key, token: null, body: { tools: [tool], max: 1, wait: "30s", worker: name } });
   return leased;
 }
 

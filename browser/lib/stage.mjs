@@ -15,7 +15,7 @@ export async function stage(options) {
 }
 
 /** Ends a test that hangs, rather than the whole run. */
-export const limit = { timeout: 300_000 };
+export const limit = { timeout: 900_000 };
 
 /** A price change of the ledger's item at an index, by as much as it says. */
 export function priced(i, price, more = {}) {

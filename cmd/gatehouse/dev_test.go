@@ -142,7 +142,7 @@ func TestDev(t *testing.T) {
 	if _, err := admin.Decide(t.Context(), a.ID, approve); err != nil {
 		t.Fatal(err)
 	}
-	done, err := agent.WaitAction(t.Context(), a.ID, 30*time.Second, gatehouse.UntilFinished)
+	done, err := agent.WaitAction(t.Context(), a.ID, time.Minute, gatehouse.UntilFinished)
 	if err != nil || done.Status != gatehouse.StatusApplied {
 		t.Fatalf("%v, %v", done, err)
 	}

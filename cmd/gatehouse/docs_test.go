@@ -150,7 +150,7 @@ func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	}
 	// The looks at the log and at the targets, which have metrics of their own,
 	// come after the start.
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		body := scrape(t, s)
 		looked := strings.Contains(body, "gatehouse_audit_damaged") && strings.Contains(body, "gatehouse_target_up")
 		if looked || time.Now().After(deadline) {

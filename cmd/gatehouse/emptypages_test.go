@@ -70,7 +70,7 @@ func TestEmptyPagesSayWhatWorks(t *testing.T) {
 	if err != nil || len(runs.Items) != 1 {
 		t.Fatalf("%d runs, %v", len(runs.Items), err)
 	}
-	for end := time.Now().Add(20 * time.Second); runs.Items[0].Status != gatehouse.RunWaitingApproval; {
+	for end := time.Now().Add(time.Minute); runs.Items[0].Status != gatehouse.RunWaitingApproval; {
 		run, err := admin.WaitRun(t.Context(), runs.Items[0].ID, time.Second)
 		if err != nil || time.Now().After(end) {
 			t.Fatalf("%s, %v", runs.Items[0].Status, err)

@@ -26,7 +26,7 @@ steps:
     uses: worker.page
     with: {who: "${{ item }}"}
   - {id: busy, needs: [], uses: worker.page, with: {who: ben, pager: busy}, retry: {max: 2, backoff: [50ms]}}
-  - {id: long, needs: [], uses: worker.page, with: {who: cleo, seconds: 1.5}}
+  - {id: long, needs: [], uses: worker.page, with: {who: cleo, seconds: 6}}
 output: {paged: "${{ steps.each.output }}", busy: "${{ steps.busy.output.paged }}", long: "${{ steps.long.output.paged }}"}
 `
 
@@ -129,7 +129,7 @@ func testExampleWorker(t *testing.T, command, file string) {
 
 func waitRun(t *testing.T, c *client.Client, id, what string, ok func(*gatehouse.Run) bool) *gatehouse.Run {
 	t.Helper()
-	for deadline := time.Now().Add(40 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		run, err := c.WaitRun(t.Context(), id, time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -143,7 +143,7 @@ func waitRun(t *testing.T, c *client.Client, id, what string, ok func(*gatehouse
 	}
 }
 
-// exampleProcess is an example that runs, with a lease of one second.
+// exampleProcess is an example that runs, with a lease of four seconds.
 type exampleProcess struct {
 	*exec.Cmd
 	mu    sync.Mutex
@@ -160,7 +160,7 @@ func (p *exampleProcess) Write(b []byte) (int, error) {
 func startWorker(t *testing.T, command, file, url, key string) *exampleProcess {
 	t.Helper()
 	p := &exampleProcess{Cmd: exec.Command(command, file), ended: make(chan error, 1)}
-	p.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+key, "WORKER_LEASE=1")
+	p.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+key, "WORKER_LEASE=4")
 	p.Stdout, p.Stderr = p, p
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func (p *exampleProcess) stop(t *testing.T) {
 		if err != nil {
 			t.Errorf("told to stop, the worker ended with %v", err)
 		}
-	case <-time.After(40 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the worker goes on")
 	}
 }

@@ -198,7 +198,7 @@ func (e *incident) noted() {
 			continue
 		}
 		for d := e.detail(name); d.StepOf("note").Status != gatehouse.StepSucceeded; d = e.detail(name) {
-			if r, err := e.admin.WaitRun(e.t.Context(), d.ID, 20*time.Second); err != nil || r.Status.Final() {
+			if r, err := e.admin.WaitRun(e.t.Context(), d.ID, time.Minute); err != nil || r.Status.Final() {
 				e.t.Fatalf("%+v, %v", r, err)
 			}
 		}
@@ -365,7 +365,7 @@ func (e *incident) rejected(out string) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	undo, err = agent.WaitAction(e.t.Context(), undo.ID, 20*time.Second, gatehouse.UntilFinished)
+	undo, err = agent.WaitAction(e.t.Context(), undo.ID, time.Minute, gatehouse.UntilFinished)
 	if err != nil || undo.Status != gatehouse.StatusApplied || len(e.written()) != 4 {
 		e.t.Errorf("%v: %s, %v", err, undo.Status, e.written())
 	}

@@ -237,7 +237,7 @@ func (s *seat) ready() string {
 
 func (s *seat) until(what string, ok func(flat string) bool) string {
 	s.t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		s.mu.Lock()
 		flat, text, odd := s.screen.flat(), s.screen.text(), s.screen.odd

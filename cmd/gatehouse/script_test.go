@@ -181,7 +181,7 @@ func awaitScript(ts *testscript.TestScript, neg bool, args []string) {
 	pattern := regexp.MustCompile("(?m)" + args[0])
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
 		ts.Check(ts.Exec(args[1], args[2:]...))
 		if pattern.MatchString(ts.ReadFile("stdout")) {
 			return

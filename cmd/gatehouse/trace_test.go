@@ -147,7 +147,7 @@ dispatch: {hold: 0s}`, target.URL))
 	if _, err := ana.Decide(t.Context(), b.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: b.Digest}); err != nil {
 		t.Fatal(err)
 	}
-	done, err := ana.WaitAction(t.Context(), b.ID, 20*time.Second, gatehouse.UntilFinished)
+	done, err := ana.WaitAction(t.Context(), b.ID, time.Minute, gatehouse.UntilFinished)
 	if err != nil || done.Status != gatehouse.StatusApplied {
 		t.Fatalf("%+v, %v", done, err)
 	}

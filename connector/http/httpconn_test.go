@@ -189,7 +189,7 @@ func TestTimeout(t *testing.T) {
 				answer(b, start)
 				<-over
 			}))
-			c := s.withClass(t, connector.ClassA, func(op *httpconn.Operation) { op.Timeout = gatehouse.Span(150 * time.Millisecond) })
+			c := s.withClass(t, connector.ClassA, func(op *httpconn.Operation) { op.Timeout = gatehouse.Span(3 * time.Second) })
 			_, err := c.Execute(t.Context(), call(`{"status":"won"}`))
 			close(over)
 			if start != "" {

@@ -190,10 +190,15 @@ func TestStoppedCaller(t *testing.T) {
 	if _, err := tx.Exec(`UPDATE items SET price = '12.50', version = 8 WHERE sku = 'SKU-1042'`); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	_, err = c.Execute(ctx, update)
+	ctx, cancel := context.WithCancel(t.Context())
+	impatient := make(chan error, 1)
+	go func() {
+		_, err := c.Execute(ctx, update)
+		impatient <- err
+	}()
+	waitForLock(t, tg)
 	cancel()
-	if e := failure(t, err); e == nil || e.Kind == connector.Terminal || e.Kind == connector.NotSent {
+	if e := failure(t, <-impatient); e == nil || e.Kind == connector.Terminal || e.Kind == connector.NotSent {
 		t.Fatalf("with the first attempt under way: %v", e)
 	}
 	if finding, _, err := c.ReadBack(t.Context(), update); finding != connector.Inconclusive || err != nil {
@@ -223,7 +228,7 @@ func TestStoppedCaller(t *testing.T) {
 // waitForLock waits until a session of the database waits for a lock.
 func waitForLock(t *testing.T, tg *target) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if tg.one(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != "0" {
 			return
 		}

@@ -139,7 +139,7 @@ func TestSlowBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(conn, "POST /api/v1/proposed-actions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer gth_bot\r\nContent-Length: 500\r\n\r\n{\"action_type\":")

@@ -60,7 +60,7 @@ type process struct {
 func startExample(t *testing.T, command []string, server, key string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
-	p.Env = append(p.Environ(), "GATEHOUSE_URL="+server, "GATEHOUSE_KEY="+key, "WORKER_LEASE=1")
+	p.Env = append(p.Environ(), "GATEHOUSE_URL="+server, "GATEHOUSE_KEY="+key, "WORKER_LEASE=4")
 	p.Stdout, p.Stderr = &p.output, &p.output
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func (p *process) end(t *testing.T) error {
 	select {
 	case <-p.ended:
 		return p.err
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the worker goes on")
 		return nil
 	}
@@ -95,7 +95,7 @@ func testExampleWorker(t *testing.T, command []string) {
 	b, server := newWorkbench(t)
 	b.lose = "/steps/stp_good/complete"
 	good, busy, bad := b.put("good", `{"who":"ana"}`), b.put("busy", `{"pager":"busy","who":"ben"}`), b.put("bad", `{}`)
-	long, canceled, lost := b.put("long", `{"seconds":1.5,"who":"cleo"}`), b.put("canceled", `{"seconds":600,"who":"dan"}`), b.put("lost", `{"seconds":600,"who":"eve"}`)
+	long, canceled, lost := b.put("long", `{"seconds":6,"who":"cleo"}`), b.put("canceled", `{"seconds":600,"who":"dan"}`), b.put("lost", `{"seconds":600,"who":"eve"}`)
 	p := startExample(t, command, server.URL, "gth_work")
 
 	b.is(t, canceled, gatehouse.StepRunning)

@@ -205,7 +205,7 @@ func TestSlowDeliveries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprint(conn, "POST /api/v1/hooks/triage HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{")

@@ -97,7 +97,7 @@ func (b *workbench) do(fn func()) {
 // until waits for a condition of what is on the bench.
 func (b *workbench) until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	limit := time.NewTimer(20 * time.Second)
+	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	for {
 		b.mu.Lock()

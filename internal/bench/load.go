@@ -73,7 +73,8 @@ func drive(ctx context.Context, n int, d time.Duration, total int, work func(wor
 	for _, w := range workers {
 		wg.Go(func() {
 			begin := time.Now()
-			for begin.Before(end) && ctx.Err() == nil && !failed.Load() {
+			// One at least: on a machine that is busy the time may be over already.
+			for first := true; (first || begin.Before(end)) && ctx.Err() == nil && !failed.Load(); first = false {
 				item := int(next.Add(1) - 1)
 				if total >= 0 && item >= total {
 					return

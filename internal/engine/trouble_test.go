@@ -89,7 +89,7 @@ func TestOutcomeThatCannotBeRecorded(t *testing.T) {
 		}
 	}))
 	// Two leases after the claim it gives up: that is soon.
-	d.now = func() time.Time { return time.Now().Add(2*time.Second - 2*testConfig().Lease) }
+	d.now = func() time.Time { return time.Now().Add(8*time.Second - 2*testConfig().Lease) }
 	b.drain(d)
 	if s := b.state(a); s.push.Status != gatehouse.PushSent || len(l.calls) != 1 {
 		t.Fatalf("%s after %d calls", s.push.Status, len(l.calls))
@@ -170,7 +170,7 @@ func (silent) ReadBack(ctx context.Context, _ connector.Call) (connector.Finding
 func TestSilentTarget(t *testing.T) {
 	t.Parallel()
 	config := testConfig()
-	config.Lease = 3 * time.Second
+	config.Lease = 12 * time.Second // a quarter of it is for what comes after the look
 	t.Run("check", func(t *testing.T) {
 		t.Parallel()
 		l := newLedger(connector.ClassA)

@@ -265,7 +265,7 @@ func TestConnectTellsWhy(t *testing.T) {
 	}
 	defer conn.Close()
 	reasons := 0
-	for deadline, up := time.After(20*time.Second), false; !up; {
+	for deadline, up := time.After(patience), false; !up; {
 		select {
 		case r := <-logged:
 			if r.Level == slog.LevelInfo {

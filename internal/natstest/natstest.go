@@ -4,6 +4,7 @@ package natstest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"testing"
 	"time"
@@ -29,19 +30,26 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Prepare reserves the address of a server that does not run yet.
+// Prepare chooses the address of a server that does not run yet. Its port is
+// below those that systems hand out themselves, to clients too: one of these
+// would be somebody else's by the time that the server starts, or starts again.
 func Prepare(t testing.TB) *Server {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		s := &Server{t: t, port: 16_000 + rand.IntN(16_000)}
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", s.Addr())
+		if err != nil {
+			continue // in use
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.dir = t.TempDir()
+		t.Cleanup(s.Down)
+		return s
 	}
-	s := &Server{t: t, dir: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Down)
-	return s
+	t.Fatal("no port is free")
+	return nil
 }
 
 // Addr returns host and port.
@@ -61,7 +69,7 @@ func (s *Server) Up() {
 		s.t.Fatal(err)
 	}
 	running.Start()
-	if !running.ReadyForConnections(20 * time.Second) {
+	if !running.ReadyForConnections(time.Minute) {
 		s.t.Fatal("the NATS server does not take connections")
 	}
 	s.running = running

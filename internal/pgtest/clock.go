@@ -17,7 +17,7 @@ func Skewed(t testing.TB) (dsn string, to func(time.Duration)) {
 	dsn = Database(t)
 	exec := func(sql string, args ...any) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		conn, err := pgx.Connect(ctx, dsn)
 		if err != nil {

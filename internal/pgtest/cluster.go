@@ -164,7 +164,7 @@ func (c *Cluster) Up() error {
 
 // waitReady connects until that succeeds; the server gives no other signal.
 func (c *Cluster) waitReady() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for {
 		conn, err := pgx.Connect(ctx, c.DSN("postgres"))
@@ -205,7 +205,7 @@ func (c *Cluster) Down(crash bool) error {
 	select {
 	case <-c.exited: // with a status that tells of our signal
 		return nil
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		return errors.New("postgres does not stop")
 	}
 }

@@ -84,7 +84,7 @@ func Database(t testing.TB) string {
 	if shared.err != nil {
 		t.Fatalf("pgtest: %v", shared.err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	name := fmt.Sprintf("gatehouse_test_%d_%d", os.Getpid(), shared.count.Add(1))
 	if err := run(ctx, shared.dsn, "CREATE DATABASE "+name+" OWNER "+owner); err != nil {
@@ -163,7 +163,7 @@ func makeOwner(dsn string) error {
 	if password, set := u.User.Password(); set {
 		create += " PASSWORD '" + strings.ReplaceAll(password, "'", "''") + "'"
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	err = run(ctx, dsn, create)
 	var pg *pgconn.PgError

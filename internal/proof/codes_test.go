@@ -201,14 +201,18 @@ func provokeInProgress(t *testing.T, w *codeWorld) func() answer {
 	release := w.target.holdReads("slow")
 	body := object{"decision": "approved", "digest": a.Digest}
 	path := "/proposed-actions/" + a.ID + "/decide"
-	first := make(chan answer, 1)
-	go func() { first <- w.ana.post(path, body, "Idempotency-Key", "slow") }()
-	until(t, "decision that waits for the target", func() bool { return w.target.waiting("slow") > 0 })
-	t.Cleanup(func() { // before the next provocation looks at the store
-		release()
-		must(t, <-first, 200, "decided")
-	})
-	return func() answer { return w.ana.post(path, body, "Idempotency-Key", "slow") }
+	decide := func() answer { return w.ana.post(path, body, "Idempotency-Key", "slow") }
+	t.Cleanup(release)
+	return func() answer { // a decision waits for its target only for seconds
+		first := make(chan answer, 1)
+		go func() { first <- decide() }()
+		t.Cleanup(func() { // before the next provocation looks at the store
+			release()
+			must(t, <-first, 200, "decided")
+		})
+		until(t, "decision that waits for the target", func() bool { return w.target.waiting("slow") > 0 })
+		return decide()
+	}
 }
 
 // lockStore holds the store's write lock from outside until it is let go.

@@ -57,8 +57,13 @@ func work(file string) int {
 				_, _ = c.FailStep(ctx, l.Step.ID, gatehouse.StepFailure{Generation: l.Lease.Generation, Code: "busy", Detail: "the pager is busy", Retryable: true})
 				continue
 			}
-			if _, slow := l.Step.Input.Get("slow"); slow && l.Step.Attempts == 1 {
-				time.Sleep(400 * time.Millisecond) // in which it is stopped
+			if release, ok := l.Step.Input.Get("until"); ok && l.Step.Attempts == 1 { // it is stopped meanwhile
+				var path string
+				for err := json.Unmarshal([]byte(release), &path); err == nil; time.Sleep(10 * time.Millisecond) {
+					if _, err := os.Stat(path); err == nil {
+						break
+					}
+				}
 			}
 			// Nobody hears of a result that is lost: the lease runs out, and the step comes again.
 			_, err := c.CompleteStep(ctx, l.Step.ID, gatehouse.StepResult{Generation: l.Lease.Generation, Output: gatehouse.StringJSON(fmt.Sprint(os.Getpid()))})

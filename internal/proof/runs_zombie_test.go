@@ -19,7 +19,7 @@ steps:
 `
 	slowPage = `name: paging
 steps:
-  - {id: page, uses: worker.page, with: {slow: true}, retry: {max: 20, backoff: [50ms]}}
+  - {id: page, uses: worker.page, with: {until: "${{ input.until }}"}, retry: {max: 20, backoff: [50ms]}}
 `
 )
 
@@ -59,9 +59,9 @@ func runZombies(t *testing.T, e engine, l *leg, rounds int) {
 	w.stop()
 }
 
-func (w *runWorld) begin(t *testing.T, name string, round int) string {
+func (w *runWorld) begin(t *testing.T, name string, round int, input object) string {
 	t.Helper()
-	res := w.starter.post("/workflows/"+name+"/runs", object{"trigger_ref": fmt.Sprint("round-", round), "input": object{}})
+	res := w.starter.post("/workflows/"+name+"/runs", object{"trigger_ref": fmt.Sprint("round-", round), "input": input})
 	if res.status != http.StatusCreated {
 		t.Fatalf("start: %s", res)
 	}
@@ -87,7 +87,7 @@ func (w *runWorld) stopServer(t *testing.T, db *look, round int) {
 	hang := make(chan struct{})
 	w.asked.Store(0)
 	w.hang.Store(&hang)
-	id := w.begin(t, "asking", round)
+	id := w.begin(t, "asking", round, object{})
 	until(t, "model call", func() bool { return w.asked.Load() > 0 })
 	var victim *server
 	until(t, "holder of the step", func() bool {
@@ -128,9 +128,10 @@ func (w *runWorld) stopServer(t *testing.T, db *look, round int) {
 // stopWorker stops an external worker that has leased a step.
 func (w *runWorld) stopWorker(t *testing.T, db *look, round int, other *workerProcess) {
 	t.Helper()
-	id := w.begin(t, "paging", round)
+	release := filepath.Join(t.TempDir(), "release") // what the first holder waits for
+	id := w.begin(t, "paging", round, object{"until": release})
 	until(t, "lease of a worker", func() bool {
-		return count(t, db, `SELECT count(*) FROM step WHERE run_id = ? AND status = 'running'`, id) == 1
+		return count(t, db, `SELECT count(*) FROM step WHERE run_id = ? AND attempts > 0`, id) == 1
 	})
 	// Which of the two has it is not known: both stop, and the one goes on that
 	// then leases it again.
@@ -145,6 +146,7 @@ func (w *runWorld) stopWorker(t *testing.T, db *look, round int, other *workerPr
 	third := newWorker(t, w.gate, w.worker.key)
 	run := w.succeeded(t, id)
 	before := rowsOf(t, db, `SELECT status, generation, attempts, finished_at FROM step WHERE run_id = ?`, id)
+	write(t, release, "")
 	for _, p := range []*workerProcess{w.worker, other} {
 		if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)

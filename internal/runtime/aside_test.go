@@ -202,7 +202,7 @@ steps:
 	w.apply("root", "name: root\nlimits: {max_writes_per_run: 3}\nsteps:\n"+
 		"  - {id: x, uses: workflow.branch}\n  - {id: y, uses: workflow.branch}\n  - {id: z, uses: workflow.branch}\n")
 	run := w.start("root", `{}`)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !run.Status.Final() && time.Now().Before(deadline) {
 		page, err := w.gate.ListActions(w.as("admin"), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
 		w.must(err)
@@ -231,7 +231,7 @@ func testLastItemFails(t *testing.T, w *world) {
 		run := w.start("each", gatehouse.JSON(`{"items":[`+strings.Repeat("1,", n-1)+`1]}`))
 		var leased []gatehouse.LeasedStep
 		for len(leased) < n {
-			more, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Max: n, Wait: gatehouse.Duration(5 * time.Second)})
+			more, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Max: n, Wait: gatehouse.Duration(30 * time.Second)})
 			w.must(err)
 			leased = append(leased, more...)
 		}

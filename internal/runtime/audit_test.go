@@ -150,14 +150,14 @@ func testATimedOutChildSettlesFirst(t *testing.T, w *world) {
 steps:
   - {id: set, uses: connector.erp.once, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: E1}, change: {n: 1}}}
 `)
-	w.apply("parent", "name: parent\nsteps:\n  - {id: sub, uses: workflow.child, timeout: 1s}\n")
+	w.apply("parent", "name: parent\nsteps:\n  - {id: sub, uses: workflow.child, timeout: 10s}\n")
 	run := w.start("parent", `{}`)
 	child := w.until(run.ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" }).StepOf("sub").ChildRun
 	a := w.action(w.until(child, "asking", func(r *gatehouse.Run) bool { return r.StepOf("set").ActionID != "" }), "set")
 	if a.Status == gatehouse.StatusPending {
 		w.must(w.decide(a, "ana", gatehouse.Approve))
 	}
-	got, err := w.runs.LeasePushes(w.as("bot"), gatehouse.PushLeaseRequest{Connectors: []string{"erp"}, Wait: gatehouse.Duration(10 * time.Second)})
+	got, err := w.runs.LeasePushes(w.as("bot"), gatehouse.PushLeaseRequest{Connectors: []string{"erp"}, Wait: gatehouse.Duration(30 * time.Second)})
 	w.must(err)
 	if len(got) != 1 {
 		t.Fatalf("%d pushes", len(got))
@@ -293,7 +293,7 @@ steps:
 		t.Errorf("another change under a known key: %s", describe(run))
 	}
 	squat := w.start("squat", `{"key":"k2"}`)
-	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"squat"}, Wait: gatehouse.Duration(10 * time.Second)})
+	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"squat"}, Wait: gatehouse.Duration(30 * time.Second)})
 	w.must(err)
 	_, err = w.runs.CompleteStep(w.as("bot"), got[0].Step.ID, gatehouse.StepResult{Generation: got[0].Lease.Generation, Output: `{"external_id":"forged"}`})
 	w.must(err)

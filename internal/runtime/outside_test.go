@@ -23,7 +23,7 @@ func (w *world) onERP(operation, ref string) *gatehouse.Action {
 func (w *world) leasePush(lease time.Duration) gatehouse.LeasedPush {
 	w.Helper()
 	got, err := w.runs.LeasePushes(w.as("bot"), gatehouse.PushLeaseRequest{
-		Connectors: []string{"erp"}, Wait: gatehouse.Duration(10 * time.Second), Lease: gatehouse.Span(lease),
+		Connectors: []string{"erp"}, Wait: gatehouse.Duration(30 * time.Second), Lease: gatehouse.Span(lease),
 	})
 	w.must(err)
 	if len(got) != 1 {
@@ -34,7 +34,7 @@ func (w *world) leasePush(lease time.Duration) gatehouse.LeasedPush {
 
 func (w *world) settled(a *gatehouse.Action, want gatehouse.Status) *gatehouse.Action {
 	w.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		got, err := w.gate.WaitAction(w.as("admin"), a.ID, time.Second, gatehouse.UntilFinished)
 		w.must(err)

@@ -11,9 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
-	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
-	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
 // hungUp is a store of which a caller goes away as soon as the given number of
@@ -86,11 +84,7 @@ func TestCallerGoesBeforeItsSteps(t *testing.T) {
 // so a restart costs no step an attempt, or the time of a lease.
 func TestStopKeepsNoLease(t *testing.T) {
 	t.Parallel()
-	url := pgtest.Database(t)
-	store, err := postgres.Open(t.Context(), postgres.Config{URL: url, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, url := slowStore(t)
 	w := newWorld(t, store)
 	w.apply("quick", quick)
 	w.status(w.start("quick", `{}`).ID, gatehouse.RunSucceeded)
@@ -99,7 +93,7 @@ func TestStopKeepsNoLease(t *testing.T) {
 	for range workers + 64 + more {
 		w.start("quick", `{}`)
 	}
-	c, err := pgx.Connect(t.Context(), pgtest.Superuser(url))
+	c, err := pgx.Connect(t.Context(), url)
 	w.must(err)
 	defer c.Close(t.Context())
 	hold, err := c.Begin(t.Context())
@@ -119,7 +113,7 @@ func TestStopKeepsNoLease(t *testing.T) {
 		w.must(q.QueryRow(t.Context(), `SELECT count(*) FROM step WHERE `+what).Scan(&n))
 		return n
 	}
-	for end := time.Now().Add(8 * time.Second); counted(hold, `status = 'running'`) < workers+64; {
+	for end := time.Now().Add(time.Minute); counted(hold, `status = 'running'`) < workers+64; {
 		if time.Now().After(end) {
 			t.Fatalf("%d steps are leased, want %d", counted(hold, `status = 'running'`), workers+64)
 		}

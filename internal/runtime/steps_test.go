@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -270,18 +271,28 @@ steps:
 // run that is canceled is ended.
 func TestLongCalls(t *testing.T) {
 	t.Parallel()
-	onBoth(t, testLongCalls, func(c *app.RunsConfig, _ *runtime.Config) { c.Lease = time.Second })
+	onBoth(t, testLongCalls, func(c *app.RunsConfig, _ *runtime.Config) { c.Lease = 6 * time.Second })
 }
 
 func testLongCalls(t *testing.T, w *world) {
-	w.apply("ask", "name: ask\nsteps:\n  - {id: ask, uses: model.local, with: {model: small, prompt: hi}, timeout: 1m}\n")
-	w.models.slow = 2500 * time.Millisecond
-	run := w.status(w.start("ask", `{}`).ID, gatehouse.RunSucceeded)
+	w.apply("ask", "name: ask\nsteps:\n  - {id: ask, uses: model.local, with: {model: small, prompt: hi}, timeout: 5m}\n")
+	held := make(chan struct{})
+	release := sync.OnceFunc(func() { close(held) })
+	defer release()
+	w.models.before = func() { <-held }
+	asking := func(r *gatehouse.Run) bool { return r.StepOf("ask").Status == gatehouse.StepRunning }
+	run := w.until(w.start("ask", `{}`).ID, "asking", asking)
+	first := *run.StepOf("ask").LeaseUntil
+	w.until(run.ID, "at work past its first lease", func(r *gatehouse.Run) bool {
+		return asking(r) && r.StepOf("ask").LeaseUntil.Sub(first) > 6*time.Second
+	})
+	release()
+	run = w.status(run.ID, gatehouse.RunSucceeded)
 	if n := run.StepOf("ask").Attempts; n != 1 {
 		t.Errorf("%d attempts: the lease was not kept", n)
 	}
 	w.models.slow = time.Hour
-	run = w.until(w.start("ask", `{}`).ID, "asking", func(r *gatehouse.Run) bool { return r.StepOf("ask").Status == gatehouse.StepRunning })
+	run = w.until(w.start("ask", `{}`).ID, "asking", asking)
 	_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")
 	w.must(err)
 	if run = w.status(run.ID, gatehouse.RunCanceled); run.StepOf("ask").Status != gatehouse.StepCanceled {
@@ -302,7 +313,7 @@ output: "${{ steps.page.output }}"
 	lease := func(d time.Duration) gatehouse.LeasedStep {
 		t.Helper()
 		got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{
-			Tools: []string{"page"}, Wait: gatehouse.Duration(10 * time.Second), Lease: gatehouse.Span(d), Worker: "w1",
+			Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second), Lease: gatehouse.Span(d), Worker: "w1",
 		})
 		w.must(err)
 		if len(got) != 1 {
@@ -345,7 +356,7 @@ func TestExternalWorkerProposes(t *testing.T) { t.Parallel(); onBoth(t, testExte
 func testExternalWorkerProposes(t *testing.T, w *world) {
 	w.apply("outside", "name: outside\nsteps:\n  - {id: fix, uses: worker.fix}\n")
 	run := w.start("outside", `{}`)
-	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"fix"}, Wait: gatehouse.Duration(10 * time.Second)})
+	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"fix"}, Wait: gatehouse.Duration(30 * time.Second)})
 	w.must(err)
 	a, err := w.runs.ProposeStep(w.as("bot"), got[0].Step.ID, gatehouse.StepProposal{Generation: got[0].Lease.Generation, Action: gatehouse.Proposal{
 		ActionType: "price_change", Connector: "shop", Operation: "update",
@@ -393,7 +404,7 @@ func testBundle(t *testing.T, w *world) {
 	}
 }
 
-// TestFairness: a tenant's thousand ready steps do not hold up another's one.
+// TestFairness: hundreds of ready steps do not hold up another's one.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	onBoth(t, testFairness, func(_ *app.RunsConfig, c *runtime.Config) { c.Workers = 2 })
@@ -402,17 +413,32 @@ func TestFairness(t *testing.T) {
 func testFairness(t *testing.T, w *world) {
 	w.apply("busy", `name: busy
 steps:
-  - {id: one, uses: transform, for_each: input.items, max_items: 500, with: {n: "${{ item }}"}}
+  - {id: one, uses: model.local, for_each: input.items, max_items: 500, with: {model: small, prompt: "about ${{ item }}"}}
 `)
 	w.apply("quick", "name: quick\nworkspace: other\nsteps:\n  - {id: one, uses: transform, with: {}}\n")
 	items := make([]string, 500)
 	for i := range items {
 		items[i] = fmt.Sprint(i)
 	}
+	// The noisy ones wait until the quick one is there, and after a fifth of them
+	// until it has ended.
+	there, ended := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(there) })
+	defer close(ended)
+	defer release()
+	var since atomic.Int64
+	w.models.before = func() {
+		<-there
+		if since.Add(1) > 100 {
+			<-ended
+		}
+	}
 	noisy := w.start("busy", gatehouse.JSON(`{"items":[`+strings.Join(items, ",")+`]}`))
 	w.until(noisy.ID, "fanned out", func(r *gatehouse.Run) bool { return len(r.Steps) > 100 })
-	w.status(w.start("quick", `{}`).ID, gatehouse.RunSucceeded)
-	if got, err := w.runs.FindRun(context.WithoutCancel(w.as("admin")), noisy.ID); err != nil || got.Status.Final() {
+	one := w.start("quick", `{}`)
+	release()
+	w.status(one.ID, gatehouse.RunSucceeded)
+	if got, err := w.runs.FindRun(w.as("admin"), noisy.ID); err != nil || got.Status.Final() {
 		t.Errorf("the noisy run is %s before the quick one: nothing was measured (%v)", got.Status, err)
 	}
 }
@@ -520,7 +546,7 @@ func testTimeouts(t *testing.T, w *world) {
 
 	w.apply("outside", "name: outside\nsteps:\n  - {id: page, uses: worker.page, timeout: 2s, retry: {max: 0}}\n")
 	run = w.start("outside", `{}`)
-	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(10 * time.Second)})
+	got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second)})
 	w.must(err)
 	if until := time.Until(got[0].Lease.ExpiresAt); until > 2*time.Second {
 		t.Errorf("the lease holds for %s", until)

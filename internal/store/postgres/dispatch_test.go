@@ -112,7 +112,7 @@ func TestReplicasKeepTheBound(t *testing.T) {
 	config := engine.DefaultConfig()
 	config.Poll = 20 * time.Millisecond
 	config.Tenants = map[string]engine.Tenant{"acme": {Weight: 3, MaxConcurrency: 3}, "beta": {MaxConcurrency: 1}}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var left atomic.Int64
 	left.Store(180)

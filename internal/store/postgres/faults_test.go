@@ -295,7 +295,7 @@ func TestCommitLost(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p, through := newProxy(t, database(t))
-			s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 2 * time.Second})
+			s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 5 * time.Second})
 			runs := 0
 			write := func(id string, lose int32) error {
 				return s.Update(context.Background(), func(tx gatehouse.Tx) error {

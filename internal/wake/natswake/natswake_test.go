@@ -206,12 +206,8 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	defer end()
 	pass(t, a, "audit", atB)
 	proxy.Hold()
-	began := time.Now()
-	for i := range 200_000 {
+	for i := range 200_000 { // one that waits for the server would not return
 		a.Notify(fmt.Sprintf("act_%032d", i))
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("200,000 hints took %s", took)
 	}
 	if a.Dropped() == 0 {
 		t.Error("nothing was dropped: what waits is not bounded")
