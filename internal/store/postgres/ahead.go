@@ -23,7 +23,7 @@ type ahead struct {
 	// change.
 	people, shared map[string]*gatehouse.Principal
 	// keys are of what it is about to lock or to insert.
-	keys []string
+	keys []thing
 	// count are the votes on the action that the sides are those of.
 	count *count
 	// open says that the action which LockAction finds is likely to be open.
@@ -118,8 +118,11 @@ func (t *readTx) Foresee(o gatehouse.Outlook) {
 
 // keep keeps what no two members of a group have in common.
 func (h *ahead) keep(o gatehouse.Outlook) {
-	key := func(kind string, parts ...string) {
-		h.keys = append(h.keys, strings.Join(append([]string{kind, o.Tenant}, parts...), "\x00"))
+	key := func(kind, id string) {
+		if h.keys == nil {
+			h.keys = make([]thing, 0, 2)
+		}
+		h.keys = append(h.keys, thing{kind, o.Tenant, id})
 	}
 	if o.ActionID != "" {
 		key("id", o.ActionID)
@@ -128,7 +131,7 @@ func (h *ahead) keep(o gatehouse.Outlook) {
 		key("key", o.ActionKey)
 	}
 	if a := o.Answer; a != nil {
-		key("answer", o.PrincipalID, a.Route, a.Key)
+		key("answer", strings.Join([]string{o.PrincipalID, a.Route, a.Key}, "\x00"))
 	}
 	if o.RunID != "" {
 		key("id", o.RunID)

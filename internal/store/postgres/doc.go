@@ -59,6 +59,25 @@
 //   - The clock is read once, after the locks, for all.
 //   - Members may be of several tenants; no statement is about more than one.
 //
+// # Waiting for locks
+//
+// What somebody keeps locked, such as a replica that was stopped, only those wait
+// for who want it; places and connections are left to the others. Each of the two
+// rules below would be too little by itself: a stopped replica keeps what a whole
+// group of it has locked, and one row can have any number of callers.
+//
+//   - An Update waits for a lock for 100 ms at first. Who has not got it by then
+//     gives up place and connection, and is run again, alone, to wait for as long
+//     as lock_timeout says. Half of the places take such Updates.
+//   - Of those that go alone and want the same, one has a place. The others wait
+//     in line, in the order in which they came, and have nothing: no place, no
+//     connection, no caller's place. They get in line before they begin, for all
+//     that they want at one moment, so no two wait for each other; and for as long
+//     as their contexts last.
+//   - What an Update wants is what it foresees, or else what its first question
+//     locks. What it is refused later, it gets in line for with its next run.
+//   - Who wants what the first in line was refused joins no group.
+//
 // # Reading
 //
 // View is a READ ONLY REPEATABLE READ transaction: one snapshot. Read, of one

@@ -139,7 +139,7 @@ func TestSessionsKilled(t *testing.T) {
 	storm(t, s, func(written func(int)) {
 		for range 25 {
 			statement(t, s.config.URL, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`)
 			written(7)
 		}
 	})

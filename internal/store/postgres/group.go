@@ -60,7 +60,7 @@ type member struct {
 	// of it, in rows, by statement.
 	locks, asked []query
 	answers      [][][][]byte
-	keys         []string
+	keys         []thing
 	// called says what has become of its waiting: nil is an answer, errApart
 	// that it goes by itself; without a group, with a place in the line, which
 	// it has to give back.
@@ -100,7 +100,8 @@ func (t *tx) join(locks, queries []query) (grouped bool, err error) {
 	}
 	foreseen := t.ahead.tenant != "" && t.tenant == t.ahead.tenant
 	clock := len(locks)+len(queries) == 0
-	if t.alone || len(t.queue) > 0 || !foreseen && !clock || !t.s.known(locks, queries) {
+	t.wants(locks)
+	if t.course.alone || len(t.queue) > 0 || !foreseen && !clock || !t.s.known(locks, queries) || t.s.tickets.blocked(t.ahead.keys) {
 		return false, t.connect()
 	}
 	m := &member{
@@ -188,10 +189,10 @@ func (s *Store) pass(members int) {
 // common. The line is locked.
 func (s *Store) next() {
 	l := &s.line
-	taken := make(map[string]bool)
+	taken := make(map[thing]bool)
 	var members, rest []*member
 	for _, m := range l.waiting {
-		if len(members) == maxMembers || slices.ContainsFunc(m.keys, func(k string) bool { return taken[k] }) {
+		if len(members) == maxMembers || slices.ContainsFunc(m.keys, func(k thing) bool { return taken[k] }) {
 			rest = append(rest, m)
 			continue
 		}
@@ -209,7 +210,7 @@ func (s *Store) next() {
 		return
 	}
 	// Where two groups wait for the same keys, they do so in one order.
-	slices.SortFunc(members, func(a, b *member) int { return slices.Compare(a.keys, b.keys) })
+	slices.SortFunc(members, func(a, b *member) int { return slices.CompareFunc(a.keys, b.keys, thing.compare) })
 	g := &group{s: s, members: members, pending: len(members), quiet: make(chan struct{}), owners: make(map[string]*member)}
 	for _, m := range members {
 		m.group = g

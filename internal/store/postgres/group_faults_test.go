@@ -87,7 +87,7 @@ func TestGroupKilled(t *testing.T) {
 	kill := func(int) error {
 		once.Do(func() {
 			statement(t, s.config.URL, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`)
 		})
 		return nil
 	}

@@ -49,7 +49,8 @@ func TestSuccessLocksInOrder(t *testing.T) {
 	}()
 	<-target.called
 	runs := 0
-	err = s.Update(ctx, func(x gatehouse.Tx) error {
+	beside := openTest(t, Config{URL: s.config.URL}) // in one process, the worker would wait in line
+	err = beside.Update(ctx, func(x gatehouse.Tx) error {
 		runs++
 		if _, err := x.LockAction("acme", "act_acme-00000"); err != nil {
 			return err

@@ -52,6 +52,9 @@ func sessionOf(c *pgx.Conn) *session {
 // register makes a new connection's row.
 func register(ctx context.Context, c *pgx.Conn) error {
 	o := new(session)
+	if err := shorten(ctx, c); err != nil {
+		return err
+	}
 	if _, err := c.Exec(ctx, forgetSessions); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 	if len(shares) == 0 {
 		return nil, nil
 	}
-	t.alone = true // a group asks what it foresaw
+	t.course.alone = true // a group asks what it foresaw
 	var at any
 	if t.fixed || t.s.config.Clock != nil {
 		at = t.Now()

@@ -115,6 +115,9 @@ func (t *readTx) locked(locks []query, queries ...query) error {
 	}
 	err, own := t.send(t.ctx, batch)
 	if err != nil {
+		if t.w != nil && refused(err) {
+			t.w.denied, _ = wanted(locks)
+		}
 		t.err = explain(err)
 		return t.err
 	}

@@ -55,6 +55,12 @@ type Store struct {
 	// Places for Updates' connections and for Views, and for closures of
 	// Updates under way, of which there are more.
 	updates, views, callers chan struct{}
+	// patience has places for Updates that wait for a lock for long; they need one
+	// of the others besides. tickets is where those wait that want the same.
+	patience chan struct{}
+	tickets  tickets
+	// patiently is what an Update begins with that may wait long for a lock.
+	patiently string
 	// line is where Updates wait for each other; sets has the statements that
 	// groups of them send.
 	line line
@@ -123,10 +129,14 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		sets: makeSets(), wholes: [2]string{makeWhole(false), makeWhole(true)},
 		config: config, log: config.Logger, pool: pool, conn: pc.ConnConfig,
 		updates: make(chan struct{}, config.MaxConns-1), views: make(chan struct{}, config.MaxConns-1),
-		callers: make(chan struct{}, config.callers),
+		callers: make(chan struct{}, config.callers), patience: make(chan struct{}, max(1, (config.MaxConns-1)/2)),
+		tickets: tickets{lines: make(map[thing]waiters)},
 		closing: make(chan struct{}),
 	}
-	if err := s.recall(ctx, pool); err != nil {
+	if s.patiently, err = patiently(ctx, pool); err == nil {
+		err = s.recall(ctx, pool)
+	}
+	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("postgres: %w", err)
 	}

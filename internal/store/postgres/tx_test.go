@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,18 +17,20 @@ func TestClockAfterLocks(t *testing.T) {
 	ctx := context.Background()
 	s := openTest(t, Config{})
 	id := fill(t, s, 1)[0]
+	beside := openTest(t, Config{URL: s.config.URL}) // who would wait in line in the same process
 	begun, done := make(chan struct{}), make(chan error, 1)
+	first := sync.OnceFunc(func() { close(begun) })
 	var holder, waiter time.Time // the waiter's, and one while the other has the lock
 	err := s.Update(ctx, func(tx gatehouse.Tx) error {
 		if _, err := tx.LockAction("default", "act_"+id); err != nil {
 			return err
 		}
 		go func() {
-			done <- s.Update(ctx, func(tx gatehouse.Tx) error {
+			done <- beside.Update(ctx, func(tx gatehouse.Tx) error {
 				if _, err := tx.FindIdempotency("default", "p", "r", "k"); !errors.Is(err, gatehouse.ErrNotFound) {
 					t.Errorf("FindIdempotency: %v", err)
 				}
-				close(begun)
+				first()
 				_, err := tx.LockAction("default", "act_"+id)
 				waiter = tx.Now()
 				return err

@@ -26,13 +26,18 @@ const (
 type tx struct {
 	readTx
 	conn *pgxpool.Conn
-	// alone keeps it out of groups, and member is its part in one. pass gives its
-	// place in the line back, if it has one.
-	alone  bool
+	// member is its part in a group. pass gives its place in the line back, if it
+	// has one.
 	member *member
 	pass   func()
-	// wave is what counts on it to get in line.
-	wave *wave
+	course course
+	// ticket is its own, if it took none before; sole has what it wants, where that
+	// is a single thing that was not foreseen; denied is what it was refused.
+	ticket ticket
+	sole   [1]thing
+	denied thing
+	// waits says that it has a place among those who wait for a lock for long.
+	waits bool
 	// unclear says that what became of its COMMIT could not be found out.
 	unclear bool
 	opened  opened
@@ -43,16 +48,22 @@ func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
 	if err := s.take(ctx, s.callers); err != nil {
 		return err
 	}
-	defer func() { <-s.callers }()
-	pause, alone, w := minPause, false, waveOf(ctx)
+	c := course{wave: waveOf(ctx)}
+	defer func() {
+		s.tickets.leave(c.ticket)
+		if !c.away {
+			<-s.callers
+		}
+	}()
+	pause := minPause
 	for n := 1; ; n++ {
-		again, err := s.run(ctx, fn, alone, w)
-		w = nil
-		if !again {
+		was := c.patient
+		var again bool
+		var err error
+		if c, again, err = s.run(ctx, fn, c); !again {
 			return err
 		}
-		if errors.Is(err, errApart) {
-			alone = true
+		if errors.Is(err, errApart) || c.patient != was {
 			continue
 		}
 		if n == maxRuns {
@@ -74,27 +85,36 @@ func (s *Store) Update(ctx context.Context, fn func(gatehouse.Tx) error) error {
 }
 
 // run runs fn once. again says that nothing is stored and that another run may
-// succeed.
-func (s *Store) run(ctx context.Context, fn func(gatehouse.Tx) error, alone bool, w *wave) (again bool, err error) {
-	t := &tx{readTx: readTx{s: s, ctx: ctx}, alone: alone, wave: w}
+// succeed, on the course that it returns.
+func (s *Store) run(ctx context.Context, fn func(gatehouse.Tx) error, c course) (next course, again bool, err error) {
+	t := &tx{readTx: readTx{s: s, ctx: ctx}, course: c}
 	t.w = t
-	defer t.release()
+	defer func() {
+		t.release()
+		if again {
+			next = t.next(err)
+		} else {
+			next = t.course
+			s.tickets.leave(next.ticket)
+		}
+	}()
 	if err = t.call(fn); err == nil && t.err == nil {
-		return t.commit()
+		again, err = t.commit()
+		return c, again, err
 	}
 	if t.err == nil {
-		return false, err // the closure's own
+		return c, false, err // the closure's own
 	}
 	if ctx.Err() != nil {
-		return false, ctx.Err()
+		return c, false, ctx.Err()
 	}
 	if errors.Is(t.err, errApart) {
-		return true, errApart
+		return c, true, errApart
 	}
 	if err == nil {
 		err = t.err // it went on after an error
 	}
-	return t.mayRunAgain(), err
+	return c, t.mayRunAgain(), err
 }
 
 // connect takes a place among the Updates, and a connection.
@@ -103,6 +123,9 @@ func (t *tx) connect() error {
 		return nil
 	}
 	t.absent()
+	if t.err = t.lineUp(); t.err != nil {
+		return t.err
+	}
 	if t.err = t.s.take(t.ctx, t.s.updates); t.err != nil {
 		return t.err
 	}
@@ -124,6 +147,9 @@ func (t *tx) release() {
 	if t.conn != nil {
 		t.leave(t.conn)
 		<-t.s.updates
+	}
+	if t.waits {
+		<-t.s.patience
 	}
 	if t.pass != nil {
 		t.pass()

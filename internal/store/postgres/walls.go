@@ -36,8 +36,12 @@ func (t *readTx) turned(batch []query) []query {
 	if t.tenant == t.told {
 		return batch
 	}
+	sql := setTenant
+	if t.told == "" && t.w != nil && t.w.course.patient {
+		sql = t.s.patiently
+	}
 	t.told = t.tenant
-	return append(batch, ask(setTenant, nil, t.tenant))
+	return append(batch, ask(sql, nil, t.tenant))
 }
 
 // readWalls and walls are what closures get: each method says whose rows it is

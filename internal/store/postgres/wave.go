@@ -43,13 +43,13 @@ func (s *Store) enter(m *member) {
 	l := &s.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := m.t.wave
+	w := m.t.course.wave
 	if w == nil || w.gone {
 		l.waiting = append(l.waiting, m)
 		s.proceed()
 		return
 	}
-	m.t.wave, m.wave = nil, w
+	m.t.course.wave, m.wave = nil, w
 	w.held = append(w.held, m)
 	if w.coming--; w.coming == 0 {
 		s.release(w)
@@ -67,11 +67,11 @@ func (s *Store) enter(m *member) {
 // absent tells an Update's wave, if it has one that counts on it, that it does
 // not get in line.
 func (t *tx) absent() {
-	w := t.wave
+	w := t.course.wave
 	if w == nil {
 		return
 	}
-	t.wave = nil
+	t.course.wave = nil
 	t.s.line.mu.Lock()
 	defer t.s.line.mu.Unlock()
 	if w.coming--; w.coming == 0 {

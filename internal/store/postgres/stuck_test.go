@@ -1,0 +1,323 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// locksLast is a database in which nobody is refused a lock by the server, so that
+// what waits for one goes on doing so until it is had.
+func locksLast(t *testing.T) string {
+	t.Helper()
+	u, err := url.Parse(database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("lock_timeout", "0")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// stuck is a session of another program that keeps some actions locked.
+func stuck(t *testing.T, s *Store, ids ...string) (free func()) {
+	t.Helper()
+	ctx := context.Background()
+	c, err := pgx.Connect(ctx, pgtest.Superuser(s.config.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(ctx) })
+	tx, err := c.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if _, err := tx.Exec(ctx, `SELECT 1 FROM approval WHERE id = $1 FOR UPDATE`, "apr_"+id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		if err := tx.Rollback(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+var errDecided = errors.New("somebody else has decided it")
+
+// decideOnce decides an action that is open still.
+func decideOnce(tx gatehouse.Tx, id string) error {
+	a, err := tx.LockAction("default", "act_"+id)
+	if err != nil {
+		return err
+	}
+	if a.Status != gatehouse.StatusPending {
+		return errDecided
+	}
+	return decide(tx, id)
+}
+
+func foreseen(tx gatehouse.Tx, id string) error {
+	tx.Foresee(gatehouse.Outlook{Tenant: "default", ActionID: "act_" + id})
+	return decideOnce(tx, id)
+}
+
+// late asks for something else first, so that it has begun when its wish is known.
+func late(tx gatehouse.Tx, id string) error {
+	if _, err := tx.LogSize("default"); err != nil {
+		return err
+	}
+	return decideOnce(tx, id)
+}
+
+// TestStuckRowStopsNobody: what a session of another program keeps locked, only
+// those wait for who want it, however many they are.
+func TestStuckRowStopsNobody(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		rows, callers int
+		decide        func(gatehouse.Tx, string) error
+	}{
+		"one row, foreseen":       {1, 24, foreseen},
+		"one row, not foreseen":   {1, 24, decideOnce},
+		"one row, locked late":    {1, 24, late},
+		"many rows, foreseen":     {24, 1, foreseen},
+		"many rows, not foreseen": {24, 1, decideOnce},
+		"many rows, locked late":  {24, 1, late},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openTest(t, Config{URL: locksLast(t), callers: 12})
+			const others = 8
+			ids := fill(t, s, test.rows+others)
+			free := stuck(t, s, ids[:test.rows]...)
+			var begun atomic.Int64
+			var decided, refused [24]atomic.Int64
+			var wg sync.WaitGroup
+			for row := range test.rows {
+				for range test.callers {
+					first := sync.OnceFunc(func() { begun.Add(1) })
+					wg.Go(func() {
+						err := s.Update(context.Background(), func(tx gatehouse.Tx) error {
+							first()
+							return test.decide(tx, ids[row])
+						})
+						switch {
+						case err == nil:
+							decided[row].Add(1)
+						case errors.Is(err, errDecided):
+							refused[row].Add(1)
+						default:
+							t.Errorf("row %d: %v", row, err)
+						}
+					})
+				}
+			}
+			waitForLock(t, s)
+			end := time.Now().Add(30 * time.Second)
+			for waiting := true; waiting || begun.Load() < int64(test.rows*test.callers); time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Errorf("%d have begun", begun.Load())
+					break
+				}
+				s.line.mu.Lock()
+				waiting = len(s.line.waiting) > 0
+				s.line.mu.Unlock()
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			for i, id := range ids[test.rows:] {
+				if err := s.Update(ctx, func(tx gatehouse.Tx) error { return foreseen(tx, id) }); err != nil {
+					t.Errorf("another action, %d: %v", i, err)
+					break
+				}
+				if err := s.View(ctx, func(tx gatehouse.ReadTx) error { _, err := tx.FindAction("default", "act_"+id); return err }); err != nil {
+					t.Errorf("a look, %d: %v", i, err)
+					break
+				}
+			}
+			if test.rows == 1 {
+				queued(t, s, ids[0], test.callers-1) // one waits at the server, and they behind it
+			}
+			free()
+			wg.Wait()
+			wantIdle(t, s)
+			for row := range test.rows {
+				if decided[row].Load() != 1 || refused[row].Load() != int64(test.callers-1) {
+					t.Errorf("row %d: decided %d times, refused %d times", row, decided[row].Load(), refused[row].Load())
+				}
+			}
+		})
+	}
+}
+
+// wantIdle checks that nobody has kept anything.
+func wantIdle(t *testing.T, s *Store) {
+	t.Helper()
+	l := &s.tickets
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.lines) != 0 || l.stuck.Load() != 0 {
+		t.Errorf("%d lines are left, and %d who were refused", len(l.lines), l.stuck.Load())
+	}
+	if u, p, c := len(s.updates), len(s.patience), len(s.callers); u+p+c != 0 {
+		t.Errorf("places left taken: %d of Updates, %d of those who wait, %d of callers", u, p, c)
+	}
+}
+
+// queued waits until somebody has an action's ticket, and so many wait behind.
+func queued(t *testing.T, s *Store, id string, behind int) {
+	t.Helper()
+	l := &s.tickets
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Microsecond) {
+		l.mu.Lock()
+		w := l.lines[thing{"id", "default", "act_" + id}]
+		there := w.first != nil && w.first.stuck && len(w.rest) == behind
+		l.mu.Unlock()
+		if there {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("%d wait in line, want %d", len(w.rest), behind)
+			return
+		}
+	}
+}
+
+// behindStuck are Updates that want one action, each with a context of its own,
+// that come one after another while it is locked, after so many others.
+func behindStuck(t *testing.T, s *Store, id string, before, n int) (gone []context.CancelFunc, ended []chan error, order func() []int) {
+	t.Helper()
+	var mu sync.Mutex
+	var came []int
+	for i := range n {
+		ctx, cancel := context.WithCancel(context.Background())
+		t.Cleanup(cancel)
+		gone, ended = append(gone, cancel), append(ended, make(chan error, 1))
+		go func() {
+			ended[i] <- s.Update(ctx, func(tx gatehouse.Tx) error {
+				tx.Foresee(gatehouse.Outlook{Tenant: "default", ActionID: "act_" + id})
+				a, err := tx.LockAction("default", "act_"+id)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				came = append(came, i)
+				mu.Unlock()
+				if a.Status != gatehouse.StatusPending {
+					return errDecided
+				}
+				return decide(tx, id)
+			})
+		}()
+		queued(t, s, id, before+i)
+	}
+	return gone, ended, func() []int {
+		mu.Lock()
+		defer mu.Unlock()
+		return came
+	}
+}
+
+// TestStuckInOrder: those who wait for one thing get it in the order in which
+// they came, and who gives up meanwhile is told so at once, and is not waited for.
+func TestStuckInOrder(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{URL: locksLast(t)})
+	id := fill(t, s, 1)[0]
+	free := stuck(t, s, id)
+	gone, ended, order := behindStuck(t, s, id, 0, 20)
+	for n, i := range []int{7, 19} {
+		gone[i]()
+		if err := <-ended[i]; !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want that of the context", err)
+		}
+		queued(t, s, id, 18-n)
+	}
+	gone[0]() // the one that waits at the server
+	if err := <-ended[0]; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	queued(t, s, id, 16) // the next one was refused by now
+	free()
+	var want []int
+	for i := 1; i < 20; i++ {
+		if i == 7 || i == 19 {
+			continue
+		}
+		want = append(want, i)
+		switch err := <-ended[i]; {
+		case i == 1 && err != nil, i > 1 && !errors.Is(err, errDecided):
+			t.Errorf("caller %d: %v", i, err)
+		}
+	}
+	if got := order(); !slices.Equal(got, want) {
+		t.Errorf("they came in the order %v, want %v", got, want)
+	}
+	wantIdle(t, s)
+}
+
+// TestStuckClose: who waits in line when the store is closed is told so, and
+// Close waits for those only who are at the server.
+func TestStuckClose(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{URL: locksLast(t)})
+	id := fill(t, s, 1)[0]
+	free := stuck(t, s, id)
+	_, ended, _ := behindStuck(t, s, id, 0, 6)
+	waitForLock(t, s)
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	for i := 1; i < 6; i++ {
+		if err := <-ended[i]; !errors.Is(err, errClosed) {
+			t.Errorf("caller %d: %v, want %v", i, err, errClosed)
+		}
+	}
+	free()
+	if err := <-ended[0]; err != nil {
+		t.Error(err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	wantIdle(t, s)
+}
+
+// TestStuckKeepsOutOfGroups: who wants what is known not to be had joins no group,
+// which would find that out again, and some of them wait for it.
+func TestStuckKeepsOutOfGroups(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{URL: locksLast(t)})
+	ids := fill(t, s, 2)
+	free := stuck(t, s, ids[0])
+	_, ended, _ := behindStuck(t, s, ids[0], 0, 1)
+	l := &s.line
+	l.mu.Lock()
+	l.running += maxGroups // who comes now waits in the line
+	l.mu.Unlock()
+	_, more, _ := behindStuck(t, s, ids[0], 1, 1)
+	for range maxGroups {
+		s.pass(0)
+	}
+	free()
+	if err := <-ended[0]; err != nil {
+		t.Error(err)
+	}
+	if err := <-more[0]; !errors.Is(err, errDecided) {
+		t.Error(err)
+	}
+	wantIdle(t, s)
+}
