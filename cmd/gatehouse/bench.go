@@ -84,6 +84,7 @@ func (c *benchCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
+	paceGarbage() // as a server does; the baseline gains by it, too
 	p := bench.NewPrinter(g.stdout, g.stderr, g.JSON, g.tty)
 	err = bench.Run(g.ctx, bench.Options{
 		Scale: c.Scale, Parked: c.Parked, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Profiles: c.Profiles,

@@ -131,6 +131,7 @@ func (c *serveCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
+	paceGarbage()
 	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version, "connectors", len(cfg.Connectors))
 	select {
 	case <-g.ctx.Done():

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestGarbageIsCollectedLessOftenInARush(t *testing.T) {
+	const mb = 1 << 20
+	for name, c := range map[string]struct {
+		old   int64
+		since time.Duration
+		live  uint64
+		want  int64
+	}{
+		"a rush begins":               {atRest, 100 * time.Millisecond, 10 * mb, inRush},
+		"it goes on, if more slowly":  {inRush, 5 * time.Second, 10 * mb, inRush},
+		"it is over":                  {inRush, time.Minute, 10 * mb, atRest},
+		"no rush":                     {atRest, 5 * time.Second, 10 * mb, atRest},
+		"much is in use":              {atRest, 100 * time.Millisecond, 32 * mb, 200},
+		"more than the room is":       {inRush, 100 * time.Millisecond, 500 * mb, atRest},
+		"nothing is known to be live": {atRest, 0, 0, inRush},
+	} {
+		if got := nextPercent(c.old, c.since, c.live); got != c.want {
+			t.Errorf("%s: %d percent, want %d", name, got, c.want)
+		}
+	}
+	if liveHeap() == 0 {
+		t.Error("nothing is in use")
+	}
+
+	t.Setenv("GOGC", "100")
+	if paceGarbage() != nil {
+		t.Error("GOGC is set, and is not what counts")
+	}
+	t.Setenv("GOGC", "")
+	before := debug.SetGCPercent(atRest)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	p := paceGarbage()
+	for deadline := time.Now().Add(30 * time.Second); p.percent.Load() == atRest; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no two collections in a second were noticed")
+		}
+		runtime.GC()
+	}
+	if got := debug.SetGCPercent(atRest); int64(got) != p.percent.Load() {
+		t.Errorf("the runtime has %d percent", got)
+	}
+}
