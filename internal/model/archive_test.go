@@ -90,6 +90,7 @@ func (m *model) ends() {
 func (s *side) archive() string {
 	ctx, n := context.Background(), 0
 	var families []gatehouse.ActionFamily
+	planned := map[string]bool{} // a family that is on two pages is in both plans
 	var before time.Time
 	for after, more := s.ground.place, true; more; more = after != 0 {
 		s.must(s.store.View(ctx, func(tx gatehouse.ReadTx) error {
@@ -100,8 +101,11 @@ func (s *side) archive() string {
 			}
 			after = plan.Next
 			for _, f := range plan.Families {
-				if f.Tenant == s.tenant {
+				if f.Tenant == s.tenant && !planned[f.IDs[0]] {
 					families = append(families, f)
+				}
+				for _, id := range f.IDs {
+					planned[id] = true
 				}
 			}
 			return nil

@@ -56,9 +56,12 @@ func TestModel(t *testing.T) {
 			m.sides = append(m.sides, newSide(failing{t, rt}, g, fmt.Sprint("tenant-", n)))
 		}
 		m.model.now = m.clock.advance(time.Millisecond)
-		if rapid.IntRange(0, 5).Draw(rt, "opening") == 0 {
+		switch rapid.IntRange(0, 6).Draw(rt, "opening") {
+		case 0:
 			m.crowd()
-		} else {
+		case 1:
+			m.past()
+		default:
 			for range 3 {
 				m.steps()["propose"](rt)
 			}
@@ -208,9 +211,31 @@ func (m *match) crowd() {
 		m.play("propose", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
 	}
 	for _, a := range slices.Clone(m.model.actions) {
-		b := ballot{by: "ana", approve: true, digest: "right", confirm: true, stepUp: true, ack: true}
-		m.play("decide", func() string { return m.model.decide(a, b) }, func(s *side) string { return s.decide(a.n, b) })
+		m.answer(a, true)
 	}
+}
+
+// past opens a match with what was applied long ago, and is decided and reversed
+// once more: at random that is too rare to be always seen.
+func (m *match) past() {
+	p := proposal{kind: spend, connector: "mute", operation: "a", entity: "x", by: "bot", amount: 1}
+	m.play("propose", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
+	a := m.model.actions[0]
+	m.answer(a, true)
+	m.model.now = m.clock.advance(m.model.untilDue())
+	m.play("dispatch", func() string { return m.model.dispatch(fine, "") }, func(s *side) string { return s.dispatch(fine, "") })
+	m.model.now = m.clock.advance(gatehouse.MaxCeilingWindow + 2*retention)
+	m.play("archive", m.model.archive, (*side).archive)
+	m.drawn = a
+	m.answer(a, false)
+	m.drawn = a
+	m.play("reverse", func() string { return m.model.reverse(a, "bot") }, func(s *side) string { return s.reverse(a.n, "bot") })
+}
+
+// answer is what ana says, with all that may be asked of her.
+func (m *match) answer(a *action, approve bool) {
+	b := ballot{by: "ana", approve: approve, digest: "right", confirm: true, stepUp: true, ack: true}
+	m.play("decide", func() string { return m.model.decide(a, b) }, func(s *side) string { return s.decide(a.n, b) })
 }
 
 func pick[T any](rt *rapid.T, what string, of ...T) T { return rapid.SampledFrom(of).Draw(rt, what) }

@@ -13,8 +13,8 @@ import (
 func (m *match) restoring() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"mark": func(rt *rapid.T) {
-			if rapid.IntRange(0, 2).Draw(rt, "restored") > 0 {
-				rt.Skip() // it ends what others are about
+			if rapid.IntRange(0, 2).Draw(rt, "restored") > 0 || len(m.model.actions) == 0 {
+				rt.Skip() // it ends what others are about, and is about what was proposed before
 			}
 			class := pick(rt, "class", "", "", "A", "C")
 			m.play("mark", func() string { return m.model.markUnknown(class) }, func(s *side) string { return s.markUnknown(class) })
