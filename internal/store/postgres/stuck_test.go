@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-
 	"net/url"
 	"slices"
 	"sync"
