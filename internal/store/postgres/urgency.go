@@ -30,6 +30,8 @@ const (
 // something asks for, in the order that they have. The ways to a cell's page, in
 // turn:
 //
+//   - a cell that an earlier page began may well have more than this one takes: what
+//     of it is among the next stretch by age, where that fills the page;
 //   - a cell that is no larger than a page is read by expiry, and sorted;
 //   - else what of it is among the next stretch by age, where that fills the
 //     page, or is all there is;
@@ -65,6 +67,7 @@ CROSS JOIN LATERAL (
   near AS MATERIALIZED (SELECT a.place FROM old a WHERE a.expires_at > k.low AND a.expires_at <= k.high AND `
 	walkWays = ` LIMIT ?),
   way AS MATERIALIZED (SELECT CASE WHEN k.large THEN -1
+    WHEN k.after <> '' AND (SELECT count(*) FROM near) = ? THEN 0
     WHEN (SELECT count(*) FROM (SELECT expires_at FROM due LIMIT ?) f WHERE expires_at <= k.high) <= ? THEN ?::bigint
     WHEN (SELECT count(*) FROM near) = ? OR (SELECT count(*) FROM old) < k.stretch THEN 0
     WHEN coalesce((SELECT expires_at FROM due OFFSET ?) > k.high, true) THEN ?::bigint
@@ -146,7 +149,7 @@ func (t *readTx) urgent(w *walk, only gatehouse.RiskLevel, from shared.Cursor) {
 	part(walkFrom, clock, now, high)
 	part("", walkCells, start, start, buckets, risks, lows, highs, afters, stretches, large)
 	part(columns, walkDue, few+1)
-	part(where, walkWays, limit, limit+1, limit, limit+1, limit, few, few+1)
+	part(where, walkWays, limit, limit, limit+1, limit, limit+1, limit, few, few+1)
 	part(where, walkOld, limit)
 	part(where, walkEnd, limit, limit)
 	w.places = b.String()
