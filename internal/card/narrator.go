@@ -14,6 +14,7 @@ type narrator struct {
 	longest int
 	changes []Change // those that are no context
 	fields  []field
+	moved   *Delta // the first sum of money that changes
 }
 
 // field is a member of the change, or of each record's change in bulk.
@@ -38,6 +39,9 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 	// apart so often is told by its members.
 	w := walker{magnitude: a.Magnitude, shallow: len(a.CurrentState)+len(a.ProposedChange) > largePayload}
 	for _, c := range changes(a, w) {
+		if n.moved == nil && c.Delta != nil && c.Delta.Currency != "" {
+			n.moved = c.Delta
+		}
 		if c.Context || c.Kind == Same {
 			continue
 		}

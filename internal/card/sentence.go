@@ -35,8 +35,15 @@ func Describe(a *gatehouse.Action) Phrase {
 
 // ShortPhrase is [Short] in parts.
 func ShortPhrase(a *gatehouse.Action) Phrase {
+	short, _ := Row(a)
+	return short
+}
+
+// Row is [ShortPhrase] with how much the first sum of money in the change grows;
+// nil where none does.
+func Row(a *gatehouse.Action) (short Phrase, moved *Delta) {
 	n := newNarrator(a, longInButton)
-	return n.undo(n.short())
+	return n.undo(n.short()), n.moved
 }
 
 // Reversal says whether an action can be undone.

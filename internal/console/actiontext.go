@@ -24,10 +24,23 @@ func rawBytes(a *gatehouse.Action) int {
 
 // shortOf is what a line of a list says.
 func shortOf(a *gatehouse.Action) card.Phrase {
-	if large(a) {
-		return card.Phrase{{Text: "Large change of "}, {Text: a.Target.EntityRef, Value: true}}
+	short, _ := rowOf(a)
+	return short
+}
+
+// rowOf is that and how much money the change moves; "" where it moves none.
+func rowOf(a *gatehouse.Action) (short card.Phrase, delta string) {
+	if a.Magnitude != nil && a.Magnitude.Currency != "" {
+		delta = string(a.Magnitude.Amount) + " " + a.Magnitude.Currency
 	}
-	return card.ShortPhrase(a)
+	if large(a) {
+		return card.Phrase{{Text: "Large change of "}, {Text: a.Target.EntityRef, Value: true}}, delta
+	}
+	short, moved := card.Row(a)
+	if moved != nil {
+		delta = moved.String()
+	}
+	return short, delta
 }
 
 func isAre(n int) string {

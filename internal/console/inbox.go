@@ -148,9 +148,10 @@ func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
 
 func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow {
 	row := inboxRow{
-		a: a, short: shortOf(a), delta: moneyDelta(a), isOpen: a.ID == q.Open,
+		a: a, isOpen: a.ID == q.Open,
 		looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 	}
+	row.short, row.delta = rowOf(a)
 	if a.Approval != nil {
 		row.voted = a.Approval.VoteOf(v.person.Person) != nil
 	}
@@ -174,21 +175,6 @@ func mayDecide(a *gatehouse.Action, p *gatehouse.Principal) error {
 		return gatehouse.E(gatehouse.CodeAlreadyVoted, "you have voted: %s", own.Decision)
 	}
 	return nil
-}
-
-// moneyDelta is how much a change moves, as the row shows it.
-func moneyDelta(a *gatehouse.Action) string {
-	if !large(a) {
-		for _, change := range card.Changes(a) {
-			if change.Delta != nil && change.Delta.Currency != "" {
-				return change.Delta.String()
-			}
-		}
-	}
-	if a.Magnitude != nil && a.Magnitude.Currency != "" {
-		return string(a.Magnitude.Amount) + " " + a.Magnitude.Currency
-	}
-	return ""
 }
 
 // inboxNew tells how much was proposed since the list was made.

@@ -29,6 +29,38 @@ func TestTabs(t *testing.T) {
 	ana.get("/inbox?tab=all&status=rejected").has(mine.ID).lacks(own.ID)
 }
 
+// TestARowSaysWhatItMoves: the first sum of money that the change moves, else what
+// the proposer says it moves.
+func TestARowSaysWhatItMoves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	for _, c := range []struct {
+		name, before, after string
+		magnitude           *gatehouse.Magnitude
+		delta               string
+	}{
+		{"money", `{"currency":"EUR","price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50 EUR"},
+		{"money beside what it is said to be", `{"currency":"EUR","price":"10.00"}`, `{"price":"9.00"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, "-1.00 EUR"},
+		{"no currency", `{"price":"10.00"}`, `{"price":"12.50"}`, nil, ""},
+		{"what it is said to be", `{"status":"open"}`, `{"status":"closed"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, "7 USD"},
+		{"a change too large to be read", `{"currency":"EUR","price":"10.00","text":"` + strings.Repeat("x", 70<<10) + `"}`, `{"price":"12.50"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, "7 USD"},
+	} {
+		a := w.propose(bot, func(p *gatehouse.Proposal) {
+			p.CurrentState, p.ProposedChange, p.Magnitude = gatehouse.JSON(c.before), gatehouse.JSON(c.after), c.magnitude
+		})
+		page := ana.get("/inbox?q=" + a.ID).has(a.ID)
+		got := ""
+		if m := regexp.MustCompile(`<span class="row-delta num">(.*?)</span>`).FindStringSubmatch(page.body); m != nil {
+			got = m[1]
+		}
+		if got != c.delta {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.delta)
+		}
+	}
+}
+
 // TestEveryFigureLeadsToItsRows: also the number of what was proposed, whatever
 // became of it.
 func TestEveryFigureLeadsToItsRows(t *testing.T) {
