@@ -211,6 +211,9 @@ func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
 			signal, err := m.tx.TakeSignal(s.Tenant, s.RunID, event)
 			switch {
 			case err == nil:
+				if err := m.attempt(s, worker, string(gatehouse.StepSucceeded), nil); err != nil {
+					return err
+				}
 				return m.heard(s, signal)
 			case !errors.Is(err, gatehouse.ErrNotFound):
 				return err

@@ -168,6 +168,6 @@ func (c *Console) baseRoutes() []route {
 		{pattern: "POST /preferences", public: true, handle: c.savePreferences},
 		{pattern: "GET /help", handle: c.help},
 		{pattern: "GET /search", handle: c.search},
-		{pattern: "GET /events/changes", background: true, handle: c.changes},
+		{pattern: "GET " + changesPath, background: true, handle: c.changes},
 	}
 }

@@ -26,11 +26,27 @@ const (
 	retryAfter = 3 * time.Second
 )
 
+const (
+	changesPath = "/events/changes"
+	// unlogged is the parameter of a stream whose page shows what changes without
+	// an entry of the log.
+	unlogged = "unlogged"
+)
+
+// eventsPath is the stream that the page listens to.
+func (v *view) eventsPath() string {
+	if v.unlogged {
+		return changesPath + "?" + unlogged + "=yes"
+	}
+	return changesPath
+}
+
 // changes streams that something changed in the tenant, and nothing else: what
 // it was, the page asks for by itself, with the rights of who looks; that other
 // tenants are busy nobody hears. Each stream is told at once: something may have
 // changed since the page was made, or since its last stream broke off. A hint
-// that was lost costs a heartbeat, at which the log's size tells.
+// that was lost costs a heartbeat: the log's size tells, or, where that cannot,
+// the page is told to look.
 func (c *Console) changes(v *view) error {
 	if v.r.Method == http.MethodHead {
 		return nil // a stream without a body would never end
@@ -55,8 +71,12 @@ func (c *Console) changes(v *view) error {
 	}
 	beat := time.NewTicker(c.heartbeat)
 	defer beat.Stop()
+	grown := func() bool { return true }
+	if v.query(unlogged) == "" {
+		grown = c.logGrowth(v)
+	}
 	var rest <-chan time.Time
-	waiting, size := hint, c.logSize(v)
+	waiting := hint
 	for {
 		var changed bool
 		select {
@@ -68,8 +88,7 @@ func (c *Console) changes(v *view) error {
 		case <-waiting:
 			waiting, rest, changed = nil, time.After(quiet), true
 		case <-beat.C:
-			now := c.logSize(v)
-			changed, size = now != size, now
+			changed = grown()
 		}
 		if v.identify(true) != nil {
 			return nil
@@ -85,13 +104,22 @@ func (c *Console) changes(v *view) error {
 	}
 }
 
-// logSize is the size of the tenant's log, 0 while it cannot be read.
-func (c *Console) logSize(v *view) int64 {
-	head, err := c.cfg.Audit.Head(v.ctx)
-	if err != nil {
-		return 0
+// logGrowth returns what tells whether the tenant's log has grown since it was
+// asked last; a log that cannot be read is of another size.
+func (c *Console) logGrowth(v *view) func() bool {
+	size := func() int64 {
+		head, err := c.cfg.Audit.Head(v.ctx)
+		if err != nil {
+			return 0
+		}
+		return head.Size
 	}
-	return head.Size
+	last := size()
+	return func() bool {
+		was := last
+		last = size()
+		return last != was
+	}
 }
 
 // streams counts the open streams.

@@ -3,6 +3,7 @@ package console_test
 import (
 	"bufio"
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -40,7 +41,12 @@ func (h *topics) Subscribe(names ...string) (<-chan struct{}, func()) {
 // stream opens the stream of changes and returns its lines.
 func (b *browser) stream(ctx context.Context, lastID string) (stream <-chan string, contentType string) {
 	b.w.t.Helper()
-	r := b.request(http.MethodGet, "/events/changes", nil).WithContext(ctx)
+	return b.streamAt(ctx, "/events/changes", lastID)
+}
+
+func (b *browser) streamAt(ctx context.Context, path, lastID string) (stream <-chan string, contentType string) {
+	b.w.t.Helper()
+	r := b.request(http.MethodGet, path, nil).WithContext(ctx)
 	if lastID != "" {
 		r.Header.Set("Last-Event-ID", lastID)
 	}
@@ -257,6 +263,99 @@ func TestLostHintCostsAHeartbeat(t *testing.T) {
 	}
 	if line != "id: 2" {
 		t.Errorf("then %q", line)
+	}
+}
+
+// TestRunPageHearsOfWhatHasNoEntry changes, in another process whose hints are
+// lost, what an open run shows and the log does not have.
+func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before func(w *world, id string)
+		change func(w *world, elsewhere *app.Runs)
+		shows  string
+	}{
+		"a step is taken up": {
+			change: func(w *world, elsewhere *app.Runs) {
+				steps, err := elsewhere.LeaseSteps(w.as(w.principal("worker", gatehouse.KindService, gatehouse.RoleWorker)), gatehouse.LeaseRequest{Tools: []string{"page"}})
+				if err != nil || len(steps) != 1 {
+					w.t.Fatalf("%d steps, %v", len(steps), err)
+				}
+			},
+			shows: "1 attempt",
+		},
+		"its evidence is made": {
+			before: func(w *world, id string) {
+				if r, err := w.runs.CancelRun(w.admin, id, "over"); err != nil || !r.Status.Final() {
+					w.t.Fatalf("%+v, %v", r, err)
+				}
+			},
+			change: func(w *world, elsewhere *app.Runs) {
+				if n, err := elsewhere.Bundle(w.t.Context()); err != nil || n != 1 {
+					w.t.Fatalf("%d bundles, %v", n, err)
+				}
+			},
+			shows: testid("evidence"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.console.SetHeartbeat(20 * time.Millisecond)
+			w.apply("paging", "name: paging\nsteps:\n  - {id: call, uses: worker.page}\n")
+			id := w.start(w.agent("bot"), "paging", "").ID
+			if _, err := w.runs.Admit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if c.before != nil {
+				c.before(w, id)
+			}
+			vic := w.signIn("vic", gatehouse.RoleViewer)
+			w.tellNumbered()
+			p := vic.get("/runs/" + id).want(http.StatusOK).lacks(c.shows)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			lines, _ := vic.streamAt(ctx, between(p.body, `data-events="`, `"`), "")
+			begins(t, lines)
+			c.change(w, app.NewRuns(app.New(w.store, targets{w}, &wake.Hub{}, app.Config{}, slog.New(slog.DiscardHandler)), app.RunsConfig{}))
+			for line, beats := "", 0; line != "event: changed"; {
+				if line = next(t, lines); line == ": still here" {
+					beats++
+				}
+				if line == "" || beats == 3 {
+					t.Fatalf("after %d heartbeats the stream says %q", beats, line)
+				}
+			}
+			vic.get("/runs/" + id + "/live?seen=" + between(p.body, "/live?seen=", `"`)).want(http.StatusOK).has(c.shows)
+		})
+	}
+}
+
+// TestSettledRunPageIsQuiet: of a run that has its evidence nothing changes, and
+// its page is not told to look.
+func TestSettledRunPageIsQuiet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.apply("paging", "name: paging\nsteps:\n  - {id: call, uses: worker.page}\n")
+	id := w.start(w.agent("bot"), "paging", "").ID
+	vic := w.signIn("vic", gatehouse.RoleViewer)
+	listens := func() string { return between(vic.get("/runs/"+id).want(http.StatusOK).body, `data-events="`, `"`) }
+	quiet := between(vic.get("/runs").body, `data-events="`, `"`)
+	if got := listens(); got == quiet {
+		t.Errorf("the page of a run that goes on listens to %q as others do", got)
+	}
+	if _, err := w.runs.CancelRun(w.admin, id, "over"); err != nil {
+		t.Fatal(err)
+	}
+	w.tellNumbered()
+	if got := listens(); got == quiet {
+		t.Errorf("the page of a run without its evidence listens to %q as others do", got)
+	}
+	if n, err := w.runs.Bundle(t.Context()); err != nil || n != 1 {
+		t.Fatalf("%d bundles, %v", n, err)
+	}
+	if got := listens(); got != quiet {
+		t.Errorf("the page of a run with its evidence listens to %q, others to %q", got, quiet)
 	}
 }
 

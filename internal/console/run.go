@@ -136,6 +136,8 @@ func (c *Console) run(v *view) error {
 }
 
 func (v *view) showRun(status int, p *runPage) error {
+	// That a step is taken up has no entry, nor has the evidence, which comes last.
+	v.unlogged = p.d.Evidence == ""
 	return v.render(status, p.d.Workflow+" · "+runWord(p.d.Run), "/runs", runView(v, p))
 }
 

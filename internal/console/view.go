@@ -34,10 +34,12 @@ type view struct {
 	session *gatehouse.Session
 
 	// title and section are set by the page; wide asks for the whole width,
-	// each pane scrolling by itself.
-	title   string
-	section string
-	wide    bool
+	// each pane scrolling by itself; unlogged says that what the page shows
+	// changes without an entry of the log.
+	title    string
+	section  string
+	wide     bool
+	unlogged bool
 }
 
 // render answers with a page in the layout. The page is made as a whole

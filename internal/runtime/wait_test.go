@@ -1,6 +1,10 @@
 package runtime_test
 
 import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -9,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/engine"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/runline"
 )
 
 // late lets something happen just before somebody subscribes.
@@ -70,5 +75,48 @@ func testWaitSeesWhatMovedMeanwhile(t *testing.T, w *world) {
 	w.must(err)
 	if got.Status != gatehouse.RunCanceled {
 		t.Errorf("the run is %s", got.Status)
+	}
+}
+
+// An event that came before its step was leased leaves the attempt that every
+// other lease leaves, in the evidence too, and no time of waiting.
+func TestEventBeforeItsStepIsAnAttempt(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testEventBeforeItsStepIsAnAttempt)
+}
+
+func testEventBeforeItsStepIsAnAttempt(t *testing.T, w *world) {
+	w.apply("early", "name: early\nsteps:\n  - {id: first, uses: wait, with: {event: begin}}\n  - {id: hear, uses: wait, with: {event: go}}\n")
+	run := w.still(w.start("early", `{}`).ID)
+	w.signal(run.ID)
+	_, err := w.runs.SignalRun(w.as("bot"), run.ID, "begin", "")
+	w.must(err)
+	run = w.ended(run.ID)
+	w.until(run.ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
+	d, err := w.runs.RunDetail(w.as("admin"), run.ID)
+	w.must(err)
+	b, err := w.runs.RunBundle(w.as("admin"), run.ID)
+	w.must(err)
+	archive, err := zip.NewReader(bytes.NewReader(b.Archive), int64(len(b.Archive)))
+	w.must(err)
+	file, err := archive.Open("attempts.json")
+	w.must(err)
+	var kept []*gatehouse.StepAttempt
+	w.must(json.NewDecoder(file).Decode(&kept))
+	for where, attempts := range map[string][]*gatehouse.StepAttempt{"the run": d.Attempts, "its evidence": kept} {
+		got := make(map[string]string)
+		for _, a := range attempts {
+			got[a.StepID] += fmt.Sprintf("%d by %s: %s;", a.Attempt, a.Worker, a.Outcome)
+		}
+		for step, want := range map[string]string{"first": "1 by test: waiting;", "hear": "1 by test: succeeded;"} {
+			if s := run.StepOf(step); s.Attempts != 1 || got[s.ID] != want {
+				t.Errorf("%s has %q of the step %s, which had %d attempts; want %q", where, got[s.ID], step, s.Attempts, want)
+			}
+		}
+	}
+	for _, span := range runline.Spans(d, []*gatehouse.Step{run.StepOf("hear")}, time.Now())[0] {
+		if span.Phase == runline.Waits {
+			t.Errorf("the step is drawn as one that waited: %+v", span)
+		}
 	}
 }
