@@ -25,6 +25,11 @@ func (c *Client) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest
 	return out, err
 }
 
+// CheckRoles tells what has waited too long for a role of serve.
+func (c *Client) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
+	return get[gatehouse.RoleCheck](ctx, c, "/doctor/roles", nil)
+}
+
 // AskTargets asks targets for the effects of unknown pushes.
 func (c *Client) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehouse.AskAnswer, error) {
 	out, _, err := post[gatehouse.AskAnswer](ctx, c, false, "/pushes/ask", r)

@@ -22,9 +22,10 @@ type doctorCmd struct {
 func (*doctorCmd) Help() string {
 	return `
 Checks that the server is reached and ready, that the key is valid and what it
-may do, that the edit token is the person's own, how far the clocks differ, and
-whether there are dead letters or pushes whose outcome is unknown. Changes
-nothing. Exits 1 when a check fails. Piped, the columns are: check, result (ok,
+may do, that the edit token is the person's own, how far the clocks differ,
+whether there are dead letters or pushes whose outcome is unknown, and whether
+anything waits for a role of serve as if no process had it. Changes nothing.
+Exits 1 when a check fails. Piped, the columns are: check, result (ok,
 note or fail), detail.
 
 With --deep it reads the store itself instead, beside the servers that use it,
@@ -160,6 +161,27 @@ func (c *doctorCmd) identity(g *globals, api service, add adder) {
 	}
 	c.dispatch(g, api, gatehouse.PushFailed, "dead letters", "gatehouse dlq list", add)
 	c.dispatch(g, api, gatehouse.PushUnknown, "unknown", "gatehouse push list --status unknown", add)
+	c.roles(g, api, add)
+}
+
+// roles tells what waits for work that a process does only in its role. Which
+// roles the processes have, nobody knows: that nothing waits is all that is ok.
+func (*doctorCmd) roles(g *globals, api service, add adder) {
+	found, err := api.CheckRoles(g.ctx)
+	if err != nil {
+		add("roles", checkNote, "could not be read: %v", err)
+		return
+	}
+	if len(found.Late) == 0 {
+		add("roles", checkOK, "nothing waits for a sequencer, dispatcher or sweeper")
+	}
+	for _, l := range found.Late {
+		if l.Busy {
+			add("roles", checkNote, "%s for %s, behind others that are under way: are all workers of the role %s taken, or a bound reached?", l.What, l.Waited, l.Role)
+			continue
+		}
+		add("roles", checkFail, "%s for %s: does a process have the role %s? If so, it is behind, or its log says why", l.What, l.Waited, l.Role)
+	}
 }
 
 // editToken asks for a bulk decision on nothing: it is refused for being empty

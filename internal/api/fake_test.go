@@ -117,6 +117,7 @@ func newFake() *fake {
 			"PreviewArchive": &gatehouse.ArchivePreview{Tenants: []gatehouse.TenantArchived{}},
 			"MarkUnknown":    &gatehouse.MarkUnknownAnswer{Items: []gatehouse.MarkedPush{}},
 			"AskTargets":     &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}},
+			"CheckRoles":     &gatehouse.RoleCheck{Late: []gatehouse.LateWork{{Role: "sequencer", What: "an entry has waited", Waited: gatehouse.Duration(time.Minute)}}},
 			"CheckStore":     &gatehouse.StoreCheck{OK: true, Invariants: []gatehouse.InvariantCheck{{Title: "the store", Listed: []gatehouse.StoreViolation{}}}},
 			"ListEntries":    []*gatehouse.Entry{entry}, "Head": &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
 		},

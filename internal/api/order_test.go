@@ -147,7 +147,7 @@ func TestRoles(t *testing.T) {
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
 		"createKey": "root", "listKeys": "root", "revokeKey": "root", "rotateEditToken": "root",
 		"createTenant": "root", "listTenants": "root", "applyPolicy": "root", "activatePolicy": "root",
-		"checkStore": "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root",
+		"checkStore": "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",
 		"listEntries": "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
 		// Their own; whose they are is the use case's to check.
 		"applyWorkflow": "op root", "startRun": "bot", "cancelRun": "bot op root", "retryRun": "bot op root", "signalRun": "bot op root work",

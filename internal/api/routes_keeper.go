@@ -34,6 +34,13 @@ func (s *Server) keeperRoutes() []route {
 				return answer(k.PreviewArchive(ctx, retention))
 			}),
 		}, {
+			method: "GET", path: "/doctor/roles", name: "checkRoles", tag: tagAudit,
+			summary: "Tell what has waited too long for a role of serve",
+			doc: "Entries of the audit log without a number, due pushes, and expired approvals that are not closed, over all tenants, by the store's clock. " +
+				"Each tells for how long the oldest has waited; what is not late is not told.",
+			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.RoleCheck](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return answer(k.CheckRoles(ctx)) }),
+		}, {
 			method: "POST", path: "/pushes/mark-unknown", name: "markUnknown", tag: tagDispatch,
 			summary: "Hold back what a restored backup would send again",
 			doc: "Marks the queued and leased pushes that were made before a time as unknown, with the code restored, so that none is sent before its outcome " +

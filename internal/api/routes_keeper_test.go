@@ -21,6 +21,10 @@ func (f *fake) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 	return use[*gatehouse.AskAnswer](ctx, f, "AskTargets", "", r)
 }
 
+func (f *fake) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
+	return use[*gatehouse.RoleCheck](ctx, f, "CheckRoles", "", nil)
+}
+
 // TestKeeper: who may call what, and what is refused before anything is done.
 func TestKeeper(t *testing.T) {
 	t.Parallel()
@@ -34,6 +38,8 @@ func TestKeeper(t *testing.T) {
 		{"GET", "/archive/preview?retention=180d", "gth_root", "", ""},
 		{"GET", "/archive/preview?retention=soon", "gth_root", "", gatehouse.CodeInvalid},
 		{"GET", "/archive/preview", "gth_op", "", gatehouse.CodeRoleRequired},
+		{"GET", "/doctor/roles", "gth_op", "", ""},
+		{"GET", "/doctor/roles", "gth_aud", "", gatehouse.CodeRoleRequired},
 		{"POST", "/pushes/mark-unknown", "gth_root", good, ""},
 		{"POST", "/pushes/mark-unknown", "gth_op", good, gatehouse.CodeRoleRequired},
 		{"POST", "/pushes/mark-unknown", "gth_root", `{}`, gatehouse.CodeInvalid},

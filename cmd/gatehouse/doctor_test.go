@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+)
+
+// TestDoctorTellsOfWorkThatNobodyDoes: of a server with the role api alone, what
+// waits for others is told, once it is late; and nothing any more when there is one
+// with the other roles.
+func TestDoctorTellsOfWorkThatNobodyDoes(t *testing.T) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), databaseFile)
+		testLateWork(t, false, func(ctx context.Context, now func() time.Time) (gatehouse.Store, error) {
+			return sqlite.Open(ctx, sqlite.Config{Path: path, Clock: now, Logger: slog.New(slog.DiscardHandler)})
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		cluster, err := pgtest.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cluster.Close() })
+		testLateWork(t, true, func(ctx context.Context, now func() time.Time) (gatehouse.Store, error) {
+			return postgres.Open(ctx, postgres.Config{URL: cluster.DSN("postgres"), Clock: now, Logger: slog.New(slog.DiscardHandler)})
+		})
+	})
+}
+
+// testLateWork has one server beside the other where the store bears two.
+func testLateWork(t *testing.T, beside bool, open func(context.Context, func() time.Time) (gatehouse.Store, error)) {
+	t.Helper()
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	t.Cleanup(target.Close)
+	cfg, err := config.Parse("gatehouse.yaml", []byte(`connectors: {crm: {type: http, base_url: "`+target.URL+
+		`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ahead atomic.Int64
+	epoch := time.Now().UTC()
+	serve := func(roles ...role) *server {
+		t.Helper()
+		n, err := newNode(t.Context(), cfg, &backplane{}, slog.New(slog.DiscardHandler), func() (gatehouse.Store, error) {
+			return open(t.Context(), func() time.Time { return epoch.Add(time.Duration(ahead.Load())) })
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := startRoles(n, "127.0.0.1:0", roles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := serve(roleAPI)
+	creds, err := s.gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.gate.EnsurePolicies(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	admin := adminContext(t, s.node, creds)
+	bot := newClient(t, s, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	for _, kind := range []string{"note", "note", "price_change"} {
+		if _, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
+			ActionType: kind, Connector: "crm", Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "1"},
+			ProposedChange: `{"price":"1"}`,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	doctor := func(s *server, want int, lines ...string) string {
+		t.Helper()
+		g, stdout, words := testGlobals(t)
+		if code := run(*g, []string{"doctor", "--url", s.URL, "--key", creds.Key}); code != want {
+			t.Errorf("exit code %d, want %d: %s%s", code, want, stdout, words)
+		}
+		for _, line := range lines {
+			if !strings.Contains(stdout.String(), line) {
+				t.Errorf("it lacks %q:\n%s", line, stdout)
+			}
+		}
+		return stdout.String()
+	}
+	doctor(s, exitDone, "roles\tok\tnothing waits for a sequencer, dispatcher or sweeper\n")
+	ahead.Store(int64(lateBound))
+	doctor(s, exitDone, "roles\tok\tnothing waits for a sequencer, dispatcher or sweeper\n")
+	ahead.Store(int64(30 * 24 * time.Hour))
+	doctor(s, exitError,
+		"roles\tfail\tan entry of the audit log has waited for its number for 30d: does a process have the role sequencer?",
+		"roles\tfail\ta push has been due for 30d: does a process have the role dispatcher?",
+		"roles\tfail\tan approval that has expired has waited to be closed for ",
+		"does a process have the role sweeper?",
+	)
+	if err := s.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+		_, err := tx.ClaimPushes("somebody", 1000*time.Hour, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 1})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	doctor(s, exitError, "roles\tnote\ta push has been due for 30d, behind others that are under way: are all workers of the role dispatcher taken, or a bound reached?")
+	ahead.Store(int64(100 * 24 * time.Hour)) // that lease is over too
+	doctor(s, exitError, "roles\tfail\ta push has been due for 100d: does a process have the role dispatcher?")
+	viewer := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Roles: []gatehouse.Role{gatehouse.RoleViewer}}}
+	if _, err := s.gate.CheckRoles(gatehouse.NewContext(t.Context(), viewer)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
+		t.Errorf("a viewer gets %v", err)
+	}
+	if !beside {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := serve(allRoles()...)
+	t.Cleanup(func() { _ = other.Close() })
+	if beside {
+		t.Cleanup(func() { _ = s.Close() })
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		check, err := other.gate.CheckRoles(admin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(check.Late) == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("with all roles there waits %+v", check.Late)
+		}
+	}
+	doctor(other, exitDone, "roles\tok\tnothing waits for a sequencer, dispatcher or sweeper\n")
+}
+
+// lateBound is how long work may wait untold.
+const lateBound = 30 * time.Second

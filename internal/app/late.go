@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const (
+	// lateAfter is how long work may wait for its role untold: each role looks
+	// about once a second, and a busy one may be some behind.
+	lateAfter = 30 * time.Second
+	// lateTenants bounds the tenants with due pushes that are looked at.
+	lateTenants = 64
+)
+
+// CheckRoles looks for the oldest of what waits for each role, over all tenants:
+// a role is no tenant's. What is not late is not told, so that nobody sees from
+// it when others are at work. The runner's work is left to the metrics.
+func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := require(c, gatehouse.RoleOperator); err != nil {
+		return nil, err
+	}
+	var out *gatehouse.RoleCheck
+	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+		out = &gatehouse.RoleCheck{Late: []gatehouse.LateWork{}}
+		for _, look := range []func(gatehouse.ReadTx) (gatehouse.LateWork, time.Time, error){
+			lateLeaf, latePush, lateExpiry,
+		} {
+			late, since, err := look(tx)
+			if err != nil {
+				return err
+			}
+			if waited := tx.Now().Sub(since); !since.IsZero() && waited > lateAfter {
+				late.Waited = gatehouse.Duration(waited.Truncate(time.Second))
+				out.Late = append(out.Late, late)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+func lateLeaf(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+	late = gatehouse.LateWork{Role: "sequencer", What: "an entry of the audit log has waited for its number"}
+	leaves, err := tx.UnnumberedLeaves(1)
+	if err != nil || len(leaves) == 0 {
+		return late, since, err
+	}
+	at, _ := leaves[0].Body.Get("at")
+	text, _ := at.Text()
+	since, err = time.Parse(time.RFC3339Nano, text)
+	return late, since, err
+}
+
+// latePush looks at what is queued and at leases that have ended, which are a
+// dispatcher's too. While one holds others of those tenants, their bounds may be
+// what a push waits for.
+func latePush(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+	late = gatehouse.LateWork{Role: "dispatcher", What: "a push has been due"}
+	if since, err = tx.NextPushAt(); err != nil {
+		return late, since, err
+	}
+	due, err := tx.DueTenants("", lateTenants, 1)
+	if err != nil {
+		return late, since, err
+	}
+	lost, err := tx.ExpiredLeases(1)
+	if err != nil {
+		return late, since, err
+	}
+	for _, d := range due {
+		late.Busy = late.Busy || len(lost) == 0 && d.InFlight > 0
+	}
+	return late, since, nil
+}
+
+func lateExpiry(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+	late = gatehouse.LateWork{Role: "sweeper", What: "an approval that has expired has waited to be closed"}
+	refs, err := tx.ExpiredActions(1)
+	if err != nil || len(refs) == 0 {
+		return late, since, err
+	}
+	a, err := tx.FindAction(refs[0].Tenant, refs[0].ID)
+	if err != nil || a.Approval == nil {
+		return late, since, err
+	}
+	return late, a.Approval.ExpiresAt, nil
+}
