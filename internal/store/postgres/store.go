@@ -106,6 +106,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if pc.ConnConfig.ConnectTimeout == 0 {
 		pc.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
+	pc.ConnConfig.DialFunc = dialer().DialContext // a connect_timeout bounds it all the same
 	pc.AfterConnect = register
 	if config.inspect {
 		pc.AfterConnect = nil // who only reads needs no session
