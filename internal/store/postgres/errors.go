@@ -81,6 +81,8 @@ func explain(err error) error {
 		return &dbError{contention, err}
 	case "0A000", "26000": // a plan from before a migration, a statement that a pooler lost
 		return &dbError{contention, err}
+	case "25006": // read_only_sql_transaction: the database was frozen, or is a standby now
+		return &dbError{contention, err}
 	case "57014": // query_canceled: by an operator, since our own cancelling ends the connection
 		return &dbError{contention, err}
 	case "22021", "22P05": // character_not_in_repertoire, untranslatable_character

@@ -160,3 +160,45 @@ func TestRowSecurityOfTheRole(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFrozen: who makes the database read-only while it is served wants it as
+// it is. Nothing is written, and the replica says that it cannot work.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{MaxConns: 2})
+	write := func() error {
+		return s.Update(t.Context(), func(tx gatehouse.Tx) error {
+			return tx.InsertTenant(&gatehouse.Tenant{ID: "late", CreatedAt: tx.Now()})
+		})
+	}
+	freeze(t, s, "on")
+	if err := write(); !errors.Is(err, gatehouse.ErrBusy) {
+		t.Errorf("a write: %v", err)
+	}
+	err := s.View(t.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("late"); return err })
+	if !errors.Is(err, gatehouse.ErrNotFound) {
+		t.Errorf("it was stored, or is not read: %v", err)
+	}
+	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "takes no writes") {
+		t.Errorf("ready: %v", err)
+	}
+	freeze(t, s, "off")
+	if err := errors.Join(s.Ping(t.Context()), write()); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// freeze has the effect of ALTER SYSTEM on all connections of one store.
+func freeze(t *testing.T, s *Store, value string) {
+	t.Helper()
+	for range s.config.MaxConns {
+		c, err := s.pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Release()
+		if _, err := c.Exec(t.Context(), `SET default_transaction_read_only = `+value); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

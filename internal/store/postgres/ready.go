@@ -36,15 +36,17 @@ func (s *Store) Ping(ctx context.Context) error {
 
 func (s *Store) ready(ctx context.Context) error {
 	var standby bool
-	var commit string
+	var commit, frozen string
 	var version int
 	err := s.pool.QueryRow(ctx, `SELECT pg_is_in_recovery(), current_setting('synchronous_commit'),
-(SELECT coalesce(max(version), 0) FROM gatehouse_schema)`).Scan(&standby, &commit, &version)
+current_setting('default_transaction_read_only'), (SELECT coalesce(max(version), 0) FROM gatehouse_schema)`).Scan(&standby, &commit, &frozen, &version)
 	switch {
 	case err != nil:
 		return explain(err)
 	case standby:
 		return errors.New("postgres: this server is a standby: it takes no writes")
+	case frozen == "on":
+		return errors.New("postgres: default_transaction_read_only is set: this database takes no writes")
 	case commit == "off":
 		return fmt.Errorf("postgres: %w", errForgetful)
 	case version > SchemaVersion():

@@ -10,7 +10,9 @@ import (
 )
 
 const (
-	beginUpdate = `begin isolation level read committed read write`
+	// beginUpdate leaves it to default_transaction_read_only whether it may write:
+	// who sets it wants the database as it is.
+	beginUpdate = `begin isolation level read committed`
 	beginView   = `begin isolation level repeatable read read only`
 )
 
