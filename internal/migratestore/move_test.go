@@ -157,6 +157,10 @@ func TestKilled(t *testing.T) {
 		if kill.step != "tables" && !errors.Is(err, postgres.ErrMoving) {
 			t.Fatalf("after the kill at %q a server starts: %v", kill.step, err)
 		}
+		_, err = postgres.Inspect(t.Context(), postgres.Config{URL: url, Logger: quiet()})
+		if kill.step != "tables" && !errors.Is(err, postgres.ErrMoving) {
+			t.Fatalf("after the kill at %q the half is taken for a store: %v", kill.step, err)
+		}
 	}
 	r, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()})
 	if err != nil {

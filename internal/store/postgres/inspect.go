@@ -21,7 +21,8 @@ type Reader struct{ s *Store }
 var _ gatehouse.Store = (*Reader)(nil)
 
 // Inspect opens a database for reading. It makes and migrates nothing: one of
-// another version than [SchemaVersion] is refused.
+// another version than [SchemaVersion] is refused, and with [ErrMoving] one that
+// holds a part of a data folder only: what it lacks would not be missed.
 func Inspect(ctx context.Context, config Config) (*Reader, error) {
 	config.inspect = true
 	s, err := Open(ctx, config)
@@ -53,11 +54,14 @@ func inspectable(ctx context.Context, config *pgx.ConnConfig) error {
 	if err := c.QueryRow(ctx, `SELECT coalesce(max(version), 0) FROM gatehouse_schema`).Scan(&version); err != nil {
 		return err
 	}
-	if version != SchemaVersion() {
+	switch {
+	case version > SchemaVersion():
+		return newerError(version)
+	case version < SchemaVersion():
 		return fmt.Errorf("the database is of version %d, this program reads version %d: `gatehouse serve` brings it to its own version when it starts",
 			version, SchemaVersion())
 	}
-	return nil
+	return refuseMoving(ctx, c)
 }
 
 // View runs fn on one snapshot.

@@ -47,7 +47,7 @@ func TestInspect(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), `INSERT INTO gatehouse_schema (version) VALUES (1000)`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Inspect(t.Context(), Config{URL: url}); err == nil || !strings.Contains(err.Error(), "version 1000") {
+	if _, err := Inspect(t.Context(), Config{URL: url}); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 1000") {
 		t.Errorf("a newer database: %v", err)
 	}
 }

@@ -17,13 +17,16 @@ const MoveTable = "gatehouse_move"
 var ErrMoving = errors.New("a data folder is being copied into this database; run `gatehouse migrate-store` to its end first")
 
 // refuseMoving fails with [ErrMoving] while the copy is not whole: a server on
-// half of the rows would make others in their places.
-func refuseMoving(ctx context.Context, tx pgx.Tx) error {
+// half of the rows would make others in their places, and a check would find
+// nothing wrong with them.
+func refuseMoving(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}) error {
 	var there, unfinished bool
-	if err := tx.QueryRow(ctx, `SELECT to_regclass('`+MoveTable+`') IS NOT NULL`).Scan(&there); err != nil || !there {
+	if err := db.QueryRow(ctx, `SELECT to_regclass('`+MoveTable+`') IS NOT NULL`).Scan(&there); err != nil || !there {
 		return err
 	}
-	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM `+MoveTable+` WHERE finished_at IS NULL)`).Scan(&unfinished)
+	err := db.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM `+MoveTable+` WHERE finished_at IS NULL)`).Scan(&unfinished)
 	if err == nil && unfinished {
 		return ErrMoving
 	}

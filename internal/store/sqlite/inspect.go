@@ -39,7 +39,10 @@ func Inspect(ctx context.Context, config Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if version != SchemaVersion() {
+	switch {
+	case version > SchemaVersion():
+		return nil, fmt.Errorf("sqlite: %s: %w", config.Path, newerError(version))
+	case version < SchemaVersion():
 		return nil, fmt.Errorf("sqlite: %s is of version %d, this program reads version %d: `gatehouse serve` brings a folder to its own version when it starts",
 			config.Path, version, SchemaVersion())
 	}

@@ -65,6 +65,7 @@ func TestInspectRefusesOtherVersions(t *testing.T) {
 	}
 	for _, damage := range []struct{ pragma, want string }{
 		{`PRAGMA user_version = 1`, "is of version 1"},
+		{`PRAGMA user_version = 1000`, "newer Gatehouse"},
 		{`PRAGMA application_id = 1`, "not a store of Gatehouse"},
 	} {
 		c, err := open(path, false, damage.pragma)

@@ -49,7 +49,7 @@ func migrate(c *conn, now time.Time) error {
 		return err
 	}
 	if version > int64(newest) {
-		return fmt.Errorf("the file is of version %d, this program knows %d: it was written by a newer Gatehouse", version, newest)
+		return newerError(int(version))
 	}
 	for _, name := range names { // in their order
 		n, err := migrationNumber(name)
@@ -69,6 +69,10 @@ func migrate(c *conn, now time.Time) error {
 	}
 	c.forget() // what reads tables that are no more
 	return nil
+}
+
+func newerError(version int) error {
+	return fmt.Errorf("the file is of version %d, this program knows %d: it was written by a newer Gatehouse", version, SchemaVersion())
 }
 
 // migrationNumber is the version that a migration leads to.
