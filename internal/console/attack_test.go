@@ -118,6 +118,15 @@ func TestStreamsOfOneSession(t *testing.T) {
 	if got := open(ben); got != http.StatusOK {
 		t.Errorf("another person's stream: status %d", got)
 	}
+	// Those that end make room for others.
+	hangUp()
+	ctx, hangUp = context.WithCancel(t.Context())
+	defer hangUp()
+	for end := time.Now().Add(time.Minute); open(ana) != http.StatusOK; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("streams that have ended still count")
+		}
+	}
 }
 
 // TestBodyThatNeverComes holds a connection with a form that is not sent.

@@ -61,6 +61,10 @@ func (c *Console) changes(v *view) error {
 		defer end()
 		hint = h
 	}
+	grown := func() bool { return true }
+	if v.query(unlogged) == "" {
+		grown = c.logGrowth(v) // before the first word, which tells of what was before
+	}
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
@@ -71,10 +75,6 @@ func (c *Console) changes(v *view) error {
 	}
 	beat := time.NewTicker(c.heartbeat)
 	defer beat.Stop()
-	grown := func() bool { return true }
-	if v.query(unlogged) == "" {
-		grown = c.logGrowth(v)
-	}
 	var rest <-chan time.Time
 	waiting := hint
 	for {

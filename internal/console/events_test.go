@@ -5,6 +5,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +108,7 @@ func begins(t *testing.T, lines <-chan string) {
 func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.console.SetHeartbeat(time.Hour) // which would find what no hint told
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	bot := w.agent("bot")
 	w.tellNumbered()
@@ -119,6 +122,9 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	w.propose(bot, nil)
 	w.tellNumbered()
 	saysChanged(t, lines, "2")
+	w.propose(bot, nil)
+	w.tellNumbered()
+	saysChanged(t, lines, "3")
 
 	// One that comes back counts on.
 	again, _ := ana.stream(ctx, "41")
@@ -258,7 +264,7 @@ func TestLostHintCostsAHeartbeat(t *testing.T) {
 	w.propose(bot, nil)
 	w.number() // and says nothing
 	line := next(t, lines)
-	for line == ": still here" {
+	for end := time.Now().Add(time.Minute); line == ": still here" && time.Now().Before(end); {
 		line = next(t, lines)
 	}
 	if line != "id: 2" {
@@ -365,5 +371,55 @@ func TestChangesNeedASession(t *testing.T) {
 	b := w.stranger()
 	if p := b.get("/events/changes"); p.url.Path != "/signin" {
 		t.Errorf("a stranger got %s", p.url)
+	}
+}
+
+// beginning sees to it that a stream listens, and looks at the log, before it says
+// anything.
+type beginning struct {
+	gatehouse.AuditService
+	*wake.Hub
+	t    *testing.T
+	rec  *httptest.ResponseRecorder
+	did  []string
+	stop context.CancelFunc
+}
+
+func (b *beginning) does(what string) {
+	b.did = append(b.did, what)
+	if said := b.rec.Body.String(); said != "" {
+		b.t.Errorf("it %s after it said %q", what, said)
+	}
+}
+
+func (b *beginning) Subscribe(names ...string) (<-chan struct{}, func()) {
+	b.does("listens")
+	return b.Hub.Subscribe(names...)
+}
+
+func (b *beginning) Head(ctx context.Context) (*gatehouse.LogHead, error) {
+	b.does("looks")
+	b.stop() // it has begun
+	return b.AuditService.Head(ctx)
+}
+
+// TestNothingIsMissedAsAStreamBegins: what changes after a stream's first word, at
+// which the page asks, it hears, or else finds at a heartbeat.
+func TestNothingIsMissedAsAStreamBegins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	b := &beginning{AuditService: w.gate, Hub: w.hub, t: t, rec: httptest.NewRecorder(), stop: stop}
+	w.config.Audit, w.config.Hints = b, b
+	w.public("")
+	r := ana.request(http.MethodGet, "/events/changes", nil).WithContext(ctx)
+	for _, c := range ana.jar.Cookies(r.URL) {
+		r.AddCookie(c)
+	}
+	w.server.Config.Handler.ServeHTTP(b.rec, r)
+	if !slices.Equal(b.did, []string{"listens", "looks"}) || !strings.Contains(b.rec.Body.String(), "event: changed") {
+		t.Errorf("it %v, and says %q", b.did, b.rec.Body)
 	}
 }
