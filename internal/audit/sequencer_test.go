@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -127,6 +128,26 @@ func TestRunTakesConflictLightly(t *testing.T) {
 			t.Errorf("after five conflicts the log has size %d, and this was logged: %s", got, out.String())
 		}
 	})
+}
+
+// TestNumberedIsToldOfEachLog: whoever looks at any of the logs that have grown hears
+// of it, and nobody of what was not stored.
+func TestNumberedIsToldOfEachLog(t *testing.T) {
+	t.Parallel()
+	log := newMemLog()
+	var told []string
+	s := &audit.Sequencer{Store: log, Numbered: func(tenant string) { told = append(told, tenant) }}
+	for _, tenant := range []string{"acme", "globex", "acme"} {
+		log.append(tenant, body(0))
+	}
+	log.refuses = true
+	if n, err := s.Once(t.Context()); n != 0 || err == nil || len(told) > 0 {
+		t.Errorf("%d numbered, %v told: %v", n, told, err)
+	}
+	log.refuses = false
+	if n, err := s.Once(t.Context()); n != 3 || err != nil || !slices.Equal(told, []string{"acme", "globex"}) {
+		t.Errorf("%d numbered, %v told: %v", n, told, err)
+	}
 }
 
 // TestRunTellsOfRefusals: a store that refuses what waits, though nobody was

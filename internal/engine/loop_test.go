@@ -31,10 +31,10 @@ func TestLoop(t *testing.T) {
 				return false, nil
 			})
 		}()
-		time.Sleep(150 * time.Second)
+		time.Sleep(210 * time.Second)
 		cancel()
 		<-done
-		want := []time.Duration{0, 0, time.Minute, 2 * time.Minute}
+		want := []time.Duration{0, 0, time.Minute, 2 * time.Minute, 3 * time.Minute}
 		if len(at) != len(want) {
 			t.Fatalf("ran at %v, want %v", at, want)
 		}

@@ -44,10 +44,12 @@ func bugs() []bug {
 	all = append(all, dispatchBugs()...)
 	all = append(all, storeBugs()...)
 	all = append(all, replicaBugs()...)
+	all = append(all, waitBugs()...)
 	all = append(all, wallBugs()...)
 	all = append(all, runBugs()...)
 	all = append(all, archiveBugs()...)
 	all = append(all, restoredBugs()...)
+	all = append(all, newsBugs()...)
 	return append(all, edgeBugs()...)
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgproto3"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
@@ -151,6 +153,7 @@ const (
 	loseAnswer   // the server commits, and its answer does not arrive
 	loseRequest  // the connection breaks before the server hears of it
 	swallowWhole // the server never hears of it, and its session stays open
+	endSession   // the server commits, and says instead that it shuts down
 )
 
 // proxy stands between the store and the server.
@@ -227,7 +230,7 @@ func (p *proxy) serve(t *testing.T, client net.Conn) {
 	p.mu.Lock()
 	p.conns = append(p.conns, client, server)
 	p.mu.Unlock()
-	var mute atomic.Bool
+	var mute, end atomic.Bool
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
@@ -235,6 +238,12 @@ func (p *proxy) serve(t *testing.T, client net.Conn) {
 		b := make([]byte, 1<<16)
 		for {
 			n, err := server.Read(b)
+			if err == nil && end.Load() {
+				fatal := pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01", Message: "shutting down"}
+				if b, err := fatal.Encode(nil); err == nil {
+					_, _ = client.Write(b)
+				}
+			}
 			if err != nil || mute.Load() {
 				return
 			}
@@ -259,7 +268,8 @@ func (p *proxy) serve(t *testing.T, client net.Conn) {
 		}
 		lose := p.lose.Swap(loseNothing)
 		switch lose {
-		case loseAnswer:
+		case loseAnswer, endSession:
+			end.Store(lose == endSession)
 			mute.Store(true)
 		case loseRequest:
 			server.Close()
@@ -275,7 +285,7 @@ func (p *proxy) serve(t *testing.T, client net.Conn) {
 			<-answered
 			return
 		}
-		if lose == loseAnswer {
+		if lose == loseAnswer || lose == endSession {
 			<-answered // the server has answered, so it has committed
 			server.Close()
 			return
@@ -291,7 +301,7 @@ func TestCommitLost(t *testing.T) {
 		name string
 		lose int32
 		runs int
-	}{{"answer", loseAnswer, 1}, {"request", loseRequest, 2}, {"session stays open", swallowWhole, 2}} {
+	}{{"answer", loseAnswer, 1}, {"request", loseRequest, 2}, {"session stays open", swallowWhole, 2}, {"shut down", endSession, 1}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p, through := newProxy(t, database(t))

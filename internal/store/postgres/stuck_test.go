@@ -320,3 +320,36 @@ func TestStuckKeepsOutOfGroups(t *testing.T) {
 	}
 	wantIdle(t, s)
 }
+
+// TestStuckBesides: who is refused something besides what it came for gets in line
+// for both, and has left all lines when it is through.
+func TestStuckBesides(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{URL: locksLast(t)})
+	ids := fill(t, s, 2)
+	free := stuck(t, s, ids[1])
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	both, one := make(chan error, 1), make(chan error, 1)
+	go func() {
+		both <- s.Update(ctx, func(tx gatehouse.Tx) error {
+			if err := foreseen(tx, ids[0]); err != nil {
+				return err
+			}
+			return decideOnce(tx, ids[1])
+		})
+	}()
+	queued(t, s, ids[1], 0)
+	go func() {
+		one <- s.Update(ctx, func(tx gatehouse.Tx) error { return foreseen(tx, ids[0]) })
+	}()
+	queued(t, s, ids[0], 1)
+	free()
+	if err := <-both; err != nil {
+		t.Error(err)
+	}
+	if err := <-one; !errors.Is(err, errDecided) {
+		t.Error(err)
+	}
+	wantIdle(t, s)
+}

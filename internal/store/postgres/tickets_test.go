@@ -52,6 +52,7 @@ func TestTickets(t *testing.T) {
 						t.Errorf("%d have the same thing", n)
 					}
 				}
+				runtime.Gosched() // so that others want what this one has
 				for _, i := range which {
 					holders[i].Add(-1)
 				}
@@ -109,8 +110,37 @@ func TestBrief(t *testing.T) {
 				t.Errorf("the trips were %q", road.trips)
 			}
 			wantIdle(t, s)
+			at := timeout
+			if brief {
+				at = "100ms"
+			}
+			if during, after := lockTimeouts(t, s); during != timeout || after != at {
+				t.Errorf("who is patient waits for %s, and the next one for %s", during, after)
+			}
 		})
 	}
+}
+
+// lockTimeouts are those of a patient transaction and of the one after it.
+func lockTimeouts(t *testing.T, s *Store) (during, after string) {
+	t.Helper()
+	ctx := context.Background()
+	c, err := s.pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	tx, err := c.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const show = `SHOW lock_timeout`
+	_, err = tx.Exec(ctx, s.patiently, gatehouse.DefaultTenant)
+	err = errors.Join(err, tx.QueryRow(ctx, show).Scan(&during), tx.Commit(ctx), c.QueryRow(ctx, show).Scan(&after))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return during, after
 }
 
 // TestTicketOfWhoIsGone: a closure that ends its goroutine leaves nothing behind.

@@ -153,3 +153,29 @@ func TestUnstorableText(t *testing.T) {
 		}
 	}
 }
+
+// TestGivenUpBeforeCommit: who gives up when all is written but COMMIT is told so,
+// and nothing is stored.
+func TestGivenUpBeforeCommit(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	err := s.Update(ctx, func(tx gatehouse.Tx) error {
+		if err := tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()}); err != nil {
+			return err
+		}
+		if _, err := tx.FindTenant("acme"); err != nil { // so that it is sent
+			return err
+		}
+		cancel()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	err = s.View(context.Background(), func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("acme"); return err })
+	if !errors.Is(err, gatehouse.ErrNotFound) {
+		t.Errorf("it is stored: %v", err)
+	}
+}

@@ -96,6 +96,20 @@ func TestWaveWaitsForNobodyInVain(t *testing.T) {
 	}
 	wantLeft(t, s, "a", "alone", "b", "c", "d")
 
+	// Two of four never come, and one comes when who was there has gone.
+	of = s.Together(4)
+	for _, err := range atOnce(of, leaving(s, "f"), leaving(s, "g")) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	late, stop := context.WithTimeout(of(context.Background()), time.Minute)
+	defer stop()
+	if err := leaving(s, "h")(late); err != nil {
+		t.Error(err)
+	}
+	wantLeft(t, s, "a", "alone", "b", "c", "d", "f", "g", "h")
+
 	// One gives up while it waits for another, which then comes.
 	w, of := lasting(s, 2)
 	ctx, cancel := context.WithCancel(of(context.Background()))
@@ -113,7 +127,7 @@ func TestWaveWaitsForNobodyInVain(t *testing.T) {
 	if err := leaving(s, "e")(of(context.Background())); err != nil {
 		t.Error(err)
 	}
-	wantLeft(t, s, "a", "alone", "b", "c", "d", "e")
+	wantLeft(t, s, "a", "alone", "b", "c", "d", "e", "f", "g", "h")
 	if l := &s.line; l.running != 0 || len(l.waiting) != 0 || len(w.held) != 0 {
 		t.Errorf("%d are under way, %d wait, %d are held", l.running, len(l.waiting), len(w.held))
 	}

@@ -1,0 +1,45 @@
+package main
+
+// newsBugs: who looks at a page, at the metrics or at the server's log hears of
+// what has changed.
+func newsBugs() []bug {
+	const console, events = "internal/console", "internal/console/events.go"
+	const sequencer, feed, gatehouse = "internal/audit/sequencer.go", "internal/feed", "cmd/gatehouse"
+	return []bug{
+		plant("a stream that begins says nothing", "contract", events,
+			"+ changedEvent(number)) {", ") {", console, "TestNothingIsMissedAsAStreamBegins"),
+		{"a stream listens when it has begun", "contract", []edit{
+			{events, "if c.cfg.Hints != nil {\n\t\th, end := c.cfg.Hints.Subscribe(app.TopicLog(v.person.Tenant))\n\t\tdefer end()\n\t\thint = h\n\t}\n\tgrown", "grown"},
+			{events, "\tbeat := time.NewTicker", "\tif c.cfg.Hints != nil {\n\t\th, end := c.cfg.Hints.Subscribe(app.TopicLog(v.person.Tenant))\n\t\tdefer end()\n\t\thint = h\n\t}\n\tbeat := time.NewTicker"},
+		}, console, "TestNothingIsMissedAsAStreamBegins"},
+		plant("a stream hears of one change only", "contract", events,
+			"waiting, rest = hint, nil", "rest = nil", console, "TestChangesSayOnlyThatSomethingChanged"),
+		plant("a heartbeat finds nothing", "contract", events,
+			"return last != was", "return last < 0", console, "TestLostHintCostsAHeartbeat"),
+		plant("a stream tells when other tenants are busy", "16", events,
+			"app.TopicLog(v.person.Tenant)", "app.TopicLog(gatehouse.DefaultTenant)", console, "TestChangesOfOtherTenantsAreNotHeard"),
+		plant("a stream goes on when its session has ended", "promise 2", events,
+			"if v.identify(true) != nil {\n\t\t\treturn nil\n\t\t}", "", console, "TestTheEndOfASessionCutsItsStream"),
+		plant("a stream that has ended counts", "promise 6", events,
+			"\tdefer c.streams.close(v.session.ID)\n", "", console, "TestStreamsOfOneSession"),
+		plant("one tenant of those whose logs have grown is told", "promise 6", sequencer,
+			"s.Numbered(b.tenant)\n", "s.Numbered(b.tenant)\n\t\t\tbreak\n", "internal/audit", "TestNumberedIsToldOfEachLog"),
+		plant("a store that refuses leaves looks like another sequencer", "14", sequencer,
+			"grown = grown || size != b.size", "grown = size >= 0", "internal/audit", "TestRunTellsOfRefusals"),
+		plant("another sequencer looks like a store that refuses leaves", "14", sequencer,
+			"grown = grown || size != b.size", "grown = size < b.size", "internal/audit", "TestOvertakenSequencer"),
+		plant("the two metrics of the feed are exchanged", "operations", "cmd/gatehouse/server.go",
+			"f.Published, f.Behind)", "func() uint64 { return uint64(f.Behind()) }, func() int64 { return int64(f.Published()) })", gatehouse, "TestServeWithNATS"),
+		plant("nothing is said to wait for a broker that is gone", "operations", feed+"/publish.go",
+			"logs, err := p.logs(ctx)\n\t\tif err != nil {\n\t\t\treturn conflict, err\n\t\t}\n\t\tif err := p.ensure(ctx); err != nil {\n\t\t\treturn conflict, err\n\t\t}",
+			"if err := p.ensure(ctx); err != nil {\n\t\t\treturn conflict, err\n\t\t}\n\t\tlogs, err := p.logs(ctx)\n\t\tif err != nil {\n\t\t\treturn conflict, err\n\t\t}", gatehouse, "TestServeWithNATS"),
+		plant("only one tenant's events are said to wait", "operations", feed+"/publish.go",
+			"behind += max(0,", "behind = max(0,", feed, "TestOversizedEvent"),
+		plant("work that failed once is said to go on each time", "operations", "internal/engine/config.go",
+			"\t\t\tfailed = false\n", "", engine, "TestLoop"),
+		plant("the pace of garbage is looked at once", "operations", "cmd/gatehouse/garbage.go",
+			"p.look(); p.arm()", "p.look()", gatehouse, "TestGarbageIsCollectedLessOftenInARush"),
+		plant("no rush begins after the first seconds", "operations", "cmd/gatehouse/garbage.go",
+			"\tp.last = now\n", "", gatehouse, "TestGarbageIsCollectedLessOftenInARush"),
+	}
+}

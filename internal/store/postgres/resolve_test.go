@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// leftBehind is the connection of a process that has lost it and cannot know what became
+// of its transaction, which is begun.
+func leftBehind(t *testing.T, s *Store) (*pgx.Conn, session) {
+	t.Helper()
+	ctx := context.Background()
+	c, err := pgx.ConnectConfig(ctx, s.conn.Copy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(ctx) })
+	if err := register(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Exec(ctx, `begin`); err != nil {
+		t.Fatal(err)
+	}
+	return c, *sessionOf(c)
+}
+
+// wantHungUp waits until the server has ended a session.
+func wantHungUp(t *testing.T, c *pgx.Conn) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := c.Exec(context.Background(), `SELECT 1`); err != nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Error("what is left of the session keeps its locks")
+			return
+		}
+	}
+}
+
+// TestFateOfWhoHasTheMark: a transaction that has written its number and does not
+// end, as where the server's process was stopped, is not settled before it is ended.
+func TestFateOfWhoHasTheMark(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	c, o := leftBehind(t, s)
+	if _, err := c.Exec(ctx, markMoved, o.seq, o.last+1); err != nil {
+		t.Fatal(err)
+	}
+	if stored, err := s.fate(ctx, o); err == nil {
+		t.Errorf("stored is %v while it may still be", stored)
+	}
+	again, err := s.resolve(o, errors.New("the connection is gone"))
+	if !again || !errors.Is(err, gatehouse.ErrBusy) {
+		t.Errorf("again %v, error %v", again, err)
+	}
+	if _, err := c.Exec(ctx, `commit`); err == nil {
+		t.Error("it is stored after it was said not to be")
+	}
+}
+
+// TestFateFreesLocks: what a lost transaction has locked is free when it is run
+// again, and no other session is ended for it.
+func TestFateFreesLocks(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	c, o := leftBehind(t, s)
+	other := o
+	other.started = o.started.Add(-time.Second) // it had the same number, and is gone
+	if stored, err := s.fate(ctx, other); stored || err != nil {
+		t.Errorf("stored %v, error %v", stored, err)
+	}
+	if _, err := c.Exec(ctx, `SELECT pg_sleep(0.01)`); err != nil {
+		t.Errorf("another session was ended: %v", err)
+	}
+	if stored, err := s.fate(ctx, o); stored || err != nil {
+		t.Errorf("stored %v, error %v", stored, err)
+	}
+	wantHungUp(t, c)
+}
+
+// TestFateUnknown: a mark that is not there, or is neither of the two that it can
+// be, says nothing about the transaction.
+func TestFateUnknown(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	for name, sql := range map[string]string{
+		"another mark": `UPDATE gatehouse_session SET last = 7 WHERE seq = $1`,
+		"no mark":      `DELETE FROM gatehouse_session WHERE seq = $1`,
+	} {
+		_, o := leftBehind(t, s)
+		statement(t, s.config.URL, sql, o.seq)
+		if stored, err := s.fate(context.Background(), o); err == nil {
+			t.Errorf("%s: stored is %v", name, stored)
+		}
+	}
+}
