@@ -48,9 +48,16 @@ func TestRuns(t *testing.T) {
 		n++
 		m := &runMatch{T: rt, clock: c, sides: sides, seen: seen, model: &runModel{child: childFlow()}}
 		m.flows = []*flow{m.model.child, drawFlow(rt, "first"), drawFlow(rt, "second")}
-		served := rapid.IntRange(0, 5).Draw(rt, "served") == 0
-		if served {
-			m.flows[1] = servedFlow()
+		opening := m.start
+		switch rapid.IntRange(0, 7).Draw(rt, "opening") {
+		case 0:
+			m.flows[1], opening = servedFlow(), m.served
+		case 1:
+			m.flows[1], opening = askedFlow(), m.unanswered
+		case 2:
+			m.flows[1], opening = rowFlow(), m.inARow
+		case 3:
+			m.flows[1], opening = servedFlow(), m.abandoned
 		}
 		for _, s := range sides {
 			s.enter(failing{t, rt}, fmt.Sprint("tenant-", n))
@@ -61,11 +68,7 @@ func TestRuns(t *testing.T) {
 		}
 		defer m.end()
 		m.model.now = c.advance(time.Millisecond)
-		if served {
-			m.served()
-		} else {
-			m.start(rt)
-		}
+		opening(rt)
 		rt.Repeat(m.commands())
 	})
 	for _, s := range sides {
@@ -95,6 +98,14 @@ func childFlow() *flow {
 
 func servedFlow() *flow {
 	return &flow{name: "first", steps: []flowStep{{id: "a", does: "page", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
+}
+
+func askedFlow() *flow {
+	return &flow{name: "first", steps: []flowStep{{id: "a", does: "ask", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
+}
+
+func rowFlow() *flow {
+	return &flow{name: "first", steps: []flowStep{{id: "a", does: "make", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
 }
 
 // drawFlow makes a workflow of any shape.
@@ -257,12 +268,45 @@ func (m *runMatch) startOf(f *flow, ref string) {
 
 // served opens a match with a step that a worker outside completes: at random
 // that is rare.
-func (m *runMatch) served() {
+func (m *runMatch) served(*rapid.T) {
 	m.startOf(m.flows[1], "")
 	m.each(m.model.admitQueued, (*runSide).admitQueued)
 	m.leaseOutside()
 	for _, l := range slices.Clone(m.leases) {
 		m.complete(l, "ok")
+	}
+}
+
+// unanswered opens a match with a question that nobody answers in time, which is
+// as rare.
+func (m *runMatch) unanswered(*rapid.T) {
+	m.carried(0)
+	m.model.now = m.clock.advance(askFor)
+	m.each(m.model.sweep, (*runSide).sweep)
+}
+
+// abandoned opens a match with a step that a worker outside has leased and never
+// comes back with.
+func (m *runMatch) abandoned(*rapid.T) {
+	m.startOf(m.flows[1], "")
+	m.each(m.model.admitQueued, (*runSide).admitQueued)
+	m.leaseOutside()
+	m.model.now = m.clock.advance(stepLease)
+	m.each(m.model.wakeAll, (*runSide).wakeAll)
+}
+
+// inARow opens a match with steps that are carried out in a row, so that some are
+// in every run of the test.
+func (m *runMatch) inARow(*rapid.T) { m.carried(16) }
+
+// carried starts a run, and carries its first step out, with so many of those that
+// follow.
+func (m *runMatch) carried(onward int) {
+	m.startOf(m.flows[1], "")
+	m.each(m.model.admitQueued, (*runSide).admitQueued)
+	m.lease()
+	for _, l := range slices.Clone(m.leases) {
+		m.carryWith(l, onward)
 	}
 }
 
@@ -341,7 +385,10 @@ func (m *runMatch) work(rt *rapid.T) {
 
 // carryOn carries a step out, with none, one or many of those that follow.
 func (m *runMatch) carryOn(rt *rapid.T, l runLease) {
-	onward := rapid.SampledFrom([]int{0, 1, 16}).Draw(rt, "onward")
+	m.carryWith(l, rapid.SampledFrom([]int{0, 1, 16}).Draw(rt, "onward"))
+}
+
+func (m *runMatch) carryWith(l runLease, onward int) {
 	passed := 0
 	m.each(func() { passed = m.model.carry(l.step, l.gen, onward) }, func(s *runSide) { s.carry(l.name, onward) })
 	if passed > 0 {
