@@ -15,7 +15,7 @@ func newsBugs() []bug {
 		plant("a stream hears of one change only", "contract", events,
 			"waiting, rest = hint, nil", "rest = nil", console, "TestChangesSayOnlyThatSomethingChanged"),
 		plant("a heartbeat finds nothing", "contract", events,
-			"return last != was", "return last < 0", console, "TestLostHintCostsAHeartbeat"),
+			"return last != was", "return last < was", console, "TestLostHintCostsAHeartbeat"),
 		plant("a stream tells when other tenants are busy", "16", events,
 			"app.TopicLog(v.person.Tenant)", "app.TopicLog(gatehouse.DefaultTenant)", console, "TestChangesOfOtherTenantsAreNotHeard"),
 		plant("a stream goes on when its session has ended", "promise 2", events,
