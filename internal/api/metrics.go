@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,15 +65,20 @@ func newMetrics(reg prometheus.Registerer, routes []route) (*metrics, error) {
 // observer returns what records the requests of one route. Statuses are those
 // of the code table and 2xx, so the labels are bounded.
 func (m *metrics) observer(rt *route) func(*http.Request, int, time.Duration) {
-	var byStatus, waits [600]atomic.Pointer[prometheus.Observer]
+	type observers [600]atomic.Pointer[prometheus.Observer]
+	// Made when a route is first asked: of all routes together they are a megabyte.
+	byStatus := sync.OnceValue(func() *observers { return new(observers) })
+	waits := sync.OnceValue(func() *observers { return new(observers) })
 	return func(r *http.Request, status int, took time.Duration) {
-		if status < 100 || status >= len(byStatus) {
+		of, route := byStatus, rt.path
+		if r.URL.RawQuery != "" && r.URL.Query().Get("wait") != "" {
+			of, route = waits, rt.path+"?wait"
+		}
+		slots := of()
+		if status < 100 || status >= len(slots) {
 			status = http.StatusInternalServerError
 		}
-		slot, route := &byStatus[status], rt.path
-		if r.URL.RawQuery != "" && r.URL.Query().Get("wait") != "" {
-			slot, route = &waits[status], rt.path+"?wait"
-		}
+		slot := &slots[status]
 		o := slot.Load()
 		if o == nil {
 			made := m.requests.WithLabelValues(route, rt.method, strconv.Itoa(status))
