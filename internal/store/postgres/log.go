@@ -170,19 +170,27 @@ func completes(position int64) int64 {
 // The rows of audit_waiting are read as far as it takes. Leaves that are no more
 // do not count, so that what waits behind them is not kept waiting.
 const selectWaiting = `SELECT x.seq, x.tenant, x.action_id, x.body FROM (SELECT l.seq, l.tenant, l.action_id, l.body
-  FROM (SELECT first, leaves FROM audit_waiting ORDER BY first OFFSET 0) w
+  FROM (SELECT first, leaves FROM audit_waiting WHERE first >= $1 ORDER BY first OFFSET 0) w
   CROSS JOIN LATERAL unnest(w.leaves) u (seq)
-  CROSS JOIN LATERAL (SELECT * FROM audit_leaf WHERE audit_leaf.seq = u.seq OFFSET 0) l LIMIT $1) x ORDER BY x.seq`
+  CROSS JOIN LATERAL (SELECT * FROM audit_leaf WHERE audit_leaf.seq = u.seq OFFSET 0) l LIMIT $2) x ORDER BY x.seq`
+
+// leafMarks is where they begin, with room for transactions under way: their rows
+// have numbers and are not seen yet.
+const leafMarks = `SELECT coalesce((SELECT first FROM audit_waiting ORDER BY first LIMIT 1), (SELECT last_value FROM audit_leaf_row)) - 1000, $1::bigint`
 
 // UnnumberedLeaves lists what waits for the sequencer, by row. Rows of
 // transactions that ran side by side appear as these commit: one that comes
 // late gets a later number. Of two transactions of which one waited for the
 // other, by a lock, the rows are in that order.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
-	err = t.each(selectWaiting, func(r *row) error {
+	from, err := t.from(&t.s.leaves)
+	if err != nil {
+		return nil, err
+	}
+	err = t.looks(&t.s.leaves, ask(selectWaiting, func(r *row) error {
 		list = append(list, &gatehouse.PendingLeaf{Row: r.int(), Tenant: r.text(), ActionID: r.text(), Body: r.json()})
 		return nil
-	}, limit)
+	}, from[0], limit))
 	return list, err
 }
 

@@ -53,42 +53,69 @@ func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 
 // walkTenants finds the tenants with queued pushes, and when the first of each
 // is due, with one look into the index for each: those after the first
-// argument, up to and with the second.
+// argument, up to and with the second, of what is due from the third on.
 const walkTenants = `WITH RECURSIVE t (tenant, due_at) AS (
-  (SELECT tenant, due_at FROM push WHERE status = 'queued' AND lane = '' AND tenant > $1 AND tenant <= $2 ORDER BY tenant, due_at, seq LIMIT 1)
+  (SELECT tenant, due_at FROM push
+    WHERE status = 'queued' AND lane = '' AND tenant > $1 AND tenant <= $2 AND due_at >= $3 ORDER BY tenant, due_at, seq LIMIT 1)
   UNION ALL
   SELECT n.tenant, n.due_at FROM t CROSS JOIN LATERAL (SELECT p.tenant, p.due_at FROM push p
-    WHERE p.status = 'queued' AND p.lane = '' AND p.tenant > t.tenant AND p.tenant <= $2 ORDER BY p.tenant, p.due_at, p.seq LIMIT 1) n)
+    WHERE p.status = 'queued' AND p.lane = '' AND p.tenant > t.tenant AND p.tenant <= $2 AND p.due_at >= $3
+    ORDER BY p.tenant, p.due_at, p.seq LIMIT 1) n)
 `
+
+// pushMarks are where the pushes of all tenants begin that are queued, and those
+// that are leased. What is put there from now on is due now, or was a moment ago
+// when its transaction began, and is leased beyond now.
+const pushMarks = `WITH RECURSIVE t (tenant, due_at) AS (
+  (SELECT tenant, due_at FROM push WHERE status = 'queued' AND lane = '' ORDER BY tenant, due_at, seq LIMIT 1)
+  UNION ALL
+  SELECT n.tenant, n.due_at FROM t CROSS JOIN LATERAL (SELECT p.tenant, p.due_at FROM push p
+    WHERE p.status = 'queued' AND p.lane = '' AND p.tenant > t.tenant ORDER BY p.tenant, p.due_at, p.seq LIMIT 1) n)
+SELECT least((SELECT min(due_at) FROM t), $1::bigint - 2000000),
+  least((SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1), $1)`
 
 // lastTenant is at or after the name of every tenant.
 const lastTenant = "\x7f"
 
 const nextPush = walkTenants + `SELECT least(
-  (SELECT min(due_at) FROM t WHERE tenant <> ALL ($3::text[])),
-  (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1))`
+  (SELECT min(due_at) FROM t WHERE tenant <> ALL ($5::text[])),
+  (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') AND lease_until >= $4 ORDER BY lease_until LIMIT 1))`
 
 // NextPushAt tells when there is work next: a push falls due, or a lease ends.
 func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	if except == nil {
 		except = []string{}
 	}
-	err = t.each(nextPush,
-		func(r *row) error {
-			if at := r.timePtr(); at != nil {
-				next = *at
-			}
-			return nil
-		}, "", lastTenant, except)
+	from, err := t.from(&t.s.pushes)
+	if err != nil {
+		return next, err
+	}
+	err = t.looks(&t.s.pushes, ask(nextPush, func(r *row) error {
+		if at := r.timePtr(); at != nil {
+			next = *at
+		}
+		return nil
+	}, "", lastTenant, from[0], from[1], except))
 	return next, err
 }
 
-const dueTenants = walkTenants + `SELECT t.tenant,
+// leased are the pushes in flight, from where leases begin: never many, and none
+// before that.
+func leased(begin string) string {
+	return `leased AS MATERIALIZED (SELECT tenant, lane FROM push
+  WHERE status IN ('picking', 'sent') AND lease_until >= ` + begin + ` ORDER BY lease_until)`
+}
+
+// inFlight counts those of a tenant that no worker outside has.
+func inFlight(tenant string) string {
+	return `(SELECT count(*) FROM leased WHERE leased.tenant = ` + tenant + ` AND leased.lane = '')`
+}
+
+var dueTenants = walkTenants + `, ` + leased(`$4`) + ` SELECT t.tenant,
   (SELECT count(*) FROM (SELECT 1 FROM push p
-    WHERE p.tenant = t.tenant AND p.status = 'queued' AND p.lane = '' AND p.due_at <= $3 ORDER BY p.due_at, p.seq LIMIT $4) d),
-  (SELECT count(*) FROM push p WHERE p.tenant = t.tenant AND p.status = 'picking' AND p.lane = '') +
-  (SELECT count(*) FROM push p WHERE p.tenant = t.tenant AND p.status = 'sent' AND p.lane = '')
-FROM t WHERE t.due_at <= $3 LIMIT $5`
+    WHERE p.tenant = t.tenant AND p.status = 'queued' AND p.lane = '' AND p.due_at >= $3 AND p.due_at <= $5 ORDER BY p.due_at, p.seq LIMIT $6) d),
+  ` + inFlight(`t.tenant`) + `
+FROM t WHERE t.due_at <= $5 LIMIT $7`
 
 // DueTenants lists who has work, by name, around from a name.
 func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.DueTenant, err error) {
@@ -98,17 +125,25 @@ func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.Due
 		}
 		return nil
 	}
-	queries := []query{ask(dueTenants, row, after, lastTenant, t.Now(), each, limit)}
-	if after != "" {
-		queries = append(queries, ask(dueTenants, row, "", after, t.Now(), each, limit))
+	from, err := t.from(&t.s.pushes)
+	if err != nil {
+		return nil, err
 	}
-	return list, t.read(queries...)
+	queries := []query{ask(dueTenants, row, after, lastTenant, from[0], from[1], t.Now(), each, limit)}
+	if after != "" {
+		queries = append(queries, ask(dueTenants, row, "", after, from[0], from[1], t.Now(), each, limit))
+	}
+	return list, t.looks(&t.s.pushes, queries...)
 }
 
 // ExpiredLeases lists pushes whose lease has ended, the longest ago first.
 func (t *readTx) ExpiredLeases(limit int) ([]*gatehouse.Push, error) {
-	return t.pushes(`SELECT `+pushColumns+` FROM push h WHERE status IN ('picking', 'sent') AND lease_until <= $1
-ORDER BY lease_until LIMIT $2`, t.Now(), limit)
+	from, err := t.from(&t.s.pushes)
+	if err != nil {
+		return nil, err
+	}
+	return t.pushes(`SELECT `+pushColumns+` FROM push h WHERE status IN ('picking', 'sent') AND lease_until >= $1 AND lease_until <= $2
+ORDER BY lease_until LIMIT $3`, from[1], t.Now(), limit)
 }
 
 func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err error) {
@@ -143,12 +178,10 @@ func (t *tx) InsertPush(p *gatehouse.Push) error {
 // The due pushes are picked out first, once, and locked: as a subquery of the
 // update's condition they could be looked for again for each row, and more be
 // taken than the limit says.
-const claimPushes = `WITH due AS MATERIALIZED (
+var claimPushes = `WITH ` + leased(`$8`) + `, due AS MATERIALIZED (
   SELECT d.seq FROM unnest($4::text[], $5::bigint[], $6::bigint[]) AS s (tenant, n, most) CROSS JOIN LATERAL (
-    SELECT seq FROM push WHERE tenant = s.tenant AND status = 'queued' AND lane = '' AND due_at <= $3 ORDER BY due_at, seq
-    LIMIT CASE WHEN s.most = 0 THEN s.n ELSE least(s.n, greatest(0, s.most -
-      (SELECT count(*) FROM push f WHERE f.tenant = s.tenant AND f.status = 'picking' AND f.lane = '') -
-      (SELECT count(*) FROM push f WHERE f.tenant = s.tenant AND f.status = 'sent' AND f.lane = ''))) END
+    SELECT seq FROM push WHERE tenant = s.tenant AND status = 'queued' AND lane = '' AND due_at >= $7 AND due_at <= $3 ORDER BY due_at, seq
+    LIMIT CASE WHEN s.most = 0 THEN s.n ELSE least(s.n, greatest(0, s.most - ` + inFlight(`s.tenant`) + `)) END
     FOR NO KEY UPDATE SKIP LOCKED) d)
 UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2, picked_at = $3
 FROM due WHERE h.seq = due.seq RETURNING ` + pushColumns
@@ -175,8 +208,12 @@ func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.
 	for _, tenant := range bounded {
 		locks = append(locks, lockFor("claim", tenant))
 	}
+	from, err := t.from(&t.s.pushes)
+	if err != nil {
+		return nil, err
+	}
 	err = t.locked(locks, ask(claimPushes, func(r *row) error { list = append(list, scanPush(r)); return nil },
-		owner, now.Add(lease), now, tenants, limits, mosts))
+		owner, now.Add(lease), now, tenants, limits, mosts, from[0], from[1]))
 	t.wrote = t.wrote || len(list) > 0
 	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return due(a).Compare(due(b)) })
 	return list, err

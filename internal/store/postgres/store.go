@@ -65,6 +65,8 @@ type Store struct {
 	// groups of them send.
 	line line
 	sets map[string]*set
+	// pushes and leaves are where the queues of the dispatcher and the sequencer begin.
+	pushes, leaves front
 	// wholes are a decision in one statement, without and with an answer.
 	wholes [2]string
 
@@ -132,6 +134,8 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		updates: make(chan struct{}, config.MaxConns-1), views: make(chan struct{}, config.MaxConns-1),
 		callers: make(chan struct{}, config.callers), patience: make(chan struct{}, max(1, (config.MaxConns-1)/2)),
 		tickets: tickets{lines: make(map[thing]waiters)},
+		pushes:  front{table: "push", look: pushMarks},
+		leaves:  front{table: "audit_waiting", look: leafMarks},
 		closing: make(chan struct{}),
 	}
 	if s.patiently, err = patiently(ctx, pool); err == nil {

@@ -1,0 +1,212 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// backup holds a snapshot, as pg_dump does: what changes from now on stays in
+// the indexes.
+func backup(t *testing.T, s *Store) {
+	t.Helper()
+	ctx := context.Background()
+	c, err := pgx.Connect(ctx, s.config.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(ctx) })
+	for _, sql := range []string{`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`, `SELECT count(*) FROM pg_class`} {
+		if _, err := c.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// pagesOf counts the pages of a table that work reads.
+func pagesOf(t *testing.T, s *Store, table string, work func(x gatehouse.Tx) error) (pages int64) {
+	t.Helper()
+	err := s.Update(context.Background(), func(x gatehouse.Tx) error {
+		tx := x.(walls).w
+		before, err := tx.number(fmt.Sprintf(`SELECT pg_stat_get_xact_blocks_fetched('%s'::regclass)`, table))
+		if err != nil {
+			return err
+		}
+		if err := work(x); err != nil {
+			return err
+		}
+		pages, err = tx.number(fmt.Sprintf(`SELECT pg_stat_get_xact_blocks_fetched('%s'::regclass)`, table))
+		pages -= before
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+func execAll(t *testing.T, s *Store, statements ...string) {
+	t.Helper()
+	ctx := context.Background()
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, setTenant, AllTenants); err != nil {
+			return err
+		}
+		for _, sql := range statements {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("%s: %w", sql, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// few is how many pages a look reads that does not walk over what is done.
+const few = 100
+
+// TestClaimsDoNotWalkOverWhatIsDone: while a backup keeps what was carried out in
+// the indexes, claims read as little as before, find what is queued now, and
+// what is queued behind the front.
+func TestClaimsDoNotWalkOverWhatIsDone(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	approved(t, s, "acme", 4002)
+	execAll(t, s, `UPDATE push SET not_before = not_before + 3600000000 WHERE seq IN (SELECT seq FROM push ORDER BY seq LIMIT 2)`)
+	backup(t, s)
+	var got []*gatehouse.Push
+	cycle := func() (pages int64) {
+		t.Helper()
+		got = nil
+		return pagesOf(t, s, "push", func(tx gatehouse.Tx) (err error) {
+			if _, err = tx.NextPushAt(); err != nil {
+				return err
+			}
+			if _, err = tx.ExpiredLeases(10); err != nil {
+				return err
+			}
+			due, err := tx.DueTenants("", 10, 10)
+			for _, d := range due {
+				list, err := tx.ClaimPushes("w", time.Minute, gatehouse.PushShare{Tenant: d.Tenant, Limit: d.Due, Most: 10})
+				if err != nil {
+					return err
+				}
+				got = append(got, list...)
+			}
+			return err
+		})
+	}
+	settle := func(which string) {
+		t.Helper()
+		execAll(t, s, `UPDATE push SET status = 'sent', attempts = 1, sent_at = not_before WHERE status = 'picking'`+which,
+			`UPDATE push SET status = 'applied', applied_at = not_before WHERE status = 'sent'`+which)
+	}
+	execAll(t, s, `UPDATE push SET status = 'picking', generation = 1, lease_owner = 'w', not_before = not_before - 60000000, lease_until = not_before + seq
+WHERE not_before < (SELECT max(not_before) FROM push)`)
+	settle("")
+	if pages := cycle(); pages < longLook {
+		t.Fatalf("the first look over 4000 pushes that are done read %d pages: nothing keeps them", pages)
+	}
+	cycle() // looks from the beginning once more, and sets the marks
+	if s.pushes.marks == (marks{}) {
+		t.Fatal("a long look set no marks")
+	}
+	s.pushes.again = time.Now().Add(time.Hour)
+	if pages := cycle(); pages > few {
+		t.Errorf("a claim with nothing to do read %d pages", pages)
+	}
+	approved(t, s, "aaa", 3) // the walk comes from there to the others
+	execAll(t, s, `UPDATE push SET not_before = (SELECT max(not_before) FROM push WHERE tenant = 'aaa') WHERE tenant = 'acme' AND status = 'queued'`)
+	if pages := cycle(); len(got) != 5 || pages > few {
+		t.Errorf("a claim of 5 pushes that were queued since read %d pages and claimed %d", pages, len(got))
+	}
+	// Those in flight count, and are found when their leases end.
+	approved(t, s, "gamma", 12)
+	if cycle(); len(got) != 10 {
+		t.Errorf("claimed %d of 12 pushes where 10 may be in flight", len(got))
+	}
+	if cycle(); len(got) != 0 {
+		t.Errorf("claimed %d more while 10 are in flight", len(got))
+	}
+	settle(` AND tenant = 'gamma'`)
+	if cycle(); len(got) != 2 {
+		t.Errorf("claimed %d of the 2 that were left", len(got))
+	}
+	// What a clock that fell back queues is found by the next look from the beginning.
+	approved(t, s, "late", 1)
+	execAll(t, s, `UPDATE push SET not_before = 1 WHERE tenant = 'late'`)
+	if cycle(); len(got) != 0 {
+		t.Error("a push behind the front was claimed: the marks do not count")
+	}
+	s.pushes.again = time.Time{}
+	if cycle(); len(got) != 1 {
+		t.Errorf("claimed %d of 1 push that was queued behind the front", len(got))
+	}
+}
+
+// TestSequencerDoesNotWalkOverWhatIsNumbered is the same for the log.
+func TestSequencerDoesNotWalkOverWhatIsNumbered(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	backup(t, s)
+	waiting := 0
+	look := func() (pages int64) {
+		t.Helper()
+		return pagesOf(t, s, "audit_waiting", func(tx gatehouse.Tx) error {
+			list, err := tx.UnnumberedLeaves(5)
+			waiting = len(list)
+			return err
+		})
+	}
+	execAll(t, s, `INSERT INTO audit_waiting (first, tenant, leaves)
+SELECT seq, 'default', ARRAY[seq] FROM (SELECT nextval('audit_leaf_row') AS seq FROM generate_series(1, 100000)) l`, `DELETE FROM audit_waiting`)
+	if pages := look(); pages < longLook {
+		t.Fatalf("the first look over 100000 rows that are gone read %d pages: nothing keeps them", pages)
+	}
+	look()
+	s.leaves.again = time.Now().Add(time.Hour)
+	if pages := look(); pages > few || waiting != 0 {
+		t.Errorf("a look with nothing to do read %d pages and found %d leaves", pages, waiting)
+	}
+	execAll(t, s, `WITH l AS (INSERT INTO audit_leaf (seq, tenant, action_id, body) SELECT nextval('audit_leaf_row'), 'default', '', '{}'
+  FROM generate_series(1, 2) RETURNING seq) INSERT INTO audit_waiting (first, tenant, leaves) SELECT seq, 'default', ARRAY[seq] FROM l`)
+	if pages := look(); pages > few || waiting != 2 {
+		t.Errorf("a look for 2 leaves read %d pages and found %d", pages, waiting)
+	}
+}
+
+// TestFrontIsLookedForAgain: a look from the beginning is due for a share of the
+// time, and no more once it is short.
+func TestFrontIsLookedForAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		took        time.Duration
+		from, until time.Duration
+	}{
+		{0, 0, time.Second},
+		{100 * time.Millisecond, time.Second, 2 * time.Second},
+		{time.Minute, 2 * time.Second, 10 * time.Second},
+	} {
+		var f front
+		f.saw(longLook)
+		if _, due := f.stale(); !due {
+			t.Error("a long look has none follow from the beginning")
+		}
+		f.set(marks{7, 8}, longLook, c.took)
+		in := time.Until(f.again)
+		if m, due := f.stale(); m != (marks{7, 8}) || due || in <= c.from || in > c.until {
+			t.Errorf("after a look of %v: from %v, due again %v, in %v", c.took, m, due, in)
+		}
+		f.set(marks{9, 9}, longLook-1, c.took)
+		if m, due := f.stale(); m != (marks{}) || due {
+			t.Errorf("after a short look: from %v, due again %v", m, due)
+		}
+	}
+}
