@@ -79,7 +79,11 @@ func TestClaimsDoNotWalkOverWhatIsDone(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	approved(t, s, "acme", 4002)
-	execAll(t, s, `UPDATE push SET not_before = not_before + 3600000000 WHERE seq IN (SELECT seq FROM push ORDER BY seq LIMIT 2)`)
+	execAll(t, s, `UPDATE push SET not_before = not_before - 60000000`,
+		`UPDATE push SET not_before = not_before + 3600000000 WHERE seq IN (SELECT seq FROM push ORDER BY seq LIMIT 2)`)
+	if _, err := s.pool.Exec(context.Background(), `VACUUM push`); err != nil {
+		t.Fatal(err)
+	}
 	backup(t, s)
 	var got []*gatehouse.Push
 	cycle := func() (pages int64) {
@@ -108,7 +112,7 @@ func TestClaimsDoNotWalkOverWhatIsDone(t *testing.T) {
 		execAll(t, s, `UPDATE push SET status = 'sent', attempts = 1, sent_at = not_before WHERE status = 'picking'`+which,
 			`UPDATE push SET status = 'applied', applied_at = not_before WHERE status = 'sent'`+which)
 	}
-	execAll(t, s, `UPDATE push SET status = 'picking', generation = 1, lease_owner = 'w', not_before = not_before - 60000000, lease_until = not_before + seq
+	execAll(t, s, `UPDATE push SET status = 'picking', generation = 1, lease_owner = 'w', lease_until = not_before + seq
 WHERE not_before < (SELECT max(not_before) FROM push)`)
 	settle("")
 	if pages := cycle(); pages < longLook {
