@@ -111,6 +111,7 @@ func (p *publisher) logs(ctx context.Context) ([]tenantLog, error) {
 		return nil
 	})
 	if err != nil {
+		p.forget() // the log may come back with less in it, from a standby that lacked what came last
 		return nil, fmt.Errorf("read the log: %w", err)
 	}
 	p.looked = time.Since(began)

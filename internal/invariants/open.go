@@ -52,13 +52,19 @@ func OpenDatabase(ctx context.Context, dsn string, log *slog.Logger) (*Target, e
 	}
 	// As the store does: every statement is written for an index.
 	for name, value := range map[string]string{
-		"application_name": "gatehouse doctor", "default_transaction_read_only": "on", "jit": "off",
-		postgres.TenantSetting: postgres.AllTenants,
-		"enable_seqscan":       "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "max_parallel_workers_per_gather": "0",
+		"application_name": "gatehouse doctor", "jit": "off",
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "max_parallel_workers_per_gather": "0",
 	} {
 		config.RuntimeParams[name] = value
 	}
-	return &Target{Store: s, DB: stdlib.OpenDB(*config), snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}}, nil
+	// Not as parameters of the start: poolers refuse the one, and an address that asks
+	// for read-write the other.
+	settle := stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, `SELECT set_config('default_transaction_read_only', 'on', false), set_config($1, $2, false)`,
+			postgres.TenantSetting, postgres.AllTenants)
+		return err
+	})
+	return &Target{Store: s, DB: stdlib.OpenDB(*config, settle), snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}}, nil
 }
 
 // Close closes the connections.

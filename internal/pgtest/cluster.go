@@ -77,7 +77,26 @@ func New() (*Cluster, error) {
 // Start makes and starts a cluster with the programs in bin. PostgreSQL
 // refuses to run as root, so root runs it as the user postgres, or nobody.
 func Start(bin string) (_ *Cluster, err error) {
-	c := &Cluster{bin: bin}
+	c, err := empty(bin)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(c.dir))
+		}
+	}()
+	initdb := c.command("initdb", "-D", c.data(), "-U", "postgres", "-A", "trust",
+		"-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	return c, c.Up()
+}
+
+// empty is a cluster without files.
+func empty(bin string) (c *Cluster, err error) {
+	c = &Cluster{bin: bin}
 	if os.Geteuid() == 0 {
 		if c.cred, err = unprivileged(); err != nil {
 			return nil, err
@@ -86,22 +105,12 @@ func Start(bin string) (_ *Cluster, err error) {
 	if c.dir, err = os.MkdirTemp("", "gatehouse-pg-"); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(c.dir))
-		}
-	}()
 	if c.cred != nil {
 		if err := os.Chown(c.dir, int(c.cred.Uid), int(c.cred.Gid)); err != nil {
-			return nil, err
+			return nil, errors.Join(err, os.RemoveAll(c.dir))
 		}
 	}
-	initdb := c.command("initdb", "-D", c.data(), "-U", "postgres", "-A", "trust",
-		"-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
-	}
-	return c, c.Up()
+	return c, nil
 }
 
 func unprivileged() (*syscall.Credential, error) {

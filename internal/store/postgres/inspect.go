@@ -32,6 +32,14 @@ func Inspect(ctx context.Context, config Config) (*Reader, error) {
 	return &Reader{s}, nil
 }
 
+// onlyRead has the server refuse a connection's writes. As a parameter of the
+// start it would be in the way of an address with target_session_attrs=read-write,
+// which refuses servers that say so.
+func onlyRead(ctx context.Context, c *pgx.Conn) error {
+	_, err := c.Exec(ctx, `SET default_transaction_read_only = on`)
+	return err
+}
+
 // inspectable refuses databases that cannot be understood.
 func inspectable(ctx context.Context, config *pgx.ConnConfig) error {
 	c, err := pgx.ConnectConfig(ctx, config)
@@ -43,6 +51,9 @@ func inspectable(ctx context.Context, config *pgx.ConnConfig) error {
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
+	if err := refuseShared(ctx, c); err != nil {
+		return err
+	}
 	var ours bool
 	if err := c.QueryRow(ctx, `SELECT to_regclass('gatehouse_schema') IS NOT NULL`).Scan(&ours); err != nil {
 		return err

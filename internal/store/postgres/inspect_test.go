@@ -26,7 +26,7 @@ func TestInspect(t *testing.T) {
 	if err := s.pool.QueryRow(t.Context(), count).Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Inspect(t.Context(), Config{URL: url, MaxConns: 2})
+	r, err := Inspect(t.Context(), Config{URL: url + "&target_session_attrs=read-write", MaxConns: 2}) // an address for replicas
 	if err != nil {
 		t.Fatal(err)
 	}

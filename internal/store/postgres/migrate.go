@@ -41,6 +41,9 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, moving bool) (err erro
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
+	if err := refuseShared(ctx, c); err != nil {
+		return err
+	}
 	if err := suitable(ctx, c); err != nil {
 		return err
 	}

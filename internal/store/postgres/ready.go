@@ -13,6 +13,10 @@ import (
 // waits for about 5 s and takes no answer for an answer.
 const readyWithin = 3 * time.Second
 
+// followedWithin is how long a COMMIT may wait for a standby before the database
+// counts as one that takes no writes.
+const followedWithin = 5 * time.Second
+
 // Ping reports whether the database answers, takes writes and keeps what it was
 // told, and is of the version that this program knows: under a newer one, or
 // none, this process has no business.
@@ -35,20 +39,32 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 func (s *Store) ready(ctx context.Context) error {
-	var standby bool
+	c, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	var standby, alone bool
+	var pid int32
 	var commit, frozen string
 	var version int
-	err := s.pool.QueryRow(ctx, `SELECT pg_is_in_recovery(), current_setting('synchronous_commit'),
-current_setting('default_transaction_read_only'), (SELECT coalesce(max(version), 0) FROM gatehouse_schema)`).Scan(&standby, &commit, &frozen, &version)
+	err = c.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('synchronous_commit'),
+current_setting('default_transaction_read_only'), (SELECT coalesce(max(version), 0) FROM gatehouse_schema),
+EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep' AND query_start < clock_timestamp() - $1::interval)`,
+		followedWithin).Scan(&pid, &standby, &commit, &frozen, &version, &alone)
 	switch {
 	case err != nil:
 		return explain(err)
+	case pid != sessionOf(c.Conn()).pid:
+		return fmt.Errorf("postgres: %w", ErrShared)
 	case standby:
 		return errors.New("postgres: this server is a standby: it takes no writes")
 	case frozen == "on":
 		return errors.New("postgres: default_transaction_read_only is set: this database takes no writes")
 	case commit == "off":
 		return fmt.Errorf("postgres: %w", errForgetful)
+	case alone:
+		return fmt.Errorf("postgres: a commit has waited for more than %v for a standby of synchronous_standby_names: nothing can be decided until one is there", followedWithin)
 	case version > SchemaVersion():
 		return fmt.Errorf("postgres: %w", newerError(version))
 	case version < SchemaVersion():

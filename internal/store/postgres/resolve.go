@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,9 +16,16 @@ import (
 // counts its transactions that wrote; the number is written within each.
 type session struct {
 	seq, last int64
+	// made is when the row was. A standby that takes over without having had the
+	// row gives its number to another session.
+	made time.Time
 	// The server's process, and when it began: together they name it for good.
 	pid     int32
 	started time.Time
+	// warned says that the server gave a warning with its last answers.
+	warned bool
+	// committing keeps the driver from canceling what it gives up.
+	committing *atomic.Bool
 }
 
 const (
@@ -24,8 +33,8 @@ const (
 	// connection lasts two days: the pool renews each after an hour.
 	forgetSessions = `DELETE FROM gatehouse_session WHERE seq IN (SELECT seq FROM gatehouse_session
 WHERE started_at < clock_timestamp() - interval '2 days' ORDER BY seq LIMIT 100 FOR UPDATE SKIP LOCKED)`
-	insertSession = `WITH s AS (INSERT INTO gatehouse_session DEFAULT VALUES RETURNING seq)
-SELECT s.seq, a.pid, a.backend_start FROM s, pg_stat_activity a WHERE a.pid = pg_backend_pid()`
+	insertSession = `WITH s AS (INSERT INTO gatehouse_session DEFAULT VALUES RETURNING seq, started_at)
+SELECT s.seq, s.started_at, a.pid, a.backend_start FROM s, pg_stat_activity a WHERE a.pid = pg_backend_pid()`
 
 	// markSession is the last write of each transaction.
 	markSession = guarded + markMoved + orConflict
@@ -35,10 +44,16 @@ SELECT s.seq, a.pid, a.backend_start FROM s, pg_stat_activity a WHERE a.pid = pg
 	// in it. It waits for a transaction that has the mark and is about to end.
 	// It may be run any number of times, and what it has done is read by a
 	// statement of its own, which sees what the first one waited for.
-	takeMark = `UPDATE gatehouse_session SET last = -$2::bigint WHERE seq = $1 AND last = $2 - 1`
-	readMark = `SELECT last FROM gatehouse_session WHERE seq = $1`
-	// hangUp ends a session whose client, this process, is gone from it.
-	hangUp = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2`
+	takeMark = `UPDATE gatehouse_session SET last = -$2::bigint WHERE seq = $1 AND last = $2 - 1 AND started_at = $3`
+	// readMark writes, so that its COMMIT waits for whatever standby the looked-up
+	// one should have waited for: what no standby has may be gone after the next failure.
+	readMark = `UPDATE gatehouse_session SET last = last WHERE seq = $1 AND started_at = $2 RETURNING last`
+	// hangUp ends a session whose client, this process, is gone from it. One that
+	// waits for a standby has committed: ending it would show everybody what the
+	// standby has not.
+	hangUp = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid = $1 AND backend_start = $2 AND wait_event IS DISTINCT FROM 'SyncRep'`
+	isThere = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2)`
 )
 
 // customSession is where a connection keeps its session.
@@ -49,20 +64,49 @@ func sessionOf(c *pgx.Conn) *session {
 	return o
 }
 
-// register makes a new connection's row.
+// attend gives a new connection its session.
+func attend(_ context.Context, config *pgx.ConnConfig) error {
+	o := &session{committing: new(atomic.Bool)}
+	config.AfterConnect = func(_ context.Context, c *pgconn.PgConn) error {
+		c.CustomData()[customSession] = o
+		return nil
+	}
+	// The warning that can come with COMMIT is that somebody has told it not to wait
+	// for a standby any longer.
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { o.warned = o.warned || n.SeverityUnlocalized == "WARNING" }
+	// The driver asks the server to cancel whatever is under way on a connection
+	// that it closes, and a COMMIT that waits for a standby would be shown to
+	// everybody without one.
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if o.committing.Load() {
+			return nil, errors.New("a COMMIT is not canceled")
+		}
+		return dial(ctx, network, address)
+	}
+	return nil
+}
+
+// errAlone is that a COMMIT has taken place on the server that was asked, and on
+// no standby that it should have waited for.
+var errAlone = errors.New("the server did not wait for its standby")
+
+// register makes a new connection's row. It waits for no standby: what is stored
+// there by this session later comes behind it.
 func register(ctx context.Context, c *pgx.Conn) error {
-	o := new(session)
+	o := sessionOf(c)
 	if err := shorten(ctx, c); err != nil {
 		return err
 	}
-	if _, err := c.Exec(ctx, forgetSessions); err != nil {
-		return err
-	}
-	if err := c.QueryRow(ctx, insertSession).Scan(&o.seq, &o.pid, &o.started); err != nil {
-		return err
-	}
-	c.PgConn().CustomData()[customSession] = o
-	return nil
+	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL synchronous_commit = local`); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, forgetSessions); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, insertSession).Scan(&o.seq, &o.made, &o.pid, &o.started)
+	})
 }
 
 // resolve finds out what became of a COMMIT whose answer was lost. again says
@@ -82,7 +126,9 @@ func (s *Store) resolve(o session, cause error) (again bool, err error) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			err = fmt.Errorf("postgres: the outcome of a commit (%w) cannot be looked up: %w", cause, err)
+			// What they are is hidden: neither says that nothing is stored, which that
+			// time was too short would.
+			err = errors.New("postgres: the outcome of a commit (" + cause.Error() + ") cannot be looked up: " + err.Error())
 			s.log.Error("postgres: a transaction may or may not be stored", "session", o.seq, "number", o.last+1, "error", err)
 			return false, err
 		}
@@ -94,12 +140,15 @@ func (s *Store) resolve(o session, cause error) (again bool, err error) {
 func (s *Store) fate(ctx context.Context, o session) (stored bool, err error) {
 	config := s.conn.Copy()
 	config.RuntimeParams["lock_timeout"] = "500ms"
+	if err := attend(ctx, config); err != nil {
+		return false, err
+	}
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false, err
 	}
 	defer c.Close(ctx)
-	_, err = c.Exec(ctx, takeMark, o.seq, o.last+1)
+	_, err = c.Exec(ctx, takeMark, o.seq, o.last+1, o.made)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "55P03" {
 		// Its end does not come by itself.
@@ -110,13 +159,20 @@ func (s *Store) fate(ctx context.Context, o session) (stored bool, err error) {
 		return false, err
 	}
 	var last int64
-	switch err := c.QueryRow(ctx, readMark, o.seq).Scan(&last); {
+	mine := sessionOf(c)
+	mine.warned = false // of what there may be to say about the database
+	switch err := c.QueryRow(ctx, readMark, o.seq, o.made).Scan(&last); {
 	case errors.Is(err, pgx.ErrNoRows):
-		return false, errors.New("the server has forgotten the session")
+		// A standby took over that never had the session, nor what came behind it.
+		return false, nil
 	case err != nil:
 		return false, err
+	case mine.warned:
+		return false, errAlone
 	case last == o.last+1:
 		return true, nil
+	case 0 <= last && last < o.last:
+		return false, nil // it has lost the ones before as well
 	case last != -(o.last + 1):
 		return false, fmt.Errorf("the session's mark is %d", last)
 	}
@@ -125,4 +181,25 @@ func (s *Store) fate(ctx context.Context, o session) (stored bool, err error) {
 		s.log.Warn("postgres: a lost session was not ended", "pid", o.pid, "error", err)
 	}
 	return false, nil
+}
+
+// abandon gives the place of an Update back when the session is gone in which its
+// COMMIT may still wait for a standby: each that waits is one of the server's
+// connections, of which it has few.
+func (s *Store) abandon(o session) {
+	for {
+		select {
+		case <-time.After(time.Second):
+		case <-s.closing:
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), s.config.Patience)
+		var there bool
+		err := s.pool.QueryRow(ctx, isThere, o.pid, o.started).Scan(&there)
+		cancel()
+		if err == nil && !there {
+			<-s.updates
+			return
+		}
+	}
 }

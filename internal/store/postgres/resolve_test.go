@@ -16,7 +16,11 @@ import (
 func leftBehind(t *testing.T, s *Store) (*pgx.Conn, session) {
 	t.Helper()
 	ctx := context.Background()
-	c, err := pgx.ConnectConfig(ctx, s.conn.Copy())
+	config := s.conn.Copy()
+	if err := attend(ctx, config); err != nil {
+		t.Fatal(err)
+	}
+	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,19 +91,53 @@ func TestFateFreesLocks(t *testing.T) {
 	wantHungUp(t, c)
 }
 
-// TestFateUnknown: a mark that is not there, or is neither of the two that it can
-// be, says nothing about the transaction.
+// TestFateUnknown: a mark that is neither of the two that it can be says nothing
+// about the transaction.
 func TestFateUnknown(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	for name, sql := range map[string]string{
-		"another mark": `UPDATE gatehouse_session SET last = 7 WHERE seq = $1`,
-		"no mark":      `DELETE FROM gatehouse_session WHERE seq = $1`,
-	} {
-		_, o := leftBehind(t, s)
-		statement(t, s.config.URL, sql, o.seq)
-		if stored, err := s.fate(context.Background(), o); err == nil {
-			t.Errorf("%s: stored is %v", name, stored)
-		}
+	_, o := leftBehind(t, s)
+	statement(t, s.config.URL, `UPDATE gatehouse_session SET last = 7 WHERE seq = $1`, o.seq)
+	if stored, err := s.fate(context.Background(), o); err == nil {
+		t.Errorf("stored is %v", stored)
+	}
+}
+
+// TestFateOfLostSession: a standby that took over before it had a transaction, or
+// its session, does not have it, also where it has given the session's number to
+// another one.
+func TestFateOfLostSession(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	c, o := leftBehind(t, s)
+	if _, err := c.Exec(ctx, `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	statement(t, s.config.URL, `UPDATE gatehouse_session SET last = 1, started_at = started_at + interval '1 second' WHERE seq = $1`, o.seq)
+	if stored, err := s.fate(ctx, o); stored || err != nil {
+		t.Errorf("another's transaction: stored %v, error %v", stored, err)
+	}
+	late := o
+	late.last = 4
+	statement(t, s.config.URL, `UPDATE gatehouse_session SET last = 2, started_at = $2 WHERE seq = $1`, o.seq, o.made)
+	if stored, err := s.fate(ctx, late); stored || err != nil {
+		t.Errorf("the ones before are lost: stored %v, error %v", stored, err)
+	}
+	statement(t, s.config.URL, `DELETE FROM gatehouse_session WHERE seq = $1`, o.seq)
+	if stored, err := s.fate(ctx, o); stored || err != nil {
+		t.Errorf("no row: stored %v, error %v", stored, err)
+	}
+}
+
+// TestFateDespiteWarnings: what a database says to everybody who connects has
+// nothing to do with a commit.
+func TestFateDespiteWarnings(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	statement(t, s.config.URL, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_text_search_config = none', current_database()); END $$`)
+	_, o := leftBehind(t, s)
+	if stored, err := s.fate(context.Background(), o); stored || err != nil {
+		t.Errorf("stored %v, error %v", stored, err)
 	}
 }

@@ -109,10 +109,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		pc.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
 	pc.ConnConfig.DialFunc = dialer().DialContext // a connect_timeout bounds it all the same
-	pc.AfterConnect = register
+	pc.BeforeConnect, pc.AfterConnect = attend, register
 	if config.inspect {
-		pc.AfterConnect = nil // who only reads needs no session
-		pc.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+		pc.BeforeConnect, pc.AfterConnect = nil, onlyRead // who only reads needs no session
 		err = inspectable(ctx, pc.ConnConfig)
 	} else {
 		err = migrate(ctx, pc.ConnConfig, config.Moving)

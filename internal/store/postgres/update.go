@@ -40,7 +40,9 @@ type tx struct {
 	waits bool
 	// unclear says that what became of its COMMIT could not be found out.
 	unclear bool
-	opened  opened
+	// left is its session, where the server may be at that COMMIT still.
+	left   *session
+	opened opened
 }
 
 // Update runs fn in a transaction; see the package comment for its rules.
@@ -146,7 +148,11 @@ func (t *tx) release() {
 	}
 	if t.conn != nil {
 		t.leave(t.conn)
-		<-t.s.updates
+		if t.left != nil {
+			go t.s.abandon(*t.left)
+		} else {
+			<-t.s.updates
+		}
 	}
 	if t.waits {
 		<-t.s.patience
@@ -191,15 +197,22 @@ func (t *tx) commit() (again bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.config.Patience)
 	defer cancel()
 	o := sessionOf(t.c)
+	before := *o
+	o.warned = false
+	o.committing.Store(true)
 	last := t.whole(ask(markSession, nil, o.seq, o.last+1))
 	batch := append(t.waiting(2), last, query{sql: `commit`})
 	t.begun = true
 	err, _ = t.send(ctx, batch)
 	var pg *pgconn.PgError
+	o.committing.Store(t.c.IsClosed())
 	switch {
 	case t.tag == "COMMIT":
 		o.last++
-		return false, nil // whatever came of the connection afterwards
+		if !o.warned {
+			return false, nil // whatever came of the connection afterwards
+		}
+		err = errAlone
 	case err == nil:
 		t.err = &dbError{other, fmt.Errorf("COMMIT was answered with %s", t.tag)}
 		return false, t.err
@@ -207,7 +220,9 @@ func (t *tx) commit() (again bool, err error) {
 		t.err = explain(err)
 		return t.mayRunAgain(), t.err
 	}
-	again, err = t.s.resolve(*o, err)
-	t.unclear = err != nil && !again
+	again, err = t.s.resolve(before, err)
+	if t.unclear = err != nil && !again; t.unclear && t.c.IsClosed() {
+		t.left = &before
+	}
 	return again, err
 }

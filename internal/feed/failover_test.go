@@ -1,0 +1,68 @@
+package feed_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/feed"
+	"github.com/gatehouse-dev/gatehouse/internal/natstest"
+)
+
+// replaced is a store that fails, and then is another one.
+type replaced struct {
+	gatehouse.Store
+	failed, looked atomic.Int64
+	by             atomic.Pointer[world]
+	down           atomic.Bool
+}
+
+func (r *replaced) View(ctx context.Context, fn func(gatehouse.ReadTx) error) error {
+	if by := r.by.Load(); by != nil {
+		defer r.looked.Add(1)
+		return by.store.View(ctx, fn)
+	}
+	if r.down.Load() {
+		r.failed.Add(1)
+		return errors.New("the primary is gone")
+	}
+	return r.Store.View(ctx, fn)
+}
+
+// TestStandbyLackedWhatWasPublished: the log comes back without its last entries,
+// and has as many others when the feed looks again. The stream must not go on as if
+// they followed.
+func TestStandbyLackedWhatWasPublished(t *testing.T) {
+	t.Parallel()
+	broker := natstest.Start(t)
+	before, after := newWorld(t), newWorld(t)
+	for _, w := range []*world{before, after} {
+		for _, tenant := range tenants {
+			w.write(tenant, 10)
+		}
+	}
+	store := &replaced{Store: before.store}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	f := &feed.Feed{
+		Store: store, Conn: natstest.Connect(t, broker.URL()), Wake: before.hint, Logger: slog.New(slog.DiscardHandler),
+		Config: feed.Config{URL: broker.URL()},
+	}
+	go func() { defer close(done); f.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	js := streams(t, broker.URL())
+	before.exact(js)
+	store.down.Store(true)
+	eventually(t, func() bool { return store.failed.Load() > 0 }, func() string { return "the feed does not look" })
+	for _, tenant := range tenants {
+		after.write(tenant, 5)
+	}
+	store.by.Store(after)
+	eventually(t, func() bool { return store.looked.Load() > 6 }, func() string { return "the feed does not look again" })
+	if n := f.Published(); n != uint64(len(before.entries(tenants[0]))+len(before.entries(tenants[1]))) {
+		t.Errorf("%d events are published: some are of another log than those before", n)
+	}
+}

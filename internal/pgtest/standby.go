@@ -1,0 +1,116 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// standbyName is what a primary knows each standby by.
+const standbyName = "standby"
+
+// Standby makes and starts a standby of c, which follows by streaming. Nobody
+// waits for it unless [Cluster.Synchronous] says so.
+func (c *Cluster) Standby() (_ *Cluster, err error) {
+	s, err := empty(c.bin)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Follow(c); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Follow makes a standby of c, which is down: what it had is gone.
+func (c *Cluster) Follow(primary *Cluster) error {
+	if err := os.RemoveAll(c.data()); err != nil {
+		return err
+	}
+	backup := c.command("pg_basebackup", "-d", "host="+primary.dir+" user=postgres application_name="+standbyName,
+		"-D", c.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	if out, err := backup.CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_basebackup: %w\n%s", err, out)
+	}
+	return c.Up()
+}
+
+// Synchronous has each COMMIT wait for a standby, or no longer.
+func (c *Cluster) Synchronous(on bool) error {
+	names := ""
+	if on {
+		names = standbyName
+	}
+	for _, sql := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + names + "'", "SELECT pg_reload_conf()"} {
+		if err := c.exec(sql); err != nil {
+			return err
+		}
+	}
+	// What each process of the server knows of it, it knows from its own look.
+	return c.await("SELECT current_setting('synchronous_standby_names') = '" + names + "'")
+}
+
+// Promote makes a primary of a standby, and returns when it takes writes.
+func (c *Cluster) Promote() error {
+	if err := c.exec("SELECT pg_promote(false)"); err != nil {
+		return err
+	}
+	return c.await("SELECT NOT pg_is_in_recovery()")
+}
+
+// Followed waits until a standby has all that c has.
+func (c *Cluster) Followed() error {
+	return c.await("SELECT coalesce(bool_and(replay_lsn >= pg_current_wal_lsn()), false) FROM pg_stat_replication")
+}
+
+func (c *Cluster) exec(sql string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	return run(ctx, c.DSN("postgres"), sql)
+}
+
+// await asks a new connection until the answer is true.
+func (c *Cluster) await(question string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	for {
+		yes, err := c.ask(ctx, question)
+		switch {
+		case yes || err != nil:
+			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("postgres does not come to it: %s", question)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (c *Cluster) ask(ctx context.Context, question string) (yes bool, err error) {
+	conn, err := pgx.Connect(ctx, c.DSN("postgres"))
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close(ctx)
+	err = conn.QueryRow(ctx, question).Scan(&yes)
+	return yes, err
+}
+
+// Pair returns the address of a database that is on whichever of the clusters
+// takes writes, as operators are told to write it.
+func Pair(database string, clusters ...*Cluster) string {
+	var hosts []string
+	for _, c := range clusters {
+		hosts = append(hosts, c.dir)
+	}
+	u := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database}
+	u.RawQuery = url.Values{
+		"host": {strings.Join(hosts, ",")}, "target_session_attrs": {"read-write"}, "sslmode": {"disable"},
+	}.Encode()
+	return u.String()
+}

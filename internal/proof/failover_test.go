@@ -1,0 +1,66 @@
+package proof
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// TestFailover loses the primary under load and promotes the standby that its
+// commits waited for, again and again: the replicas find it by their address,
+// and nothing that was answered is lost, done twice or left behind.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	e := onPostgres
+	if only := envEngineName(); only != "" && only != e.name {
+		t.Skip("of the other engine")
+	}
+	inLegs(t, e, "failover", goal{"failovers", 1, 100, 10}, func(t *testing.T, l *leg, n int) { failover(t, e, l, n) })
+}
+
+func failover(t *testing.T, e engine, l *leg, n int) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	primary, err := pgtest.New()
+	must(err)
+	t.Cleanup(func() { _ = primary.Close() })
+	standby, err := primary.Standby()
+	must(err)
+	t.Cleanup(func() { _ = standby.Close() })
+	e.dsn = func(testing.TB) string { return pgtest.Pair("postgres", primary, standby) }
+	w := newWorldOn(t, e, 4000*n, "")
+	load := newLoad(t, w, l.rng, 8)
+	for i := range n {
+		if i > 0 {
+			must(primary.Follow(standby))
+			primary, standby = standby, primary
+		}
+		must(primary.Followed())
+		must(primary.Synchronous(true))
+		load.fresh.Store(0)
+		load.acks(t, 2*crashAcks)
+		must(primary.Down(true))
+		must(standby.Promote())
+		load.fresh.Store(0)
+		load.acks(t, 2*crashAcks)
+		l.add("failovers", 1)
+	}
+	load.stop()
+	w.heal(t, 90*time.Second)
+	l.add("acknowledgements", load.journal.acks)
+	l.add("calls without an answer", int(load.lost.Load()))
+	l.add("calls told to come again", int(load.busy.Load()))
+	l.add("commits looked up", w.log.said("postgres: an unclear commit was looked up"))
+	db := openStore(t, w.gate)
+	defer db.Close()
+	if lost := rowsOf(t, db, `SELECT p.operation, u.connector, u.status, u.error_code, count(*) AS n FROM push u JOIN proposal p ON p.seq = u.action_seq
+		WHERE u.status <> 'applied' AND NOT (u.status = 'unknown' AND p.operation = 'once') GROUP BY 1, 2, 3, 4`); len(lost) > 0 {
+		t.Errorf("what was approved did not come through: %v", lost)
+	}
+	w.check(t, load.journal)
+}

@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+)
+
+// bereft is a cluster whose commits wait for a standby that is not there.
+func bereft(t *testing.T) (c *pgtest.Cluster, leave func()) {
+	t.Helper()
+	c, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c, func() {
+		t.Helper()
+		if err := c.Synchronous(true); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func putTenant(s *Store, id string) error {
+	return s.Update(context.Background(), func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()})
+	})
+}
+
+// TestCommitWithoutStandby: what no standby has is not acknowledged, however
+// often it is looked up, and nobody is shown it; once there is one it is there.
+func TestCommitWithoutStandby(t *testing.T) {
+	t.Parallel()
+	c, leave := bereft(t)
+	s := openTest(t, Config{URL: c.DSN("postgres"), Patience: time.Second})
+	if err := putTenant(s, "before"); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	if err := putTenant(s, "acme"); err == nil || errors.Is(err, gatehouse.ErrBusy) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v: no standby has it, and nobody knows whether one will", err)
+	}
+	find := func() error {
+		return s.View(t.Context(), func(tx gatehouse.ReadTx) error { _, err := tx.FindTenant("acme"); return err })
+	}
+	if err := find(); !errors.Is(err, gatehouse.ErrNotFound) {
+		t.Errorf("error %v: who asks again would be told that it is stored", err)
+	}
+	if n := len(s.updates); n != 1 {
+		t.Errorf("%d places are taken: one connection of the server waits", n)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if err := s.Ping(t.Context()); err != nil {
+			if !strings.Contains(err.Error(), "standby of synchronous_standby_names") {
+				t.Errorf("Ping: %v", err)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the store is ready, and takes no writes")
+		}
+	}
+	if err := c.Synchronous(false); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); len(s.updates) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the place is not given back")
+		}
+	}
+	if err := find(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCommitWaitCanceled: whoever cancels a COMMIT that waits for a standby has
+// the server say that it has committed.
+func TestCommitWaitCanceled(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]string{"cancel": "pg_cancel_backend", "terminate": "pg_terminate_backend"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, leave := bereft(t)
+			s := openTest(t, Config{URL: c.DSN("postgres"), Patience: 2 * time.Second})
+			if err := putTenant(s, "before"); err != nil {
+				t.Fatal(err)
+			}
+			leave()
+			done := make(chan error, 1)
+			go func() { done <- putTenant(s, "acme") }()
+			conn, err := pgx.Connect(t.Context(), c.DSN("postgres"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close(context.Background())
+			for ended := 0; ended == 0; time.Sleep(time.Millisecond) {
+				if err := conn.QueryRow(t.Context(), `SELECT count(`+end+`(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).Scan(&ended); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := <-done; err == nil || errors.Is(err, gatehouse.ErrBusy) {
+				t.Errorf("error %v: no standby has it, and nobody knows whether one will", err)
+			}
+			if n := len(s.updates); name == "cancel" && n > 0 {
+				t.Errorf("%d places are taken: the connection is the pool's again", n)
+			}
+			if err := c.Synchronous(false); err != nil {
+				t.Fatal(err)
+			}
+			if err := putTenant(s, "after"); err != nil {
+				t.Errorf("the store does not recover: %v", err)
+			}
+		})
+	}
+}
