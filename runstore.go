@@ -202,8 +202,8 @@ type RunWriter interface {
 	UpdateStep(s *Step, from StepStatus, generation int) error
 	// PassStep writes a blocked step that was readied, leased by the worker and
 	// closed as succeeded within this transaction: what UpdateStep would write of
-	// the three, at once, guarded by blocked and the generation before. Unless it
-	// was skipped, its attempt is stored too.
+	// the three, at once, guarded by blocked and the generation before. Its attempt
+	// is stored too.
 	PassStep(s *Step, worker string) error
 	InsertAttempt(a *StepAttempt) error
 	InsertUsage(u *ModelUsage) error

@@ -119,6 +119,7 @@ async function hold(page, path) {
     await route.fulfill({ response });
   }, { times: 1 });
   await page.evaluate(() => {
+    window.setInterval = () => 0; // what comes asks now and then by itself, which would mend what was missed
     window.changes = 0;
     document.body.addEventListener("gatehouse:changed", () => window.changes++);
   });
@@ -153,6 +154,20 @@ test("what changes while an item is on its way is not missed", limit, async (t) 
   await lastHeard(page, () => g.decide(a.id, { decision: "rejected", notes: "wrong item" }));
   item.go();
   await page.locator("#live[data-stale]").getByText("it is rejected").waitFor();
+});
+
+test("an open item tells now and then that it is open, where nothing changes", limit, async (t) => {
+  const a = await g.propose(priced(19, "26.00"));
+  const page = await inbox(t, "ana");
+  await page.clock.install();
+  await page.goto(`${g.url}/actions/${a.id}`);
+  await page.locator("html[data-live=on]").waitFor({ state: "attached" });
+  await page.evaluate(() => window.streams.forEach((s) => s.close()));
+  for (let look = 0; look < 3; look++) {
+    const asked = page.waitForResponse((r) => r.url().includes(`/actions/${a.id}/live`));
+    await page.clock.fastForward(40_000);
+    assert.equal((await asked).status(), 200);
+  }
 });
 
 test("a stream says that something changed, and nothing else", limit, async (t) => {

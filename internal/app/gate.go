@@ -59,7 +59,8 @@ const (
 )
 
 // TopicLog is the topic of one tenant's log: hinted at when entries were
-// numbered, and never by what another tenant does.
+// numbered, or a run changed in what has no entry, and never by what another
+// tenant does.
 func TopicLog(tenant string) string { return "log:" + tenant }
 
 // Config sets what the policy leaves open.

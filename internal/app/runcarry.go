@@ -204,7 +204,7 @@ func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
 			return m.failed(s, worker, gatehouse.StepFailure{Code: "expression", Detail: err.Error()})
 		}
 		if m.run.Stop != "" {
-			return m.end(s, gatehouse.StepCanceled, nil)
+			return m.canceled(s, worker)
 		}
 		s.Input = w.with
 		if event != "" {
@@ -345,7 +345,7 @@ func (r *Runs) startChild(ctx context.Context, w *work, worker string) error {
 			return err
 		}
 		if m.run.Stop != "" {
-			return m.end(s, gatehouse.StepCanceled, nil)
+			return m.canceled(s, worker)
 		}
 		draft := newRun(child, def, input, from)
 		draft.StartedBy, draft.StarterID = m.run.StartedBy, m.run.StarterID

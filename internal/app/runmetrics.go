@@ -19,8 +19,17 @@ type RunMetrics interface {
 // SetMetrics sets who is told. Call it before serving.
 func (r *Runs) SetMetrics(m RunMetrics) { r.metrics = m }
 
-// leased tells how long steps that were just leased had been ready.
+// leased hints at steps that were just leased, of which the log has no entry, and
+// tells how long they had been ready. However many they are, and however often,
+// each tenant is one hint, and those are carried together.
 func (r *Runs) leased(steps []*gatehouse.Step) {
+	told := ""
+	for _, s := range steps {
+		if s.Tenant != told {
+			told = s.Tenant
+			r.gate.hints.Notify(TopicLog(told))
+		}
+	}
 	if r.metrics == nil {
 		return
 	}

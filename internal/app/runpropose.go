@@ -103,7 +103,7 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 // the step has come to something without one.
 func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, c *gatehouse.Caller, d *draft, from lineage) (*gatehouse.Action, error) {
 	if m.run.Stop != "" {
-		return nil, m.end(s, gatehouse.StepCanceled, nil)
+		return nil, m.canceled(s, m.actor)
 	}
 	if over, err := r.overWrites(m); err != nil {
 		return nil, err

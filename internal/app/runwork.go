@@ -213,6 +213,9 @@ func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
 			return err
 		}
 		s.Skipped, s.Output = true, "null"
+		if err := m.attempt(s, worker, string(gatehouse.StepSucceeded), nil); err != nil {
+			return err
+		}
 		return m.end(s, gatehouse.StepSucceeded, nil, gatehouse.Member{Name: "skipped", Value: "true"})
 	})
 }
@@ -230,10 +233,13 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 		}
 		if len(w.items) == 0 {
 			s.Output = "[]"
+			if err := m.attempt(s, worker, string(gatehouse.StepSucceeded), nil); err != nil {
+				return err
+			}
 			return m.end(s, gatehouse.StepSucceeded, nil)
 		}
 		if m.run.Stop != "" {
-			return m.end(s, gatehouse.StepCanceled, nil)
+			return m.canceled(s, worker)
 		}
 		known, err := m.tx.CountSteps(s.Tenant, s.RunID)
 		if err != nil {
@@ -258,6 +264,9 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 				item.Status, item.Output, item.StartedAt, item.FinishedAt = old.Status, old.Output, old.StartedAt, old.FinishedAt
 			}
 			items[i] = item
+		}
+		if err := m.attempt(s, worker, string(gatehouse.StepWaiting), nil); err != nil {
+			return err
 		}
 		if err := m.park(s, gatehouse.StepWaiting, gatehouse.Member{Name: "items", Value: encode(len(items))}); err != nil {
 			return err
@@ -370,7 +379,17 @@ func (m *moving) spec(s *gatehouse.Step) *workflow.Step {
 	return m.def.Step(s.Key)
 }
 
-// attempt records what came of one lease.
+// canceled ends a held step that has begun nothing, since its run was told to
+// stop.
+func (m *moving) canceled(s *gatehouse.Step, worker string) error {
+	if err := m.attempt(s, worker, string(gatehouse.StepCanceled), nil); err != nil {
+		return err
+	}
+	return m.end(s, gatehouse.StepCanceled, nil)
+}
+
+// attempt records what came of one lease, of each that ends: but for a step that
+// is put back untouched.
 func (m *moving) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.Failure) error {
 	a := &gatehouse.StepAttempt{
 		Tenant: s.Tenant, RunID: s.RunID, StepID: s.ID, Attempt: s.Attempts, Generation: s.Generation, Worker: worker,

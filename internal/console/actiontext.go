@@ -184,6 +184,16 @@ func fullPath(p *actionPage) string {
 	return "/inbox?" + v.Encode()
 }
 
+// liveTrigger is when an open page asks: after each change, and while the action
+// is pending now and then too, since who else looks at it is no change.
+func liveTrigger(a *gatehouse.Action) string {
+	const changed = "gatehouse:changed from:body"
+	if a.Status != gatehouse.StatusPending {
+		return changed
+	}
+	return changed + ", every " + lookEvery.String()
+}
+
 func livePath(id, seen string) string {
 	return actionPath(id) + "/live?" + url.Values{"seen": {seen}}.Encode()
 }

@@ -337,6 +337,66 @@ func TestRunPageHearsOfWhatHasNoEntry(t *testing.T) {
 	}
 }
 
+// TestTakenUpStepsAreHintedAt: no heartbeat has to pass until those who look at a
+// run see that a server or a worker outside has leased a step of it, and nobody of
+// another tenant hears of it.
+func TestTakenUpStepsAreHintedAt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.apply("mixed", "name: mixed\nsteps:\n  - {id: call, uses: worker.page}\n  - {id: make, needs: [], uses: transform, with: {made: true}}\n")
+	w.start(w.agent("bot"), "mixed", "")
+	if _, err := w.runs.Admit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	worker := w.as(w.principal("worker", gatehouse.KindService, gatehouse.RoleWorker))
+	ours, end := w.hub.Subscribe(app.TopicLog(gatehouse.DefaultTenant))
+	defer end()
+	theirs, end := w.hub.Subscribe(app.TopicLog("acme"))
+	defer end()
+	heard := func(hint <-chan struct{}) bool {
+		select {
+		case <-hint:
+			return true
+		default:
+			return false
+		}
+	}
+	var due []gatehouse.DueLane
+	if err := w.store.View(t.Context(), func(tx gatehouse.ReadTx) (err error) {
+		due, err = tx.DueLanes(gatehouse.DefaultTenant, "", gatehouse.Lane{}, 9, 9)
+		return err
+	}); err != nil || len(due) != 1 {
+		t.Fatalf("%d lanes, %v", len(due), err)
+	}
+	claim := func() (int, error) {
+		steps, err := w.runs.Claim(t.Context(), "server", gatehouse.StepShare{Lane: due[0].Lane, Limit: 9})
+		return len(steps), err
+	}
+	for _, c := range []struct {
+		who   string
+		lease func() (int, error)
+		want  int
+	}{
+		{"a server", claim, 1},
+		{"a server that finds nothing", claim, 0},
+		{"a worker outside", func() (int, error) {
+			steps, err := w.runs.LeaseSteps(worker, gatehouse.LeaseRequest{Tools: []string{"page"}})
+			return len(steps), err
+		}, 1},
+	} {
+		heard(ours)
+		if n, err := c.lease(); err != nil || n != c.want {
+			t.Fatalf("%s: %d steps, %v", c.who, n, err)
+		}
+		if got := heard(ours); got != (c.want > 0) {
+			t.Errorf("%s leases %d steps: hinted at is %v", c.who, c.want, got)
+		}
+		if heard(theirs) {
+			t.Errorf("%s: another tenant hears of it", c.who)
+		}
+	}
+}
+
 // TestSettledRunPageIsQuiet: of a run that has its evidence nothing changes, and
 // its page is not told to look.
 func TestSettledRunPageIsQuiet(t *testing.T) {

@@ -2,11 +2,13 @@ package console_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -174,6 +176,39 @@ func TestPresence(t *testing.T) {
 	ana.get("/actions/" + a.ID + "/live?seen=pending").want(200).has("ben is looking").lacks("has changed")
 	ben.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(200)
 	ana.get("/actions/"+a.ID+"/live?seen=pending").want(200).has("has changed while you read", "ben")
+}
+
+// TestPresenceWhereNothingChanges: who keeps an action open is shown to the others
+// for as long as they do, and then no more, without any change to hear of.
+func TestPresenceWhereNothingChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.propose(w.agent("bot"), nil)
+	ana, ben := w.signIn("ana", gatehouse.RoleApprover), w.signIn("ben", gatehouse.RoleApprover)
+	first := ana.get("/actions/" + a.ID).want(200).lacks("looking")
+	// An open page does what it was told to do by itself.
+	mark := between(first.body, `id="live"`, ">")
+	every, err := time.ParseDuration(between(mark, ", every ", `"`))
+	if err != nil {
+		t.Fatalf("the page never asks by itself: %s", mark)
+	}
+	live := html.UnescapeString(between(mark, `hx-get="`, `"`))
+	ben.get("/actions/" + a.ID).has("ana is looking at this too")
+	for range 6 {
+		w.advance(every)
+		ana.get(live).want(200).has("ben is looking at this too", "every "+every.String())
+		ben.get(live).want(200).has("ana is looking at this too")
+	}
+	for range 6 {
+		w.advance(every)
+		ben.get(live).want(200)
+	}
+	ben.get(live).want(200).lacks("looking")
+
+	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(200)
+	if p := ben.get("/actions/" + a.ID).want(200); strings.Contains(between(p.body, `id="live"`, ">"), "every") {
+		t.Error("the page of what is decided asks who looks at it")
+	}
 }
 
 func TestBulk(t *testing.T) {

@@ -18,6 +18,9 @@ type presenceKey struct{ tenant, action string }
 
 const (
 	presenceFor = 90 * time.Second
+	// lookEvery is how often an open page says that it is, where no change has it
+	// ask: one that is lost on the way costs nothing.
+	lookEvery = 40 * time.Second
 	// maxPresence bounds the actions that are remembered.
 	maxPresence = 5000
 )

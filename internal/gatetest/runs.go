@@ -130,6 +130,15 @@ func bring(tx gatehouse.Tx, st *gatehouse.Step, want gatehouse.Step, now, later 
 		if err := tx.UpdateStep(st, from, generation); err != nil {
 			return err
 		}
+		if from != gatehouse.StepRunning {
+			continue
+		}
+		err := tx.InsertAttempt(&gatehouse.StepAttempt{
+			Tenant: st.Tenant, RunID: st.RunID, StepID: st.ID, Attempt: 1, Generation: 1, Worker: "worker", StartedAt: now, FinishedAt: now, Outcome: string(to),
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -140,9 +149,6 @@ func leave(tx gatehouse.Tx, r *gatehouse.Run) error {
 	archive := []byte("the archive of " + r.ID)
 	sum := sha256.Sum256(archive)
 	for _, insert := range []func() error{
-		func() error {
-			return tx.InsertAttempt(&gatehouse.StepAttempt{Tenant: r.Tenant, RunID: r.ID, StepID: st.ID, Attempt: 1, Generation: 1, Worker: "worker", StartedAt: now, FinishedAt: now, Outcome: "succeeded"})
-		},
 		func() error {
 			return tx.InsertUsage(&gatehouse.ModelUsage{Tenant: r.Tenant, RunID: r.ID, Workflow: r.Workflow, StepID: st.ID, Attempt: 1, Provider: "p", Model: "m", InputTokens: 9, OutputTokens: 2, Cost: "0.000015", Currency: "USD", At: now})
 		},

@@ -178,6 +178,7 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			o := fill(t)
 			t.Run("sound", func(t *testing.T) { t.Parallel(); testSound(t, o) })
+			t.Run("earlier builds", func(t *testing.T) { t.Parallel(); testEarlierAttempts(t, o) })
 			testDamage(t, o)
 		})
 	}
@@ -206,6 +207,18 @@ func testSound(t *testing.T, o *original) {
 		} else if got != want {
 			t.Errorf("pages of %d give %s, others %s", page, got, want)
 		}
+	}
+}
+
+// testEarlierAttempts: what earlier builds left no attempt of is not damaged.
+func testEarlierAttempts(t *testing.T, o *original) {
+	t.Helper()
+	open, damage := o.copy(t)
+	damage(`UPDATE step SET parent = 'stp_6_1' WHERE id = 'stp_6_0';
+DELETE FROM step_attempt WHERE step_id = 'stp_6_1' OR step_id IN (SELECT id FROM step WHERE status IN ('succeeded', 'canceled', 'failed_terminal'))`)
+	r := check(t, open, Options{})
+	if v := r.Invariants[20]; v.Violations > 0 || v.Examined == 0 {
+		t.Errorf("%d steps of %d are reported: %+v", v.Violations, v.Examined, v.Listed)
 	}
 }
 
@@ -284,6 +297,9 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"a step that waits for nothing", `UPDATE step SET due_at = NULL, event = '' WHERE id = 'stp_6_1'`, 19, "run:run_6", true},
 		{"a step that is never tried again", `UPDATE step SET due_at = NULL WHERE id = 'stp_7_0'`, 19, "run:run_7", true},
 		{"more attempts than leases", `UPDATE step SET attempts = 2 WHERE id = 'stp_3_0'`, 20, "run:run_3", true},
+		{"an attempt is lost", `DELETE FROM step_attempt WHERE step_id = 'stp_4_0'`, 20, "run:run_4", true},
+		{"two attempts are lost", `UPDATE step SET attempts = 2, generation = 2 WHERE id = 'stp_8_0'; DELETE FROM step_attempt WHERE step_id = 'stp_8_0'`, 20, "run:run_8", true},
+		{"an attempt that was not made", `UPDATE step SET attempts = 0 WHERE id = 'stp_7_0'`, 20, "run:run_7", true},
 		{"a result of a lease that never was", `UPDATE step_attempt SET generation = 7 WHERE run_id = 'run_1'`, 20, "run:run_1", true},
 		{"other evidence", `UPDATE bundle SET manifest = manifest, sha256 = replace(sha256, substr(sha256, 1, 8), 'deadbeef') WHERE run_id = 'run_1'`, 21, "run:run_1", true},
 		{"evidence is lost", `DELETE FROM bundle WHERE run_id = 'run_1'`, 21, "run:run_1", true},

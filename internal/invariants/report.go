@@ -59,7 +59,7 @@ var titles = map[int]string{
 	17: "every pending approval stands in the queue",
 	18: "a run is what its steps are, and succeeded if and only if they all are",
 	19: "every step under way is leased, due, or waits for what is there, and is woken by its end",
-	20: "no more attempts than leases, and no key held twice",
+	20: "an attempt for each lease, no more of them than leases, and no key held twice",
 	21: "evidence is stored once, and has the hash that it says",
 	22: "what is archived is whole, named by the log, and nowhere else",
 }

@@ -26,8 +26,8 @@ type stepRow struct {
 	action gatehouse.Status    // "" for none that is there
 	child  gatehouse.RunStatus // likewise
 	wakes  int
-	// tried is the highest generation of its attempts.
-	tried int
+	// tried is the highest generation of its attempts, and came how many there are.
+	tried, came int
 }
 
 // runs walks all runs, page by page: 16, and 18 to 21.
@@ -71,13 +71,14 @@ coalesce((SELECT a.status FROM action a WHERE a.tenant = s.tenant AND a.id = s.a
   (SELECT z.status FROM action_archive z WHERE z.tenant = s.tenant AND z.id = s.action_id), ''),
 coalesce((SELECT r.status FROM run r WHERE r.tenant = s.tenant AND r.id = s.child_run), ''),
 (SELECT count(*) FROM step_wake w WHERE w.step_seq = s.seq AND w.tenant = s.tenant AND w.run_id = s.run_id AND w.step_id = s.id),
-coalesce((SELECT max(t.generation) FROM step_attempt t WHERE t.tenant = s.tenant AND t.run_id = s.run_id AND t.step_id = s.id), 0)
+coalesce((SELECT max(t.generation) FROM step_attempt t WHERE t.tenant = s.tenant AND t.run_id = s.run_id AND t.step_id = s.id), 0),
+(SELECT count(*) FROM step_attempt t WHERE t.tenant = s.tenant AND t.run_id = s.run_id AND t.step_id = s.id)
 FROM step s WHERE s.run_seq > %d AND s.run_seq <= %d ORDER BY s.run_seq, s.seq`, after, last), func(rows *sql.Rows) error {
 		var seq int64
 		var s stepRow
 		var due, ready bool
 		err := rows.Scan(&seq, &s.Tenant, &s.RunID, &s.ID, &s.Key, &s.Parent, &s.Status, &s.Attempts, &s.Generation, &s.Event,
-			&s.LeaseOwner, &s.leased, &due, &ready, &s.ActionID, &s.ChildRun, &s.action, &s.child, &s.wakes, &s.tried)
+			&s.LeaseOwner, &s.leased, &due, &ready, &s.ActionID, &s.ChildRun, &s.action, &s.child, &s.wakes, &s.tried, &s.came)
 		at := s.CreatedAt
 		if due {
 			s.DueAt = &at
@@ -176,6 +177,23 @@ func (f *runFile) checkStep(s *stepRow, say sayer) {
 	if s.Attempts > s.Generation || s.tried > s.Generation {
 		say(20, "its step %s has %d attempts and results of lease %d, but %d leases", s.Key, s.Attempts, s.tried, s.Generation)
 	}
+	if least, most := f.attempts(s); s.came < least || s.came > most {
+		say(20, "its step %s is %s after %d attempts, of which %d are stored", s.Key, s.Status, s.Attempts, s.came)
+	}
+}
+
+// attempts is how many attempts are stored of a step: all but the one that is
+// under way. Earlier builds stored none of a last lease under which nothing was
+// done, as of a step that was skipped, was canceled, or waits for its items.
+func (f *runFile) attempts(s *stepRow) (least, most int) {
+	most = s.Attempts
+	if s.Status == gatehouse.StepRunning {
+		most--
+	}
+	if s.Status.Final() || f.hasItems(s.ID) {
+		return most - 1, most
+	}
+	return most, most
 }
 
 func (f *runFile) hasItems(step string) bool {

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,6 +181,52 @@ func TestLostLeases(t *testing.T) {
 		want[leasesLost-1] = fmt.Sprintf("%d %d %s lease_expired", leasesLost, leasesLost, gatehouse.StepCanceled)
 		if d := cmp.Diff(want, got[steps[1].ID]); d != "" {
 			t.Errorf("the attempts of %s: %s", steps[1].Key, d)
+		}
+	})
+}
+
+// TestEachLeaseLeavesItsAttempt: also one under which there was nothing to do, or
+// no more, for the server and for a worker outside.
+func TestEachLeaseLeavesItsAttempt(t *testing.T) {
+	t.Parallel()
+	steps := []flowStep{
+		{id: "skipped", does: "make", never: true, items: -1}, {id: "none", does: "make"}, {id: "each", does: "make", items: 2},
+		{id: "nap", does: "nap", items: -1}, {id: "ask", does: "ask", items: -1}, {id: "sub", does: "sub", items: -1},
+		{id: "unpaged", does: "page", never: true, items: -1}, {id: "pages", does: "page", items: 1}, {id: "page", does: "page", items: -1},
+	}
+	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
+		s.apply(childFlow())
+		s.apply(&flow{name: "wide", steps: steps})
+		play := func(meanwhile func()) map[string][]string {
+			run := len(s.ids)
+			s.start("wide", "")
+			mine, page := s.claim(), ""
+			for _, name := range s.leaseOutside() {
+				if strings.Contains(name, "/page/") {
+					page = name
+				}
+			}
+			meanwhile()
+			for _, name := range mine {
+				s.carry(name, 0)
+			}
+			s.propose(page)
+			return s.attempts(run)
+		}
+		waits := []string{"waiting"}
+		want := map[string][]string{
+			"skipped": {"succeeded"}, "none": {"succeeded"}, "each": waits, "nap": waits, "ask": {"waiting_approval"}, "sub": waits,
+			"unpaged": {"succeeded"}, "pages": waits, "page": {"waiting_approval"},
+		}
+		if d := cmp.Diff(want, play(func() {})); d != "" {
+			t.Errorf("other attempts (+) than wanted (-):\n%s", d)
+		}
+		for _, key := range []string{"each", "nap", "ask", "sub", "page"} {
+			want[key] = []string{"canceled"}
+		}
+		stop := func() { s.cancel(len(s.ids) - 1) }
+		if d := cmp.Diff(want, play(stop)); d != "" {
+			t.Errorf("other attempts (+) of a run that stops than wanted (-):\n%s", d)
 		}
 	})
 }

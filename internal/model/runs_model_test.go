@@ -119,6 +119,7 @@ type stepState struct {
 	act           *actState
 	child         *runState
 	event         bool
+	came          []string // what its leases came to, in order
 }
 
 func (s *stepState) final() bool {
@@ -227,7 +228,16 @@ func (r *runState) open(of *stepState) bool {
 }
 
 func (s *stepState) end(status, failure string) {
-	s.status, s.failure, s.due, s.leased = status, failure, time.Time{}, time.Time{}
+	s.move(status)
+	s.failure, s.due, s.leased = failure, time.Time{}, time.Time{}
+}
+
+// move notes what a lease came to that ends by it.
+func (s *stepState) move(status string) {
+	if s.status == "running" {
+		s.came = append(s.came, status)
+	}
+	s.status = status
 }
 
 func (r *runState) halt(as, failure string) {
@@ -281,6 +291,7 @@ func (m *runModel) advance(r *runState) {
 				s.status = "ready"
 				if r.ahead[s.key] {
 					s.end("succeeded", "")
+					s.came = append(s.came, s.status)
 					s.skipped = s.spec.never
 					s.gen++
 					s.attempts++
@@ -370,7 +381,7 @@ func (m *runModel) begun(s *stepState) (done bool) {
 	case s.spec.items > 0 && r.stop != "":
 		s.end("canceled", "")
 	case s.spec.items > 0:
-		s.status = "waiting"
+		s.move("waiting")
 		s.leased = time.Time{}
 		at := slices.Index(r.steps, s) + 1
 		for i := range s.spec.items {
@@ -449,22 +460,26 @@ func (m *runModel) carryAlone(s *stepState, gen int) {
 	case r.stop != "":
 		s.end("canceled", "")
 	case does == "nap":
-		s.status, s.due = "waiting", m.now.Add(napFor)
+		s.move("waiting")
+		s.due = m.now.Add(napFor)
 	case does == "hear" && r.heard > 0:
 		r.heard--
 		s.end("succeeded", "")
 	case does == "hear":
-		s.status, s.due, s.event = "waiting", m.now.Add(eventWithin), true
+		s.move("waiting")
+		s.due, s.event = m.now.Add(eventWithin), true
 	case does == "sub":
-		s.status = "waiting"
+		s.move("waiting")
 		s.child = m.begin(m.child, earlier)
 		s.child.above = r
 	case does == "tag":
 		r.write()
-		s.status, s.act = "waiting_approval", &actState{status: "approved"}
+		s.move("waiting_approval")
+		s.act = &actState{status: "approved"}
 	case does == "ask":
 		r.write()
-		s.status, s.act = "waiting_approval", &actState{status: "pending", asked: true, expires: m.now.Add(askFor)}
+		s.move("waiting_approval")
+		s.act = &actState{status: "pending", asked: true, expires: m.now.Add(askFor)}
 	}
 	s.leased = time.Time{}
 	m.advance(r)
@@ -483,7 +498,8 @@ func (m *runModel) fail(s *stepState, code string, retryable bool) {
 	case r.stop != "":
 		s.end("canceled", code)
 	case mayRetry:
-		s.status, s.failure, s.due, s.leased = "failed_retryable", code, m.now.Add(wait), time.Time{}
+		s.end("failed_retryable", code)
+		s.due = m.now.Add(wait)
 		if wait == 0 {
 			s.status, s.due = "ready", time.Time{}
 		}

@@ -374,6 +374,22 @@ func (s *runSide) trespass(run int) string {
 	return fmt.Sprint(out, len(leased))
 }
 
+// attempts is what the leases of a run's steps came to, in order, by the steps'
+// keys.
+func (s *runSide) attempts(run int) map[string][]string {
+	s.t.Helper()
+	d, err := s.runs.RunDetail(s.as("admin"), s.ids[run])
+	s.must(err)
+	of := map[string][]string{}
+	for _, a := range d.Attempts {
+		key := d.StepByID(a.StepID).Key
+		if of[key] = append(of[key], a.Outcome); a.Attempt != len(of[key]) {
+			s.t.Errorf("%s: attempt %d of %s is its number %d", s.name, a.Attempt, key, len(of[key]))
+		}
+	}
+	return of
+}
+
 // snapshot says of the runs what the model's does.
 func (s *runSide) snapshot() (out []string) {
 	code := func(f *gatehouse.Failure) string {

@@ -426,7 +426,8 @@ func (m *runMatch) serve(rt *rapid.T) {
 			m.model.advance(r)
 		default:
 			r.write()
-			s.status, s.act, s.leased = "waiting_approval", &actState{status: "approved"}, time.Time{}
+			s.move("waiting_approval")
+			s.act, s.leased = &actState{status: "approved"}, time.Time{}
 			m.model.advance(r)
 		}
 		m.all("propose", want, func(side *runSide) string { return side.propose(l.name) })
@@ -517,5 +518,16 @@ func (m *runMatch) end() {
 	}
 	for _, s := range m.sides {
 		s.checkLog()
+		for i, r := range m.model.runs {
+			want := map[string][]string{}
+			for _, step := range r.steps {
+				if step.came != nil {
+					want[step.key] = step.came
+				}
+			}
+			if d := cmp.Diff(want, s.attempts(i)); d != "" {
+				m.Fatalf("%s has (+) other attempts of run %d than the model (-):\n%s", s.name, i, d)
+			}
+		}
 	}
 }

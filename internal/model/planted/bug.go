@@ -23,7 +23,8 @@ type bug struct {
 	breaks string
 	edits  []edit
 	// pkg and run name the test, as arguments of go test; run is matched as a
-	// whole, level by level.
+	// whole, level by level. In the package browser they are a file of tests in a
+	// real browser, and one of these.
 	pkg, run string
 }
 
@@ -50,6 +51,7 @@ func bugs() []bug {
 	all = append(all, archiveBugs()...)
 	all = append(all, restoredBugs()...)
 	all = append(all, newsBugs()...)
+	all = append(all, scriptBugs()...)
 	return append(all, edgeBugs()...)
 }
 

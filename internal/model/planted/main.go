@@ -129,7 +129,7 @@ func sound(ctx context.Context, dir string, chosen []bug) error {
 			continue
 		}
 		done[id] = true
-		if out, err := goTest(ctx, dir, b); err != nil {
+		if out, err := b.test(ctx, dir); err != nil {
 			return fmt.Errorf("%s is red without any bug: %w\n%s", id, err, tail(out))
 		} else if bytes.Contains(out, []byte("no tests to run")) {
 			return fmt.Errorf("%s: there is no such test", id)
@@ -157,7 +157,7 @@ func try(ctx context.Context, dir string, b bug) (r result, err error) {
 		}
 	}
 	start := time.Now()
-	out, failure := goTest(ctx, dir, b)
+	out, failure := b.test(ctx, dir)
 	r = result{bug: b, took: time.Since(start), detail: tail(out)}
 	switch {
 	case ctx.Err() != nil:
@@ -169,6 +169,34 @@ func try(ctx context.Context, dir string, b bug) (r result, err error) {
 	}
 	r.caught = true
 	return r, nil
+}
+
+// test runs one test.
+func (b bug) test(ctx context.Context, dir string) ([]byte, error) {
+	if b.pkg == browser {
+		return browserTest(ctx, dir, b)
+	}
+	return goTest(ctx, dir, b)
+}
+
+// browser is where the tests are that need one. They build the program from the
+// tree that they are in, and need what "npm ci" puts there.
+const browser = "browser"
+
+// browserTest runs one of those.
+func browserTest(ctx context.Context, dir string, b bug) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	file, name, _ := strings.Cut(b.run, "/")
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=tap", "--test-name-pattern=^"+regexp.QuoteMeta(name)+"$",
+		filepath.Join("test", file+".test.mjs"))
+	cmd.Dir = filepath.Join(dir, browser)
+	cmd.WaitDelay = time.Second // its own children may have outlived it
+	out, err := cmd.CombinedOutput()
+	if err == nil && bytes.Contains(out, []byte("\n# pass 0\n")) {
+		out = append(out, "no tests to run"...)
+	}
+	return out, err
 }
 
 // goTest runs one test. Random sequences are drawn from one seed, so that what

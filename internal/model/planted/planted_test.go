@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,8 +34,13 @@ func TestPatchesApply(t *testing.T) {
 				t.Errorf("%s: changes nothing in %s (%v)", b.name, file, err)
 			}
 		}
-		test, _, _ := strings.Cut(b.run, "/")
-		if !hasTest(t, b.pkg, test) {
+		test, in, _ := strings.Cut(b.run, "/")
+		if b.pkg == browser {
+			raw, err := os.ReadFile(filepath.Join(top, browser, "test", test+".test.mjs"))
+			if err != nil || !strings.Contains(string(raw), "\ntest("+strconv.Quote(in)) {
+				t.Errorf("%s: %s has no %q: %v", b.name, test, in, err)
+			}
+		} else if !hasTest(t, b.pkg, test) {
 			t.Errorf("%s: %s has no %s", b.name, b.pkg, test)
 		}
 	}

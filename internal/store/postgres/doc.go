@@ -21,9 +21,10 @@
 //     writes its number there. When the answer to a COMMIT is lost, the number
 //     is looked up on a new connection, and taken away where it is not there:
 //     then the transaction cannot take place later either, and the closure is
-//     run again. Only when the server, or the standby that it waits for, does not
-//     come back within Patience is the outcome unknown; the error says so, and is
-//     not ErrBusy.
+//     run again. Where nothing may be written, the session is ended first, and the
+//     number says what there is. Only when the server, or the standby that it
+//     waits for, does not come back within Patience is the outcome unknown; the
+//     error says so, and is not ErrBusy.
 //   - What the server has stored without the standby that it should have waited for
 //     is not acknowledged, and nothing here ends such a wait.
 //

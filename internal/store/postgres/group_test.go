@@ -278,6 +278,48 @@ func TestGroupOfFailures(t *testing.T) {
 	wantLeft(t, s, "a", "b", "curious")
 }
 
+// TestWhoWroteGoesAlone: what an Update has written before it asks anything, no
+// group has looked at.
+func TestWhoWroteGoesAlone(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, Config{})
+	l := &s.line
+	l.mu.Lock()
+	l.running += maxGroups
+	l.mu.Unlock()
+	const early, late = "early", "late"
+	ended := make(chan error, 2)
+	go func() { ended <- leave(ctx, s, late, nil)() }()
+	waiting := func(n int) bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.waiting) == n }
+	for end := time.Now().Add(20 * time.Second); !waiting(1) && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+	}
+	go func() {
+		ended <- s.Update(ctx, func(tx gatehouse.Tx) error {
+			if err := tx.InsertTenant(&gatehouse.Tenant{ID: early, CreatedAt: time.UnixMicro(1)}); err != nil {
+				return err
+			}
+			// It asks for the time first.
+			return tx.AppendLeaf(&gatehouse.Leaf{Tenant: early, Type: "t", Subject: early, Actor: "a"})
+		})
+	}()
+	// It has ended before anybody may go on, or is in line.
+	for end := time.Now().Add(20 * time.Second); len(ended) == 0 && !waiting(2) && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+	}
+	if !waiting(1) {
+		t.Fatal("who wrote before it asked waits for a group")
+	}
+	for range maxGroups {
+		s.pass(0)
+	}
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	wantLeft(t, s, early, late)
+}
+
 // TestGroupMemberGone: a member whose caller gives up before COMMIT is told so
 // and stores nothing, and one that takes too long is not waited for.
 func TestGroupMemberGone(t *testing.T) {

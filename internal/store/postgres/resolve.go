@@ -48,11 +48,17 @@ SELECT s.seq, s.started_at, a.pid, a.backend_start FROM s, pg_stat_activity a WH
 	// readMark writes, so that its COMMIT waits for whatever standby the looked-up
 	// one should have waited for: what no standby has may be gone after the next failure.
 	readMark = `UPDATE gatehouse_session SET last = last WHERE seq = $1 AND started_at = $2 RETURNING last`
+	// seeMark is for where nothing may be written.
+	seeMark = `SELECT last FROM gatehouse_session WHERE seq = $1 AND started_at = $2`
 	// hangUp ends a session whose client, this process, is gone from it. One that
 	// waits for a standby has committed: ending it would show everybody what the
 	// standby has not.
 	hangUp = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE pid = $1 AND backend_start = $2 AND wait_event IS DISTINCT FROM 'SyncRep'`
+	// hangUpCounted is hangUp, and counts the session, 0 when it has ended. A standby
+	// knows nothing of its primary's.
+	hangUpCounted = `SELECT pg_is_in_recovery(), count(CASE wait_event WHEN 'SyncRep' THEN true ELSE pg_terminate_backend(pid) END)
+FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2`
 	isThere = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2)`
 )
 
@@ -155,13 +161,48 @@ func (s *Store) fate(ctx context.Context, o session) (stored bool, err error) {
 		_, e := c.Exec(ctx, hangUp, o.pid, o.started)
 		return false, errors.Join(err, e)
 	}
+	if errors.As(err, &pg) && pg.Code == "25006" { // read_only_sql_transaction
+		return fateOfEnded(ctx, c, o)
+	}
 	if err != nil {
 		return false, err
 	}
+	stored, err = marked(ctx, c, o, readMark, -(o.last + 1))
+	if stored || err != nil {
+		return stored, err
+	}
+	// What is left of the session must not keep its locks.
+	if _, err := c.Exec(ctx, hangUp, o.pid, o.started); err != nil {
+		s.log.Warn("postgres: a lost session was not ended", "pid", o.pid, "error", err)
+	}
+	return false, nil
+}
+
+// fateOfEnded finds it out where nothing may be written, since an operator wants
+// the database as it is: the mark says it when the session has ended, and with it
+// what it had begun.
+func fateOfEnded(ctx context.Context, c *pgx.Conn, o session) (stored bool, err error) {
+	var standby bool
+	var there int
+	if err := c.QueryRow(ctx, hangUpCounted, o.pid, o.started).Scan(&standby, &there); err != nil {
+		return false, err
+	}
+	switch {
+	case standby:
+		return false, errors.New("the server is a standby")
+	case there > 0:
+		return false, errors.New("the session has not ended")
+	}
+	return marked(ctx, c, o, seeMark, o.last)
+}
+
+// marked reads a session's mark: the next transaction's number is that of one that
+// is stored, otherwise of one that is not and never will be.
+func marked(ctx context.Context, c *pgx.Conn, o session, read string, otherwise int64) (stored bool, err error) {
 	var last int64
 	mine := sessionOf(c)
 	mine.warned = false // of what there may be to say about the database
-	switch err := c.QueryRow(ctx, readMark, o.seq, o.made).Scan(&last); {
+	switch err := c.QueryRow(ctx, read, o.seq, o.made).Scan(&last); {
 	case errors.Is(err, pgx.ErrNoRows):
 		// A standby took over that never had the session, nor what came behind it.
 		return false, nil
@@ -173,12 +214,8 @@ func (s *Store) fate(ctx context.Context, o session) (stored bool, err error) {
 		return true, nil
 	case 0 <= last && last < o.last:
 		return false, nil // it has lost the ones before as well
-	case last != -(o.last + 1):
+	case last != otherwise:
 		return false, fmt.Errorf("the session's mark is %d", last)
-	}
-	// What is left of the session must not keep its locks.
-	if _, err := c.Exec(ctx, hangUp, o.pid, o.started); err != nil {
-		s.log.Warn("postgres: a lost session was not ended", "pid", o.pid, "error", err)
 	}
 	return false, nil
 }

@@ -141,3 +141,69 @@ func TestFateDespiteWarnings(t *testing.T) {
 		t.Errorf("stored %v, error %v", stored, err)
 	}
 }
+
+// TestFateWhereNothingMayBeWritten: where an operator wants the database as it is,
+// what became of a transaction shows when its server process has ended, and is
+// found out without a write.
+func TestFateWhereNothingMayBeWritten(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		did    []string
+		stored bool
+	}{
+		"not begun to end": {nil, false},
+		"has its mark":     {[]string{markMoved}, false},
+		"stored":           {[]string{markMoved, `commit`}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			s := openTest(t, Config{Patience: 10 * time.Second})
+			c, o := leftBehind(t, s)
+			for _, sql := range tt.did {
+				var args []any
+				if sql == markMoved {
+					args = []any{o.seq, o.last + 1}
+				}
+				if _, err := c.Exec(ctx, sql, args...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			alter(t, s.config.URL, `default_transaction_read_only = on`)
+			if stored, err := s.fate(ctx, o); err == nil {
+				t.Errorf("stored is %v before its session has ended", stored)
+			}
+			again, err := s.resolve(o, errors.New("the connection is gone"))
+			if again == tt.stored || (err == nil) != tt.stored || err != nil && !errors.Is(err, gatehouse.ErrBusy) {
+				t.Errorf("again %v, error %v", again, err)
+			}
+			if _, err := c.Exec(ctx, `commit`); err == nil {
+				t.Error("its session goes on")
+			}
+			var last int64
+			if err := s.pool.QueryRow(ctx, seeMark, o.seq, o.made).Scan(&last); err != nil || (last == o.last+1) != tt.stored || last < 0 {
+				t.Errorf("the mark is %d, error %v", last, err)
+			}
+		})
+	}
+}
+
+// TestFateOnStandby: a standby takes no writes either, and knows neither what its
+// primary runs nor all that it has stored.
+func TestFateOnStandby(t *testing.T) {
+	t.Parallel()
+	dsn := database(t)
+	s := openTest(t, Config{URL: dsn})
+	c, o := leftBehind(t, s)
+	if err := c.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	statement(t, dsn, `CREATE SCHEMA standby; CREATE FUNCTION standby.pg_is_in_recovery() RETURNS BOOLEAN LANGUAGE SQL AS 'SELECT true'`)
+	alter(t, dsn, `search_path = standby, pg_catalog, public`)
+	alter(t, dsn, `default_transaction_read_only = on`)
+	for range 2 {
+		if stored, err := s.fate(context.Background(), o); err == nil {
+			t.Errorf("stored is %v", stored)
+		}
+	}
+}

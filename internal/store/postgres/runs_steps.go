@@ -217,9 +217,9 @@ const (
 	stepPassed = `UPDATE step SET status = 'succeeded', attempts = $3, generation = $4, idempotency_key = $5, skipped = $6, ready_at = $7,
   started_at = $8, finished_at = $9`
 	stepBlocked = ` WHERE tenant = $1 AND id = $2 AND status = 'blocked' AND generation = $4 - 1 AND ` + keyFree + `$5 OFFSET 0)
-  RETURNING seq, tenant, run_id, id, attempts, generation, skipped, started_at, finished_at, `
+  RETURNING seq, tenant, run_id, id, attempts, generation, started_at, finished_at, `
 	passedParts = `), b AS (INSERT INTO step_body (seq, tenant, item, input, output) SELECT seq, tenant, '', input, output FROM w),
-a AS (` + attemptColumns + `SELECT tenant, run_id, id, attempts, generation, worker, started_at, finished_at, 'succeeded', '', '' FROM w WHERE NOT skipped)
+a AS (` + attemptColumns + `SELECT tenant, run_id, id, attempts, generation, worker, started_at, finished_at, 'succeeded', '', '' FROM w)
 `
 	passStep = guarded + stepPassed + stepBlocked + `$10::text AS input, $11::text AS output, $12::text AS worker` + passedParts +
 		`SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`

@@ -185,7 +185,6 @@ type course struct {
 // next is the course of the run after one that may succeed when it is run again.
 func (t *tx) next(err error) course {
 	c := t.course
-	c.wave = nil
 	switch {
 	case errors.Is(err, errApart):
 		c.alone = true

@@ -198,8 +198,7 @@ func (t *tx) PassStep(s *gatehouse.Step, worker string) error {
 	if !shared.Passed(s) {
 		return gatehouse.ErrConflict
 	}
-	err := t.updateStep(s, gatehouse.StepBlocked, s.Generation-1)
-	if err != nil || s.Skipped {
+	if err := t.updateStep(s, gatehouse.StepBlocked, s.Generation-1); err != nil {
 		return err
 	}
 	return t.InsertAttempt(&gatehouse.StepAttempt{

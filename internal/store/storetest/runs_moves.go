@@ -186,12 +186,13 @@ func (s *suite) stepPass() {
 	})
 	attempts(first)
 	s.refused(gatehouse.ErrConflict, "a step that is ready already", func(tx gatehouse.Tx) error { return tx.PassStep(passed(st), "w") })
-	// What is skipped was no attempt.
 	skipped := passed(r.Steps[2])
 	skipped.Skipped, skipped.Output = true, "null"
 	s.update(func(tx gatehouse.Tx) error { return tx.PassStep(skipped, "w") })
 	s.same("a step that was skipped", s.findStep(skipped), skipped)
-	attempts(first)
+	second := *first
+	second.StepID = skipped.ID
+	attempts(first, &second)
 }
 
 // stepOfAction is the one that took it up last, whichever began first.
