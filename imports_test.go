@@ -19,7 +19,7 @@ var mayImport = map[string][]string{
 	"":                        {},
 	"client":                  {""},
 	"connector":               {""},
-	"connector/sql":           {"", "connector"},
+	"connector/sql":           {"", "connector", "internal/pgurl"},
 	"connector/http":          {"", "connector"},
 	"connector/worker":        {"", "connector"},
 	"internal/expr":           {""},
@@ -40,11 +40,12 @@ var mayImport = map[string][]string{
 	"internal/mcp":            {"", "internal/app", "internal/link"},
 	"internal/store/shared":   {""},
 	"internal/store/sqlite":   {"", "internal/store/shared"},
-	"internal/store/postgres": {"", "internal/store/shared"},
+	"internal/store/postgres": {"", "internal/pgurl", "internal/store/shared"},
+	"internal/pgurl":          {},
 	"internal/demo":           {"", "client"},
 	"internal/wake":           {},
 	// The carriers of hints, each with its driver.
-	"internal/wake/pgwake":   {"internal/wake"},
+	"internal/wake/pgwake":   {"internal/pgurl", "internal/wake"},
 	"internal/wake/natswake": {"internal/wake"},
 	"internal/feed":          {""},
 	"internal/config":        {""},
@@ -58,7 +59,7 @@ var mayImport = map[string][]string{
 	},
 	// A module of its own: the bench of the outbox and of runs beside River.
 	"bench/river":           {"", "internal/app", "internal/bench", "internal/engine", "internal/policy", "internal/runtime", "internal/store/postgres", "internal/wake"},
-	"internal/migratestore": {"", "internal/audit", "internal/store/postgres", "internal/store/sqlite"},
+	"internal/migratestore": {"", "internal/audit", "internal/pgurl", "internal/store/postgres", "internal/store/sqlite"},
 	"internal/invariants":   {"", "internal/audit", "internal/store/postgres", "internal/store/shared", "internal/store/sqlite"},
 	// What only tests import.
 	"internal/gatetest":        {"", "connector", "internal/app", "internal/audit", "internal/engine", "internal/wake"},

@@ -10,8 +10,11 @@ type RoleCheck struct {
 
 // LateWork is what has waited for a role, and should not have.
 type LateWork struct {
-	// Role is sequencer, dispatcher or sweeper.
+	// Role is sequencer, dispatcher, sweeper or runner; or worker, which is no role
+	// of serve: the program that leases the steps of a tool that is not built in.
 	Role string `json:"role"`
+	// Tool is that tool.
+	Tool string `json:"tool,omitempty"`
 	// What says what has waited, as the head of a sentence that ends with for how
 	// long: "a push has been due".
 	What string `json:"what"`

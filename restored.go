@@ -24,8 +24,9 @@ type KeeperService interface {
 	// effects, by read-back, and settles those that are proven. Nothing is sent.
 	// The caller must be an operator.
 	AskTargets(ctx context.Context, r AskRequest) (*AskAnswer, error)
-	// CheckRoles tells what has waited too long for the roles sequencer, dispatcher
-	// and sweeper of serve, over all tenants. The caller must be an operator.
+	// CheckRoles tells what has waited too long for the roles sequencer, dispatcher,
+	// sweeper and runner of serve, over all tenants, and for outside workers in
+	// the caller's. The caller must be an operator.
 	CheckRoles(ctx context.Context) (*RoleCheck, error)
 }
 

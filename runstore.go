@@ -29,6 +29,21 @@ type DueLane struct {
 	TenantRunning   int
 }
 
+// ReadyTool is a tool with ready steps.
+type ReadyTool struct {
+	// Tool is "" for what is built in.
+	Tool string
+	// Since is when the step that has waited longest became ready; of workflows
+	// past the first [ReadyLanes] nothing is looked at.
+	Since time.Time
+	// Leased is true where somebody holds a step of the tool, by a lease that has
+	// not ended.
+	Leased bool
+}
+
+// ReadyLanes bounds the lanes of one tool that ReadyTools looks at.
+const ReadyLanes = 64
+
 // StepShare is what one claim may take of a lane: at most Limit steps, and only
 // while fewer than MostOfWorkflow steps of its workflow and MostOfTenant of its
 // tenant are running; 0 is no bound.
@@ -112,6 +127,10 @@ type RunReader interface {
 	// come in the order of tenant, workspace, workflow: first those after the
 	// given lane, then, around, the others up to and with it.
 	DueLanes(tenant, tool string, after Lane, limit, each int) ([]DueLane, error)
+	// ReadyTools returns, over all tenants or of one when tenant is not "", the
+	// tools with ready steps among the first limit that have any in some tenant,
+	// by name. The built-in one, "", comes before all others.
+	ReadyTools(tenant string, limit int) ([]ReadyTool, error)
 	// QueuedLanes returns, over all tenants, up to limit workflows with queued
 	// runs that come after the given one in the order of tenant and workflow,
 	// each counted up to each; started runs are those after since.

@@ -29,8 +29,8 @@ type benchCmd struct {
 	Clients  []int         `help:"Numbers of clients that decide." default:"1,16,64" placeholder:"N,…"`
 	Only     []string      `help:"The figures to measure; see the list below." placeholder:"NAME,…"`
 	// Not from the environment: a bench must not find the way to a database by itself.
-	DatabaseURL string `help:"Measure on this PostgreSQL server, in databases of its own that are made and dropped." placeholder:"URL"`
-	Data        string `help:"Where to make the stores, to choose the disk; the system's temporary folder if absent." placeholder:"DIR"`
+	DatabaseURL databaseURL `help:"Measure on this PostgreSQL server, in databases of its own that are made and dropped." placeholder:"URL"`
+	Data        string      `help:"Where to make the stores, to choose the disk; the system's temporary folder if absent." placeholder:"DIR"`
 	// The baseline of the figure process is this program, too.
 	BareChild  string `hidden:"" placeholder:"DIR"`
 	BareListen string `hidden:"" placeholder:"HOST:PORT"`
@@ -88,7 +88,7 @@ func (c *benchCmd) Run(g *globals) error {
 	p := bench.NewPrinter(g.stdout, g.stderr, g.JSON, g.tty)
 	err = bench.Run(g.ctx, bench.Options{
 		Scale: c.Scale, Parked: c.Parked, Duration: c.Duration, Rounds: c.Rounds, Clients: c.Clients, Only: c.Only, Profiles: c.Profiles,
-		Dir: c.Data, DatabaseURL: c.DatabaseURL, Executable: executable, Name: os.Args[0],
+		Dir: c.Data, DatabaseURL: string(c.DatabaseURL), Executable: executable, Name: os.Args[0],
 		Start: startBench, About: p.About, Report: p.Line, Progress: p.Progress,
 	})
 	return errors.Join(err, p.Close())

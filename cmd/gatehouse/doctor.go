@@ -24,7 +24,8 @@ func (*doctorCmd) Help() string {
 Checks that the server is reached and ready, that the key is valid and what it
 may do, that the edit token is the person's own, how far the clocks differ,
 whether there are dead letters or pushes whose outcome is unknown, and whether
-anything waits for a role of serve as if no process had it. Changes nothing.
+anything waits for a role of serve as if no process had it, or steps for a
+worker of their tool. Changes nothing.
 Exits 1 when a check fails. Piped, the columns are: check, result (ok,
 note or fail), detail.
 
@@ -173,14 +174,21 @@ func (*doctorCmd) roles(g *globals, api service, add adder) {
 		return
 	}
 	if len(found.Late) == 0 {
-		add("roles", checkOK, "nothing waits for a sequencer, dispatcher or sweeper")
+		add("roles", checkOK, "nothing waits for a sequencer, dispatcher, sweeper, runner or outside worker")
 	}
 	for _, l := range found.Late {
-		if l.Busy {
-			add("roles", checkNote, "%s for %s, behind others that are under way: are all workers of the role %s taken, or a bound reached?", l.What, l.Waited, l.Role)
-			continue
+		waits := fmt.Sprintf("%s for %s", l.What, l.Waited)
+		switch {
+		case l.Tool != "" && l.Busy:
+			add("roles", checkNote, "%s, behind others that are leased: are its workers too few, or is a bound reached?", waits)
+		case l.Tool != "":
+			add("roles", checkFail, "%s, and nobody leases any: does a worker ask for %s, with a key of this tenant and the role %s? If so, its log says why",
+				waits, l.Tool, gatehouse.RoleWorker)
+		case l.Busy:
+			add("roles", checkNote, "%s, behind others that are under way: are all workers of the role %s taken, or a bound reached?", waits, l.Role)
+		default:
+			add("roles", checkFail, "%s: does a process have the role %s? If so, it is behind, or its log says why", waits, l.Role)
 		}
-		add("roles", checkFail, "%s for %s: does a process have the role %s? If so, it is behind, or its log says why", l.What, l.Waited, l.Role)
 	}
 }
 

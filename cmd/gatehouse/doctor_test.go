@@ -2,16 +2,19 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
@@ -87,6 +90,15 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 			t.Fatal(err)
 		}
 	}
+	if _, _, err := s.runs.ApplyWorkflow(admin, "mixed", "name: mixed\nlimits: {deadline: 1h}\nsteps:\n  - {id: built, uses: transform, with: {}}\n"+
+		"  - {id: one, uses: worker.page, needs: []}\n  - {id: two, uses: worker.page, needs: []}\n"); err != nil {
+		t.Fatal(err)
+	}
+	started, _, err := bot.StartRun(t.Context(), "mixed", gatehouse.NewRun{Input: `{}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settleStep(t, s, admin, bot)
 	doctor := func(s *server, want int, lines ...string) string {
 		t.Helper()
 		g, stdout, words := testGlobals(t)
@@ -100,25 +112,42 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		}
 		return stdout.String()
 	}
-	doctor(s, exitDone, "roles\tok\tnothing waits for a sequencer, dispatcher or sweeper\n")
+	doctor(s, exitDone, nothingWaits)
 	ahead.Store(int64(lateBound))
-	doctor(s, exitDone, "roles\tok\tnothing waits for a sequencer, dispatcher or sweeper\n")
+	doctor(s, exitDone, nothingWaits)
 	ahead.Store(int64(30 * 24 * time.Hour))
 	doctor(s, exitError,
 		"roles\tfail\tan entry of the audit log has waited for its number for 30d: does a process have the role sequencer?",
 		"roles\tfail\ta push has been due for 30d: does a process have the role dispatcher?",
 		"roles\tfail\tan approval that has expired has waited to be closed for ",
 		"does a process have the role sweeper?",
+		"roles\tfail\ta retry, a wait, a deadline or a schedule of runs has been due for 719h: does a process have the role runner?",
+		"roles\tfail\ta built-in step has been ready for 30d: does a process have the role runner?",
+		"roles\tfail\ta step of the tool page has been ready for 30d, and nobody leases any: does a worker ask for page,",
 	)
+	lane := gatehouse.Lane{Tenant: started.Tenant, Workspace: started.Workspace, Workflow: started.Workflow, Tool: "page"}
 	if err := s.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+		if _, err := tx.ClaimSteps("somebody", 1000*time.Hour, gatehouse.StepShare{Lane: lane, Limit: 1}); err != nil {
+			return err
+		}
 		_, err := tx.ClaimPushes("somebody", 1000*time.Hour, gatehouse.PushShare{Tenant: gatehouse.DefaultTenant, Limit: 1})
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	doctor(s, exitError, "roles\tnote\ta push has been due for 30d, behind others that are under way: are all workers of the role dispatcher taken, or a bound reached?")
+	doctor(s, exitError, "roles\tnote\ta push has been due for 30d, behind others that are under way: are all workers of the role dispatcher taken, or a bound reached?",
+		"roles\tnote\ta step of the tool page has been ready for 30d, behind others that are leased: are its workers too few, or is a bound reached?")
 	ahead.Store(int64(100 * 24 * time.Hour)) // that lease is over too
 	doctor(s, exitError, "roles\tfail\ta push has been due for 100d: does a process have the role dispatcher?")
+	elsewhere := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleOperator}}}
+	check, err := s.gate.CheckRoles(gatehouse.NewContext(t.Context(), elsewhere))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(check.Late, func(l gatehouse.LateWork) bool { return l.Tool != "" }) ||
+		!slices.ContainsFunc(check.Late, func(l gatehouse.LateWork) bool { return l.Role == "runner" }) {
+		t.Errorf("another tenant's operator is told %+v", check.Late)
+	}
 	viewer := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: gatehouse.DefaultTenant, Roles: []gatehouse.Role{gatehouse.RoleViewer}}}
 	if _, err := s.gate.CheckRoles(gatehouse.NewContext(t.Context(), viewer)); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 		t.Errorf("a viewer gets %v", err)
@@ -133,20 +162,78 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	if beside {
 		t.Cleanup(func() { _ = s.Close() })
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		check, err := other.gate.CheckRoles(admin)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(check.Late) == 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("with all roles there waits %+v", check.Late)
+	until := func(words string, ok func(late []gatehouse.LateWork) bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			check, err := other.gate.CheckRoles(admin)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok(check.Late) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("with all roles and %s there waits %+v", words, check.Late)
+			}
 		}
 	}
-	doctor(other, exitDone, "roles\tok\tnothing waits for a sequencer, dispatcher or sweeper\n")
+	until("nothing to do", func(late []gatehouse.LateWork) bool { return len(late) == 0 })
+	doctor(other, exitDone, nothingWaits)
+	if _, _, err := other.runs.ApplyWorkflow(admin, "paged", "name: paged\nsteps:\n  - {id: one, uses: worker.page}\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := newClient(t, other, creds, "ann", gatehouse.KindAgent, gatehouse.RoleProposer).StartRun(t.Context(), "paged", gatehouse.NewRun{Input: `{}`}); err != nil {
+		t.Fatal(err)
+	}
+	ahead.Store(int64(101 * 24 * time.Hour))
+	until("no worker", func(late []gatehouse.LateWork) bool { return len(late) == 1 && late[0].Tool == "page" })
 }
+
+// settleStep has a step that can go on at once, and of which nobody knows since
+// when: the run that it waits for has ended.
+func settleStep(t *testing.T, s *server, admin context.Context, bot *client.Client) {
+	t.Helper()
+	if _, _, err := s.runs.ApplyWorkflow(admin, "child", "name: child\nsteps:\n  - {id: one, uses: transform, with: {}}\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.runs.ApplyWorkflow(admin, "parent", "name: parent\nsteps:\n  - {id: one, uses: workflow.child}\n"); err != nil {
+		t.Fatal(err)
+	}
+	var runs [2]*gatehouse.Run
+	for i, name := range []string{"child", "parent"} {
+		var err error
+		if runs[i], _, err = bot.StartRun(t.Context(), name, gatehouse.NewRun{Input: `{}`}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.runs.CancelRun(admin, runs[0].ID, "no more"); err != nil {
+		t.Fatal(err)
+	}
+	err := s.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+		steps, err := tx.ClaimSteps("test", time.Minute, gatehouse.StepShare{
+			Lane: gatehouse.Lane{Tenant: runs[1].Tenant, Workspace: runs[1].Workspace, Workflow: "parent"}, Limit: 1,
+		})
+		if err != nil {
+			return err
+		}
+		for _, step := range steps {
+			step.Status, step.LeaseOwner, step.LeaseUntil, step.ChildRun = gatehouse.StepWaiting, "", nil, runs[0].ID
+			if err := tx.UpdateStep(step, gatehouse.StepRunning, step.Generation); err != nil {
+				return err
+			}
+		}
+		next, err := tx.NextRunWorkAt()
+		if err == nil && (len(steps) != 1 || next.UnixMicro() != 0) {
+			err = fmt.Errorf("%d steps, and work at %s", len(steps), next)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const nothingWaits = "roles\tok\tnothing waits for a sequencer, dispatcher, sweeper, runner or outside worker\n"
 
 // lateBound is how long work may wait untold.
 const lateBound = 30 * time.Second

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
@@ -54,6 +55,11 @@ func (u *databaseURL) UnmarshalText(text []byte) error {
 	*u = databaseURL(text)
 	return nil
 }
+
+// Validate is called by the parser for a flag. It would tell the address itself,
+// where that is from the environment, beside an error of UnmarshalText; who
+// connects checks it again.
+func (u databaseURL) Validate() error { return pgurl.Check(string(u)) }
 
 // Validate is called by the parser.
 func (f *storeFlags) Validate() error {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 )
 
 // postgresDialect talks to a PostgreSQL server, 14 or later.
@@ -26,9 +26,12 @@ type postgresDialect struct{}
 const rollbackTimeout = 2 * time.Second
 
 func openPostgres(dsn, password string) (address string, db *sql.DB, err error) {
+	if err := pgurl.Check(dsn); err != nil {
+		return "", nil, fmt.Errorf("postgres: %w", err)
+	}
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return "", nil, errors.New("postgres: " + redact(err.Error(), dsn))
+		return "", nil, fmt.Errorf("postgres: %w", err)
 	}
 	if password != "" {
 		cfg.Password = password
@@ -50,17 +53,6 @@ func openPostgres(dsn, password string) (address string, db *sql.DB, err error) 
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	address = fmt.Sprintf("postgres:%s@%s:%d/%s", cfg.User, cfg.Host, cfg.Port, cfg.Database)
 	return address, db, nil
-}
-
-// redact takes a DSN, and a password in it, out of a text.
-func redact(s, dsn string) string {
-	s = strings.ReplaceAll(s, dsn, "…")
-	if u, err := url.Parse(dsn); err == nil && u.User != nil {
-		if p, ok := u.User.Password(); ok && p != "" {
-			s = strings.ReplaceAll(s, p, "…")
-		}
-	}
-	return s
 }
 
 func (postgresDialect) columns(ctx context.Context, q querier, table string) ([]column, error) {

@@ -150,6 +150,7 @@ func TestConfigIsStrict(t *testing.T) {
 		"dsn: sqlite":       func(c *sqlconn.Config) { c.DSN = "sqlite:/a.db?mode=rwc" },
 		"dsn: sqlite: need": func(c *sqlconn.Config) { c.DSN = "sqlite::memory:" },
 		"dsn: postgres":     func(c *sqlconn.Config) { c.DSN = "postgres://u:hunter2@h:port/x" },
+		"dsn: postgres: the database's address cannot be read": func(c *sqlconn.Config) { c.DSN = "postgres://u:x@hunter2@h/x" },
 		"entities":          func(c *sqlconn.Config) { c.Entities = nil },
 		"idempotency_table": func(c *sqlconn.Config) { c.IdempotencyTable = "a; DROP TABLE b" },
 		"floor.upsert":      func(c *sqlconn.Config) { c.Floor = map[string]gatehouse.RiskLevel{"upsert": 1} },

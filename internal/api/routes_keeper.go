@@ -36,7 +36,8 @@ func (s *Server) keeperRoutes() []route {
 		}, {
 			method: "GET", path: "/doctor/roles", name: "checkRoles", tag: tagAudit,
 			summary: "Tell what has waited too long for a role of serve",
-			doc: "Entries of the audit log without a number, due pushes, and expired approvals that are not closed, over all tenants, by the store's clock. " +
+			doc: "Entries of the audit log without a number, due pushes, expired approvals that are not closed, and ready steps of runs, over all tenants, by the " +
+				"store's clock; and, with the role worker, the ready steps of each tool that is not built in, of the caller's tenant. " +
 				"Each tells for how long the oldest has waited; what is not late is not told.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.RoleCheck](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return answer(k.CheckRoles(ctx)) }),

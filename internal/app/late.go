@@ -13,11 +13,16 @@ const (
 	lateAfter = 30 * time.Second
 	// lateTenants bounds the tenants with due pushes that are looked at.
 	lateTenants = 64
+	// lateTools bounds the tools whose steps are looked at, of all tenants, and
+	// maxLateTools those of them that are told.
+	lateTools    = 1000
+	maxLateTools = 16
 )
 
 // CheckRoles looks for the oldest of what waits for each role, over all tenants:
 // a role is no tenant's. What is not late is not told, so that nobody sees from
-// it when others are at work. The runner's work is left to the metrics.
+// it when others are at work. Of outside workers, which are a tenant's, it tells
+// the caller's tenant.
 func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -29,16 +34,29 @@ func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	var out *gatehouse.RoleCheck
 	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
 		out = &gatehouse.RoleCheck{Late: []gatehouse.LateWork{}}
+		tell := func(late gatehouse.LateWork, since time.Time) {
+			if waited := tx.Now().Sub(since); !since.IsZero() && waited > lateAfter {
+				late.Waited = gatehouse.Duration(waited.Truncate(time.Second))
+				out.Late = append(out.Late, late)
+			}
+		}
 		for _, look := range []func(gatehouse.ReadTx) (gatehouse.LateWork, time.Time, error){
-			lateLeaf, latePush, lateExpiry,
+			lateLeaf, latePush, lateExpiry, lateRun, lateStep,
 		} {
 			late, since, err := look(tx)
 			if err != nil {
 				return err
 			}
-			if waited := tx.Now().Sub(since); !since.IsZero() && waited > lateAfter {
-				late.Waited = gatehouse.Duration(waited.Truncate(time.Second))
-				out.Late = append(out.Late, late)
+			tell(late, since)
+		}
+		tools, err := tx.ReadyTools(c.Principal.Tenant, lateTools)
+		if err != nil {
+			return err
+		}
+		before := len(out.Late)
+		for _, t := range tools {
+			if t.Tool != "" && len(out.Late) < before+maxLateTools {
+				tell(gatehouse.LateWork{Role: "worker", Tool: t.Tool, What: "a step of the tool " + t.Tool + " has been ready", Busy: t.Leased}, t.Since)
 			}
 		}
 		return nil
@@ -91,4 +109,52 @@ func lateExpiry(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, 
 		return late, since, err
 	}
 	return late, a.Approval.ExpiresAt, nil
+}
+
+// lateRun looks at what the clock begins, ends or goes on with. Of a step whose
+// action or child run has ended nobody knows since when it can go on.
+func lateRun(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+	late = gatehouse.LateWork{Role: "runner", What: "a retry, a wait, a deadline or a schedule of runs has been due"}
+	earliest := func(at *time.Time) {
+		if at != nil && (since.IsZero() || at.Before(since)) {
+			since = *at
+		}
+	}
+	for _, find := range []func(int) ([]gatehouse.StepRef, error){tx.DueSteps, tx.ExpiredSteps} {
+		refs, err := find(1)
+		if err != nil {
+			return late, since, err
+		}
+		for _, ref := range refs {
+			s, err := tx.FindStep(ref.Tenant, ref.StepID)
+			if err != nil {
+				return late, since, err
+			}
+			earliest(s.DueAt)
+			earliest(s.LeaseUntil)
+		}
+	}
+	runs, err := tx.OverdueRuns(1)
+	if err != nil {
+		return late, since, err
+	}
+	for _, r := range runs {
+		earliest(r.Deadline)
+	}
+	schedules, err := tx.DueSchedules(1)
+	for _, s := range schedules {
+		earliest(&s.NextAt)
+	}
+	return late, since, err
+}
+
+// lateStep looks at the ready steps that are built in.
+func lateStep(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+	late = gatehouse.LateWork{Role: "runner", What: "a built-in step has been ready"}
+	tools, err := tx.ReadyTools("", 1)
+	if err != nil || len(tools) == 0 || tools[0].Tool != "" {
+		return late, since, err
+	}
+	late.Busy = tools[0].Leased
+	return late, tools[0].Since, nil
 }

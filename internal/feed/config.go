@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,6 +78,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.URL == "":
 		return errors.New("nats.url: is required")
+	case !plainURL(c.URL):
+		return errURL
 	case len(c.Prefix) > 64 || !prefixForm.MatchString(c.Prefix):
 		return fmt.Errorf("nats.prefix: must be letters, digits, _ and - with dots between: %s", gatehouse.Quote(c.Prefix))
 	case len(c.Stream) > 64 || !streamForm.MatchString(c.Stream):
@@ -183,6 +186,29 @@ func (o *outage) over() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.told = nil
+}
+
+var errURL = errors.New("nats.url: cannot be read: in nats://user:password@host:port every character of the user and the password " +
+	"but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and , as %2C")
+
+// plainURL reports whether addresses have one reading only. What of a password
+// has no place in one as it stands is taken for a host, a port or another
+// address, and those are in errors.
+func plainURL(addresses string) bool {
+	for i, address := range strings.Split(addresses, ",") {
+		address = strings.TrimSpace(address)
+		if !strings.Contains(address, "://") {
+			if i > 0 && strings.Contains(address, "@") {
+				return false // more likely the end of a password with a comma
+			}
+			address = "nats://" + address
+		}
+		u, err := url.Parse(address)
+		if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
+			return false
+		}
+	}
+	return true
 }
 
 // redact keeps the address, which may hold a password, out of a message.

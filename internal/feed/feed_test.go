@@ -193,6 +193,7 @@ func TestConfig(t *testing.T) {
 	}{
 		{feed.Config{URL: "nats://127.0.0.1:4222"}, ""},
 		{feed.Config{URL: "nats://h", Prefix: "a.b-c_D1", Stream: "S-1", MaxAge: gatehouse.Span(10 * time.Minute), Replicas: 5}, ""},
+		{feed.Config{URL: "ana:p%40w@h, nats://bo:p@w@[::1]:4222,tls://h"}, ""},
 		{feed.Config{}, "nats.url"},
 		{feed.Config{URL: "x", Prefix: "a..b"}, "nats.prefix"},
 		{feed.Config{URL: "x", Prefix: "a.>"}, "nats.prefix"},
@@ -218,6 +219,18 @@ func TestConnectTellsNoPassword(t *testing.T) {
 	}
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Error(err)
+	}
+}
+
+// TestSecretsThatAreNotEncoded: what of a password would be taken for a host, a
+// port or another address is refused, without a word of it.
+func TestSecretsThatAreNotEncoded(t *testing.T) {
+	t.Parallel()
+	for _, between := range []string{"/", "#", "?", ",", "%zz", ", ", "/@", "?x=y", "#@", ",:"} {
+		err := feed.Config{URL: "nats://h, nats://ana:7391" + between + "8264@h:4222"}.Validate()
+		if err == nil || strings.Contains(err.Error(), "7391") || strings.Contains(err.Error(), "8264") {
+			t.Errorf("%s: %v", between, err)
+		}
 	}
 }
 

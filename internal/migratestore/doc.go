@@ -8,10 +8,11 @@
 // in another form (log.go). Anything else ends the command before a row is
 // written.
 //
-// The first transaction on the target makes the table gatehouse_move, which
-// names the state of the folder (its clock and last batch) and keeps servers
-// away until finished_at is set; it takes the foreign keys off and writes down
-// their definitions. Then each table is copied in batches in the order of its
+// The first transaction on the target, before there are tables of a store, makes
+// the table gatehouse_move, which names the state of the folder (its clock and
+// last batch) and keeps servers away until finished_at is set. When the tables
+// are there, the next takes the foreign keys off and writes down their
+// definitions. Then each table is copied in batches in the order of its
 // primary key. A batch is one transaction: its rows by COPY, and the table's
 // progress, which holds the key of its last row. Afterwards the foreign keys
 // come back, one transaction each, which checks all rows; the sequences of

@@ -161,6 +161,12 @@ func fill(ctx context.Context, o Options, s *source, c *pgx.Conn, now standing, 
 	if r.Logs, r.Waiting, err = readLogs(ctx, s); err != nil {
 		return err
 	}
+	if now.state != stateBegun {
+		if err := mark(ctx, c, s, versions); err != nil {
+			return err
+		}
+		o.step("mark")
+	}
 	// Opening the store makes the tables.
 	to, err := postgres.Open(ctx, postgres.Config{URL: o.URL, Logger: o.Logger, MaxConns: 2, Moving: true})
 	if err != nil {
@@ -185,7 +191,7 @@ func fill(ctx context.Context, o Options, s *source, c *pgx.Conn, now standing, 
 	}
 	o.step("tables")
 	if now.state != stateBegun {
-		if err := begin(ctx, c, s, versions, tables, counts); err != nil {
+		if err := begin(ctx, c, tables, counts); err != nil {
 			return err
 		}
 		o.step("begin")

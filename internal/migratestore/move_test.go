@@ -149,16 +149,16 @@ func TestKilled(t *testing.T) {
 		step string
 		n    int
 	}{
-		{"tables", 1}, {"begin", 1}, {"batch", 1}, {"batch", 2}, {"batch", 8}, {"batch", 15}, {"batch", 20},
+		{"mark", 1}, {"mark", 1}, {"tables", 1}, {"tables", 1}, {"begin", 1}, {"batch", 1}, {"batch", 2}, {"batch", 8}, {"batch", 15}, {"batch", 20},
 		{"key", 1}, {"key", 3}, {"sequences", 1}, {"sequences", 1}, {"verified", 1},
 	} {
 		killAt(t, path, url, kill.step, kill.n)
 		_, err := postgres.Open(t.Context(), postgres.Config{URL: url, Logger: quiet()})
-		if kill.step != "tables" && !errors.Is(err, postgres.ErrMoving) {
+		if !errors.Is(err, postgres.ErrMoving) {
 			t.Fatalf("after the kill at %q a server starts: %v", kill.step, err)
 		}
 		_, err = postgres.Inspect(t.Context(), postgres.Config{URL: url, Logger: quiet()})
-		if kill.step != "tables" && !errors.Is(err, postgres.ErrMoving) {
+		if err == nil || kill.step != "mark" && !errors.Is(err, postgres.ErrMoving) {
 			t.Fatalf("after the kill at %q the half is taken for a store: %v", kill.step, err)
 		}
 	}
@@ -207,6 +207,16 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
+// TestAddress: a password that was not encoded is in no error.
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	path, _ := folder(t)
+	_, err := Run(t.Context(), Options{Path: path, URL: "postgres://gate:7391@8264@localhost/gatehouse", Logger: quiet()})
+	if err == nil || strings.Contains(err.Error(), "8264") {
+		t.Error(err)
+	}
+}
+
 // TestRefused: what must not be written to, or cannot be copied whole.
 func TestRefused(t *testing.T) {
 	t.Parallel()
@@ -214,6 +224,7 @@ func TestRefused(t *testing.T) {
 		folder   func(t *testing.T, path string)
 		database func(t *testing.T, url string)
 		want     string
+		after    func(t *testing.T, url string)
 	}{
 		"another program's tables": {database: func(t *testing.T, url string) { execute(t, url, `CREATE TABLE users (id int)`) }, want: "tables of another program"},
 		"a gate that was used": {database: func(t *testing.T, url string) {
@@ -252,6 +263,20 @@ func TestRefused(t *testing.T) {
 			},
 			want: "the folder's audit log of tenant",
 		},
+		"a role that may make no tables": {database: func(t *testing.T, url string) {
+			execute(t, pgtest.Superuser(url), `REVOKE CREATE ON SCHEMA public FROM PUBLIC, pg_database_owner`)
+		}, want: "GRANT CREATE ON SCHEMA public"},
+		"tables out of sight": {
+			database: func(t *testing.T, url string) {
+				open(t, url, gatetest.NewClock())
+				execute(t, url, `CREATE SCHEMA elsewhere; DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = elsewhere, public', current_database()); END $$`)
+			},
+			want: "would make new ones in",
+			after: func(t *testing.T, url string) {
+				execute(t, url, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, elsewhere', current_database()); END $$`)
+				open(t, url, gatetest.NewClock()) // which no mark keeps away
+			},
+		},
 		"no folder": {folder: func(t *testing.T, path string) { executeSQLite(t, path, `PRAGMA application_id = 1`) }, want: "not a store of Gatehouse"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,6 +292,9 @@ func TestRefused(t *testing.T) {
 			_, err := Run(t.Context(), Options{Path: path, URL: url, Logger: quiet()})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if c.after != nil {
+				c.after(t, url)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
@@ -38,6 +39,9 @@ type querier interface {
 // connect opens the connection that does the work, and takes the lock of those
 // who copy into this database.
 func connect(ctx context.Context, url string) (*pgx.Conn, error) {
+	if err := pgurl.Check(url); err != nil {
+		return nil, err
+	}
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("--database-url: %w", err)
@@ -92,10 +96,17 @@ type standing struct {
 }
 
 func look(ctx context.Context, db querier) (s standing, err error) {
-	var ours, moved bool
-	err = db.QueryRow(ctx, `SELECT to_regclass('gatehouse_schema') IS NOT NULL, to_regclass('`+postgres.MoveTable+`') IS NOT NULL`).Scan(&ours, &moved)
+	var ours, moved, begun bool
+	err = db.QueryRow(ctx, `SELECT to_regclass('gatehouse_schema') IS NOT NULL, to_regclass('`+postgres.MoveTable+`') IS NOT NULL,
+to_regclass('`+progressTable+`') IS NOT NULL`).Scan(&ours, &moved, &begun)
 	if err != nil {
 		return s, err
+	}
+	if moved && !begun { // it is finished, or only marked
+		err = db.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM `+postgres.MoveTable+` WHERE finished_at IS NOT NULL)`).Scan(&moved)
+		if err != nil {
+			return s, err
+		}
 	}
 	if moved {
 		var finished bool
@@ -108,6 +119,7 @@ func look(ctx context.Context, db querier) (s standing, err error) {
 		return s, err
 	}
 	found, _, err := postgresCatalog(ctx, db)
+	delete(found, postgres.MoveTable)
 	switch {
 	case err != nil:
 		return s, err
@@ -136,9 +148,30 @@ func look(ctx context.Context, db querier) (s standing, err error) {
 	return standing{state: stateEmpty}, nil
 }
 
-// begin marks the database as being filled, and takes off what would be in the
-// way of the rows.
-func begin(ctx context.Context, c *pgx.Conn, s *source, versions [2]int, tables []table, counts []int64) error {
+// mark keeps servers away from a database that holds nothing yet, perhaps not
+// even tables: one that made or found them empty would make itself at home.
+func mark(ctx context.Context, c *pgx.Conn, s *source, versions [2]int) error {
+	err := pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+		if err := postgres.RefuseElsewhere(ctx, tx); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS `+postgres.MoveTable+` (id INTEGER PRIMARY KEY CHECK (id = 1),
+  source_version INTEGER NOT NULL, target_version INTEGER NOT NULL, source_clock BIGINT NOT NULL, source_batch BIGINT NOT NULL,
+  started_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), finished_at TIMESTAMPTZ, summary TEXT NOT NULL DEFAULT '')`)
+		if err == nil {
+			_, err = tx.Exec(ctx, `DELETE FROM `+postgres.MoveTable) // of a call that came no further
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, `INSERT INTO `+postgres.MoveTable+` (id, source_version, target_version, source_clock, source_batch) VALUES (1, $1, $2, $3, $4)`,
+				versions[0], versions[1], s.clock, s.batch)
+		}
+		return err
+	})
+	return postgres.Advise(ctx, c, err)
+}
+
+// begin takes off what would be in the way of the rows.
+func begin(ctx context.Context, c *pgx.Conn, tables []table, counts []int64) error {
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		now, err := look(ctx, tx)
 		if err != nil {
@@ -148,18 +181,11 @@ func begin(ctx context.Context, c *pgx.Conn, s *source, versions [2]int, tables 
 			return refuse(now)
 		}
 		_, err = tx.Exec(ctx, `
-CREATE TABLE `+postgres.MoveTable+` (id INTEGER PRIMARY KEY CHECK (id = 1), source_version INTEGER NOT NULL, target_version INTEGER NOT NULL,
-  source_clock BIGINT NOT NULL, source_batch BIGINT NOT NULL, started_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
-  finished_at TIMESTAMPTZ, summary TEXT NOT NULL DEFAULT '');
 CREATE TABLE `+progressTable+` (name TEXT PRIMARY KEY, source_rows BIGINT NOT NULL, copied BIGINT NOT NULL DEFAULT 0,
   last_key TEXT NOT NULL DEFAULT '', done BOOLEAN NOT NULL DEFAULT false);
 CREATE TABLE `+keysTable+` (name TEXT, owner TEXT, definition TEXT NOT NULL, PRIMARY KEY (owner, name));
 DELETE FROM tenant WHERE id = 'default';`)
 		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `INSERT INTO `+postgres.MoveTable+` (id, source_version, target_version, source_clock, source_batch) VALUES (1, $1, $2, $3, $4)`,
-			versions[0], versions[1], s.clock, s.batch); err != nil {
 			return err
 		}
 		names := make([]string, len(tables))

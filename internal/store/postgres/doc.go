@@ -15,6 +15,8 @@
 //   - A deadlock, a lock that is not had within lock_timeout, and a connection
 //     that is lost before COMMIT was sent undo the transaction, and the closure
 //     is run again, up to ten times; then the error is ErrBusy.
+//   - A right that the role lacks is ErrBusy at once, and names the table: nothing
+//     is gained by another run, and the right may be given back.
 //   - A caller who gives up before COMMIT is sent gets ctx.Err(), and nothing is
 //     stored; afterwards they wait for the outcome.
 //   - Each connection has a row of its own in the database, and each transaction

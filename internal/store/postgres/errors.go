@@ -28,6 +28,8 @@ const (
 	contention
 	// lost is the connection, and with it the transaction.
 	lost
+	// denied is a right that the role lacks until somebody grants it.
+	denied
 )
 
 // dbError is an error with its meaning.
@@ -48,7 +50,7 @@ func (e *dbError) Is(target error) bool {
 	case gatehouse.ErrNotFound:
 		return e.kind == missing
 	case gatehouse.ErrBusy:
-		return e.kind == contention || e.kind == lost
+		return e.kind == contention || e.kind == lost || e.kind == denied
 	}
 	return false
 }
@@ -68,6 +70,9 @@ func explain(err error) error {
 	}
 	if severe(pg) {
 		return &dbError{lost, err}
+	}
+	if denies(pg) {
+		return &dbError{denied, err}
 	}
 	if pg.Code[:2] == "53" { // insufficient resources: disk, memory, connections
 		return &dbError{contention, err}

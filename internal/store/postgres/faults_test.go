@@ -162,6 +162,8 @@ type proxy struct {
 	// server is the socket behind; gone refuses it.
 	server string
 	gone   atomic.Bool
+	// refuse is how many connections it refuses besides.
+	refuse atomic.Int32
 	mu     sync.Mutex
 	conns  []net.Conn
 	// lose is done to the next thing that the client sends.
@@ -219,7 +221,7 @@ func newProxyBy(t *testing.T, dsn string, client func(server io.Writer, client n
 
 func (p *proxy) serve(t *testing.T, client net.Conn) {
 	defer client.Close()
-	if p.gone.Load() {
+	if p.gone.Load() || p.refuse.Load() > 0 && p.refuse.Add(-1) >= 0 {
 		return
 	}
 	server, err := net.Dial("unix", p.server)
@@ -290,6 +292,36 @@ func (p *proxy) serve(t *testing.T, client net.Conn) {
 			server.Close()
 			return
 		}
+	}
+}
+
+// TestViewWaitsForAConnection: a server that refuses connections for a moment is
+// nobody's error; one that goes on is, and keeps no place.
+func TestViewWaitsForAConnection(t *testing.T) {
+	t.Parallel()
+	p, through := newProxy(t, database(t))
+	s := openTest(t, Config{URL: through, MaxConns: 2})
+	view := func(ctx context.Context) error {
+		return s.View(ctx, func(tx gatehouse.ReadTx) error { _, err := tx.ListTenants(); return err })
+	}
+	const never = 1 << 20
+	for name, c := range map[string]struct {
+		refuse int32
+		want   error
+	}{"a moment": {2, nil}, "for good": {never, gatehouse.ErrBusy}, "again": {3, nil}} {
+		p.refuse.Store(c.refuse)
+		s.pool.Reset()
+		if err := view(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left := p.refuse.Load(); c.want != nil && left > never-2 {
+			t.Errorf("%s: %d attempts", name, never-left)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := view(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller who has gone: %v", err)
 	}
 }
 

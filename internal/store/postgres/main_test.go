@@ -41,6 +41,7 @@ func database(t testing.TB) string {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+		welcome(t, dsn)
 		template.url = dsn
 	}
 	u, err := url.Parse(template.url)

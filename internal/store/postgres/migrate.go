@@ -47,14 +47,14 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, moving bool) (err erro
 	if err := suitable(ctx, c); err != nil {
 		return err
 	}
-	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrateLock)); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, setTenant, AllTenants); err != nil {
 			return err
 		}
-		if err := refuseElsewhere(ctx, tx); err != nil {
+		if err := RefuseElsewhere(ctx, tx); err != nil {
 			return err
 		}
 		if !moving {
@@ -64,6 +64,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, moving bool) (err erro
 		}
 		return apply(ctx, tx)
 	})
+	return Advise(ctx, c, err)
 }
 
 // suitable refuses servers on which the store's promises would not hold.
@@ -87,12 +88,17 @@ current_setting('synchronous_commit'), current_setting('transaction_read_only')`
 	return nil
 }
 
-// refuseElsewhere keeps a second, empty store from being made in a database
+// asker is a connection or a transaction.
+type asker interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// RefuseElsewhere keeps a second, empty store from being made in a database
 // whose tables a search_path has put out of sight: every key would be unknown
 // in it, and nothing approved known.
-func refuseElsewhere(ctx context.Context, tx pgx.Tx) error {
+func RefuseElsewhere(ctx context.Context, db asker) error {
 	var here, there string
-	err := tx.QueryRow(ctx, `SELECT coalesce(current_schema(), ''), coalesce(min(n.nspname::text), '')
+	err := db.QueryRow(ctx, `SELECT coalesce(current_schema(), ''), coalesce(min(n.nspname::text), '')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'gatehouse_schema' AND c.relkind = 'r'
 HAVING coalesce(bool_and(n.nspname <> current_schema()), true)`).Scan(&here, &there)
 	switch {

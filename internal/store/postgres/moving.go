@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // MoveTable is the table by which a database tells that a data folder is, or
@@ -19,9 +17,7 @@ var ErrMoving = errors.New("a data folder is being copied into this database; ru
 // refuseMoving fails with [ErrMoving] while the copy is not whole: a server on
 // half of the rows would make others in their places, and a check would find
 // nothing wrong with them.
-func refuseMoving(ctx context.Context, db interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}) error {
+func refuseMoving(ctx context.Context, db asker) error {
 	var there, unfinished bool
 	if err := db.QueryRow(ctx, `SELECT to_regclass('`+MoveTable+`') IS NOT NULL`).Scan(&there); err != nil || !there {
 		return err

@@ -43,6 +43,15 @@ func TestTablesOutOfSight(t *testing.T) {
 	openTest(t, Config{URL: dsn})
 }
 
+// TestAddress: a password that was not encoded is in no error.
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	_, err := Open(t.Context(), Config{URL: "postgres://gate:7391@8264@localhost/gatehouse"})
+	if err == nil || strings.Contains(err.Error(), "8264") {
+		t.Error(err)
+	}
+}
+
 // TestPingOfAnotherVersion: who does not know the tables is not ready.
 func TestPingOfAnotherVersion(t *testing.T) {
 	t.Parallel()

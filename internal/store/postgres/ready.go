@@ -18,8 +18,8 @@ const readyWithin = 3 * time.Second
 const followedWithin = 5 * time.Second
 
 // Ping reports whether the database answers, takes writes and keeps what it was
-// told, and is of the version that this program knows: under a newer one, or
-// none, this process has no business.
+// told, lets the role do what the store does, and is of the version that this
+// program knows: under a newer one, or none, this process has no business.
 func (s *Store) Ping(ctx context.Context) error {
 	if s.closed() {
 		return errClosed
@@ -46,12 +46,12 @@ func (s *Store) ready(ctx context.Context) error {
 	defer c.Release()
 	var standby, alone bool
 	var pid int32
-	var commit, frozen string
+	var commit, frozen, lacking string
 	var version int
 	err = c.QueryRow(ctx, `SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('synchronous_commit'),
-current_setting('default_transaction_read_only'), (SELECT coalesce(max(version), 0) FROM gatehouse_schema),
-EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep' AND query_start < clock_timestamp() - $1::interval)`,
-		followedWithin).Scan(&pid, &standby, &commit, &frozen, &version, &alone)
+current_setting('default_transaction_read_only'), (SELECT coalesce(max(version), 0) FROM gatehouse_schema), (`+lackedRights+`),
+EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep' AND query_start < clock_timestamp() - $5::interval)`,
+		allTables, updated, deleted, sequences, followedWithin).Scan(&pid, &standby, &commit, &frozen, &version, &lacking, &alone)
 	switch {
 	case err != nil:
 		return explain(err)
@@ -65,6 +65,8 @@ EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wa
 		return fmt.Errorf("postgres: %w", errForgetful)
 	case alone:
 		return fmt.Errorf("postgres: a commit has waited for more than %v for a standby of synchronous_standby_names: nothing can be decided until one is there", followedWithin)
+	case lacking != "":
+		return fmt.Errorf("postgres: the role lacks rights: %s", lacking)
 	case version > SchemaVersion():
 		return fmt.Errorf("postgres: %w", newerError(version))
 	case version < SchemaVersion():

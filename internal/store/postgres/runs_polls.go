@@ -27,6 +27,24 @@ SELECT l.tenant, l.workspace, l.workflow,
   (SELECT count(*) FROM step s WHERE s.lease_until IS NOT NULL AND s.status = 'running' AND s.tenant = l.tenant)
 FROM l LIMIT $9`
 
+	// Tools are found as lanes are, with one look each; then the first lanes of
+	// each, of which the first row is the one that has waited longest.
+	nextTool = `SELECT s.tool FROM step s WHERE s.queued_at IS NOT NULL`
+	longest  = `SELECT s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL
+      AND (s.tool, s.tenant, s.workspace, s.workflow) <= (t.tool, $4, $5, '') AND (s.tool, s.tenant, s.workspace, s.workflow) > `
+	readyTools = `WITH RECURSIVE t (tool) AS (
+  (` + nextTool + firstOfLane + `)
+  UNION ALL
+  SELECT n.tool FROM t CROSS JOIN LATERAL (` + nextTool + ` AND s.tool > t.tool` + firstOfLane + `) n)
+SELECT t.tool, w.at, EXISTS (SELECT 1 FROM step r WHERE r.lease_until IS NOT NULL AND r.lease_until > $2 AND r.tool = t.tool AND ($3 = '' OR r.tenant = $3))
+FROM (SELECT tool FROM t LIMIT $1) t CROSS JOIN LATERAL (
+  WITH RECURSIVE l (tenant, workspace, workflow, at) AS (
+    (` + longest + `(t.tool, $3, '', '')` + firstOfLane + `)
+    UNION ALL
+    SELECT n.* FROM l CROSS JOIN LATERAL (` + longest + `(t.tool, l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n)
+  SELECT min(x.at) AS at FROM (SELECT l.at FROM l LIMIT $6) x) w
+WHERE w.at IS NOT NULL`
+
 	nextQueued    = `SELECT r.tenant, r.workflow, r.workspace FROM run r WHERE r.status = 'queued'`
 	firstOfQueued = ` ORDER BY r.tenant, r.workflow, r.created_at, r.seq LIMIT 1`
 	queuedLanes   = `WITH RECURSIVE l (tenant, workflow, workspace) AS (
@@ -88,6 +106,19 @@ func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each
 		return list, t.read(walk(first, last))
 	}
 	err = t.read(walk(after, last), walk(first, after))
+	return list, err
+}
+
+// ReadyTools walks from tool to tool, and from lane to lane in each.
+func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyTool, err error) {
+	last := gatehouse.Lane{Tenant: behind}
+	if tenant != "" {
+		last = gatehouse.Lane{Tenant: tenant, Workspace: behind}
+	}
+	err = t.each(readyTools, func(r *row) error {
+		list = append(list, gatehouse.ReadyTool{Tool: r.text(), Since: r.time(), Leased: r.bool()})
+		return nil
+	}, limit, t.Now(), tenant, last.Tenant, last.Workspace, gatehouse.ReadyLanes)
 	return list, err
 }
 

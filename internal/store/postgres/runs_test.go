@@ -33,6 +33,7 @@ func TestRunPlans(t *testing.T) {
 	for _, q := range []struct{ sql, indexes string }{
 		{dueLanes, "step_ready step_ready step_ready step_running step_running"},
 		{claimSteps, "run_pkey step_body_pkey step_pkey step_ready step_running step_running"},
+		{readyTools, "step_lease step_ready step_ready step_ready"},
 		{queuedLanes, "run_queued run_queued run_queued run_started run_started"},
 		{run(oldestQueued), "run_queued"},
 		{dueSteps, "step_due"},
@@ -165,6 +166,7 @@ func BenchmarkParkedRuns(b *testing.B) {
 		"DueSteps":      func(tx gatehouse.ReadTx) error { _, err := tx.DueSteps(100); return err },
 		"ExpiredSteps":  func(tx gatehouse.ReadTx) error { _, err := tx.ExpiredSteps(100); return err },
 		"DueLanes":      func(tx gatehouse.ReadTx) error { _, err := tx.DueLanes("", "", gatehouse.Lane{}, 64, 16); return err },
+		"ReadyTools":    func(tx gatehouse.ReadTx) error { _, err := tx.ReadyTools("", 64); return err },
 		"QueuedLanes": func(tx gatehouse.ReadTx) error {
 			_, err := tx.QueuedLanes(gatehouse.QueuedLane{}, 64, 16, time.Now())
 			return err

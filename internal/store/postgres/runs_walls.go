@@ -105,6 +105,10 @@ func (w readWalls) DueLanes(tenant, tool string, after gatehouse.Lane, limit, ea
 	return w.all().DueLanes(tenant, tool, after, limit, each)
 }
 
+func (w readWalls) ReadyTools(tenant string, limit int) ([]gatehouse.ReadyTool, error) {
+	return w.all().ReadyTools(tenant, limit)
+}
+
 func (w readWalls) QueuedLanes(after gatehouse.QueuedLane, limit, each int, since time.Time) ([]gatehouse.QueuedLane, error) {
 	return w.all().QueuedLanes(after, limit, each, since)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 )
 
 // Config sets up a store. Only URL is required.
@@ -91,6 +93,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	}
 	if config.Patience == 0 {
 		config.Patience = 30 * time.Second
+	}
+	if err := pgurl.Check(config.URL); err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	pc, err := pgxpool.ParseConfig(config.URL)
 	if err != nil {
@@ -242,13 +247,42 @@ func (s *Store) Read(ctx context.Context, fn func(gatehouse.ReadTx) error) error
 	return s.look(ctx, true, fn)
 }
 
-func (s *Store) look(ctx context.Context, single bool, fn func(gatehouse.ReadTx) error) error {
-	if err := s.take(ctx, s.views); err != nil {
-		return err
-	}
-	c, err := s.acquire(ctx)
-	if err != nil {
+// connecting is how long a View is kept by a server that refuses connections, as
+// one does that restarts. Nothing was asked by then, so all may be tried again.
+const connecting = time.Second
+
+// viewing takes a place for a View, and a connection. Between its attempts it
+// leaves the place to others, so that they wait beside each other.
+func (s *Store) viewing(ctx context.Context) (*pgxpool.Conn, error) {
+	began := time.Now()
+	for pause := connecting / 20; ; pause *= 2 {
+		if err := s.take(ctx, s.views); err != nil {
+			return nil, err
+		}
+		c, err := s.acquire(ctx)
+		if err == nil {
+			return c, nil
+		}
 		<-s.views
+		if kindOf(err) != lost || time.Since(began)+pause > connecting {
+			return nil, err
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause/2))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		case <-s.closing:
+			timer.Stop()
+			return nil, errClosed
+		}
+	}
+}
+
+func (s *Store) look(ctx context.Context, single bool, fn func(gatehouse.ReadTx) error) error {
+	c, err := s.viewing(ctx)
+	if err != nil {
 		return err
 	}
 	t := &readTx{s: s, ctx: ctx, c: c.Conn(), view: true, single: single}

@@ -15,6 +15,14 @@ const (
 	nextLane = `SELECT tenant, workspace, workflow FROM step INDEXED BY step_ready
 WHERE status = 'ready' AND tool = ? AND (tenant, workspace, workflow, ready_at) > (?, ?, ?, 9223372036854775807)
 ORDER BY tenant, workspace, workflow LIMIT 1`
+	firstTool = `SELECT tool FROM step INDEXED BY step_ready WHERE status = 'ready' AND tool >= ? ORDER BY tool LIMIT 1`
+	nextTool  = `SELECT tool FROM step INDEXED BY step_ready WHERE status = 'ready' AND tool > ? ORDER BY tool LIMIT 1`
+	// Of a lane the first row is the one that has waited longest.
+	longest = `SELECT tenant, workspace, workflow, ready_at FROM step INDEXED BY step_ready
+WHERE status = 'ready' AND tool = ? AND (tenant, workspace, workflow, ready_at) > (?, ?, ?, 9223372036854775807)
+ORDER BY tenant, workspace, workflow, ready_at LIMIT 1`
+	toolLeased = `SELECT count(*) FROM (SELECT 1 FROM step INDEXED BY step_lease
+WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until > ?1 AND tool = ?2 AND (?3 = '' OR tenant = ?3) LIMIT 1)`
 	countReady = `SELECT count(*) FROM (SELECT 1 FROM step INDEXED BY step_ready
 WHERE status = 'ready' AND tool = ? AND tenant = ? AND workspace = ? AND workflow = ? LIMIT ?)`
 	runningOfWorkflow = `SELECT count(*) FROM step INDEXED BY step_running WHERE status = 'running' AND tenant = ? AND workflow = ?`
@@ -101,6 +109,47 @@ func (t *readTx) countLane(lane gatehouse.Lane, each int) (d gatehouse.DueLane, 
 		*count.n = int(n)
 	}
 	return d, nil
+}
+
+// ReadyTools walks from tool to tool, and from lane to lane in each.
+func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyTool, err error) {
+	tool, find := "", firstTool
+	for range limit {
+		found := false
+		err := t.each(find, func(r *stmt) error { tool, found = r.text(), true; return nil }, tool)
+		if err != nil || !found {
+			return list, err
+		}
+		find = nextTool
+		ready := gatehouse.ReadyTool{Tool: tool}
+		from := gatehouse.Lane{Tenant: tenant}
+		for range gatehouse.ReadyLanes {
+			var lane gatehouse.Lane
+			var at time.Time
+			err := t.each(longest, func(r *stmt) error {
+				lane, at = gatehouse.Lane{Tenant: r.text(), Workspace: r.text(), Workflow: r.text()}, r.time()
+				return nil
+			}, tool, from.Tenant, from.Workspace, from.Workflow)
+			if err != nil {
+				return nil, err
+			}
+			if lane.Tenant == "" || tenant != "" && lane.Tenant != tenant {
+				break
+			}
+			if from = lane; ready.Since.IsZero() || at.Before(ready.Since) {
+				ready.Since = at
+			}
+		}
+		if !ready.Since.IsZero() {
+			leased, err := t.number(toolLeased, t.Now(), tool, tenant)
+			if err != nil {
+				return nil, err
+			}
+			ready.Leased = leased != 0
+			list = append(list, ready)
+		}
+	}
+	return list, nil
 }
 
 // QueuedLanes walks from workflow to workflow.

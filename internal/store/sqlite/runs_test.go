@@ -65,6 +65,7 @@ var polls = map[string]func(gatehouse.ReadTx) (int, error){
 		r, err := tx.DueLanes("", "", gatehouse.Lane{Tenant: "acme", Workspace: "w", Workflow: "f"}, 64, 16)
 		return len(r), err
 	},
+	"ReadyTools": func(tx gatehouse.ReadTx) (int, error) { r, err := tx.ReadyTools("", 64); return len(r), err },
 	"QueuedLanes": func(tx gatehouse.ReadTx) (int, error) {
 		r, err := tx.QueuedLanes(gatehouse.QueuedLane{}, 64, 16, tx.Now().Add(-time.Minute))
 		return len(r), err
@@ -126,7 +127,7 @@ func TestRunPlans(t *testing.T) {
 		"find": findRun, "by ref": runRef, "head": runHead, "bodies": runBodies, "steps": stepsOfRun, "top": topSteps,
 		"item": itemOfRun, "items": itemsOfStep, "open items": openItemsOfStep, "step of": findStepOf, "count": countSteps,
 		"step": findStep, "by key": findStepByKey, "by action": findStepByAction, "of an action": stepsOfAction,
-		"lane": nextLane, "ready": countReady, "of workflow": runningOfWorkflow, "of tenant": runningOfTenant, "claim": claimSteps,
+		"lane": nextLane, "first tool": firstTool, "tool": nextTool, "longest": longest, "tool leased": toolLeased, "ready": countReady, "of workflow": runningOfWorkflow, "of tenant": runningOfTenant, "claim": claimSteps,
 		"queued": nextQueued, "count queued": countQueued, "starts": countStarts, "oldest": `SELECT r.id FROM run r ` + oldestQueued,
 		"due": dueSteps, "expired": expiredSteps, "overdue": `SELECT r.id FROM run r ` + overdueRuns,
 		"unbundled": `SELECT r.id FROM run r ` + unbundledRuns, "schedules": dueSchedules, "spent": spentByTenant, "spent of one": spentByWorkflow, "claimed": claimedByTenant, "claimed of one": claimedByWorkflow,

@@ -268,3 +268,51 @@ func (s *suite) dueLanes() {
 		return nil
 	})
 }
+
+// readyTools is the look at what nobody takes, over all tenants and of one.
+func (s *suite) readyTools() {
+	s.newTenants("acme", "beta")
+	a, b := s.workflow("acme", "a", 1), s.workflow("beta", "b", 1)
+	other := *b
+	other.Workspace = "alone"
+	first := func(steps []*gatehouse.Step) time.Time { return *steps[0].ReadyAt }
+	zipped := first(s.readySteps(b, "zip", 1))
+	s.view(func(tx gatehouse.ReadTx) error {
+		got, err := tx.ReadyTools("", 1)
+		s.same("the first is another than the built-in one", got, []gatehouse.ReadyTool{{Tool: "zip", Since: zipped}})
+		return err
+	})
+	built := first(s.readySteps(a, "", 3))
+	mailed := first(s.readySteps(a, "mail", 2))
+	paged := first(s.readySteps(&other, "page", 5)) // longer than those of the lanes around it
+	s.readySteps(b, "page", 2)
+	pagedA := first(s.readySteps(a, "page", 3))
+	s.inState(b, gatehouse.StepBlocked)
+	if got := s.claimSteps(time.Minute, gatehouse.StepShare{Lane: laneOf(b, "zip"), Limit: 1}, gatehouse.StepShare{Lane: laneOf(b, "page"), Limit: 1}); len(got) != 2 {
+		s.Fatalf("claimed %d, want 2", len(got))
+	}
+	if got := s.claimSteps(time.Microsecond, gatehouse.StepShare{Lane: laneOf(a, "mail"), Limit: 1}); len(got) != 1 {
+		s.Fatalf("claimed %d, want 1", len(got))
+	}
+	mailed = mailed.Add(time.Second)
+	s.view(func(tx gatehouse.ReadTx) error {
+		for i, c := range []struct {
+			tenant string
+			limit  int
+			want   []gatehouse.ReadyTool
+		}{
+			{"", 10, []gatehouse.ReadyTool{{Tool: "", Since: built}, {Tool: "mail", Since: mailed}, {Tool: "page", Since: paged, Leased: true}}},
+			{"", 1, []gatehouse.ReadyTool{{Tool: "", Since: built}}},
+			{"acme", 10, []gatehouse.ReadyTool{{Tool: "", Since: built}, {Tool: "mail", Since: mailed}, {Tool: "page", Since: pagedA}}},
+			{"beta", 10, []gatehouse.ReadyTool{{Tool: "page", Since: paged, Leased: true}}},
+			{"nobody", 10, nil},
+		} {
+			got, err := tx.ReadyTools(c.tenant, c.limit)
+			if err != nil {
+				return err
+			}
+			s.same(fmt.Sprintf("tools %d", i), got, c.want)
+		}
+		return nil
+	})
+}

@@ -104,6 +104,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"StepShares", (*suite).stepShares},
 		{"StepClaimRace", (*suite).stepClaimRace},
 		{"DueLanes", (*suite).dueLanes},
+		{"ReadyTools", (*suite).readyTools},
 		{"ActionWakes", (*suite).actionWakes},
 		{"WakesGo", (*suite).wakesGo},
 		{"ChildWakes", (*suite).childWakes},

@@ -23,6 +23,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -49,6 +50,9 @@ type Carrier struct {
 // New makes a carrier for the replicas on a database; url is a connection
 // string as pgx reads it. It does not connect.
 func New(url string, log *slog.Logger) (*Carrier, error) {
+	if err := pgurl.Check(url); err != nil {
+		return nil, fmt.Errorf("pgwake: %w", err)
+	}
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("pgwake: %w", err)

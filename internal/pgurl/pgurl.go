@@ -1,0 +1,94 @@
+// Package pgurl looks at the address of a PostgreSQL database before anything
+// else does. What of a password has no place in a URL as it stands is taken for
+// a host, a port or a database, and those are in every error and log.
+package pgurl
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+var (
+	errURL = errors.New("the database's address cannot be read: in postgres://user:password@host:port/database every character of the user and " +
+		"the password but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and % as %25")
+	errWords = errors.New("the database's address cannot be read: it is postgres://user:password@host:port/database, " +
+		"or words such as host=db password='…', in which a value with a space stands in single quotes")
+)
+
+var (
+	name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+	port = regexp.MustCompile(`^(.*\])?[^:\]]*(:[0-9]*)?$`)
+	// mayHold are the parameters in whose values an @ is common.
+	mayHold = map[string]bool{"user": true, "password": true, "options": true, "application_name": true}
+)
+
+// Check refuses an address that cannot be read, or in which a part of the
+// password may stand for something else. Its errors hold no part of the address
+// but the values of settings.
+func Check(address string) error {
+	rest, isURL := cutScheme(address)
+	if isURL && !plain(rest) {
+		return errURL
+	}
+	config, err := pgxpool.ParseConfig(address)
+	var parse *pgconn.ParseConfigError
+	switch {
+	case err == nil:
+		for n := range config.ConnConfig.RuntimeParams {
+			if !name.MatchString(n) {
+				return errWords
+			}
+		}
+		return nil
+	case !errors.As(err, &parse):
+		return err
+	}
+	// Behind the driver's own attempt to leave the password out of the address.
+	text := err.Error()
+	text = text[strings.LastIndex(text, "`: ")+len("`: "):]
+	switch {
+	case !strings.HasPrefix(text, "failed to parse as "):
+		return errors.New("the database's address cannot be used: " + text)
+	case isURL:
+		return errURL
+	}
+	return errWords
+}
+
+func cutScheme(address string) (rest string, isURL bool) {
+	for _, scheme := range []string{"postgres://", "postgresql://"} {
+		if rest, isURL = strings.CutPrefix(address, scheme); isURL {
+			break
+		}
+	}
+	return rest, isURL
+}
+
+// plain reports whether what follows the scheme has one reading only. As libpq
+// has it, the user and the password end at the first @ before a slash.
+func plain(rest string) bool {
+	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
+		rest = rest[i+1:]
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	if strings.ContainsAny(rest, "@#") {
+		return false
+	}
+	hosts, _, _ := strings.Cut(rest, "/")
+	for host := range strings.SplitSeq(hosts, ",") {
+		if !port.MatchString(host) {
+			return false
+		}
+	}
+	for pair := range strings.SplitSeq(query, "&") {
+		n, _, _ := strings.Cut(pair, "=")
+		if strings.Contains(pair, "@") && !mayHold[n] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,71 @@
+package pgurl
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// TestSecretsThatAreNotEncoded: whatever a password holds, it stays in its
+// place, or is refused without a word of it.
+func TestSecretsThatAreNotEncoded(t *testing.T) {
+	t.Parallel()
+	const head, tail = "7391", "8264"
+	for _, between := range []string{"@", "/", "#", "?", ":", "%", "%zz", ",", "@/", "/@", "?@", "#/", ":@", "@:", "/?x=y", "?x=y/", "@,", " ", "[", "]", "@[", "&", "=", "@a?b=", "'", "\\", "`: "} {
+		for _, address := range []string{
+			"postgres://gate:" + head + between + tail + "@db.example/gatehouse",
+			"postgresql://gate:" + head + between + tail + "@db.example:5432/gatehouse?sslmode=disable",
+			"postgress://gate:" + head + between + tail + "@db.example/gatehouse?sslmode=disable",
+			"host=db.example user=gate password=" + head + between + tail + " dbname=gatehouse",
+			"host=db.example user=gate password = " + head + between + tail + " dbname=gatehouse",
+		} {
+			if err := Check(address); err != nil && (strings.Contains(err.Error(), head) || strings.Contains(err.Error(), tail)) {
+				t.Errorf("%s: %v", address, err)
+			} else if err == nil && elsewhere(t, address) {
+				t.Errorf("%s: a part of the password is taken for something else", address)
+			}
+		}
+	}
+}
+
+// elsewhere reports whether an address is read as another one than is meant.
+func elsewhere(t *testing.T, address string) bool {
+	t.Helper()
+	config, err := pgconn.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.Host != "db.example" || config.User != "gate" || config.Database != "gatehouse"
+}
+
+// TestAddresses: what is unmistakable is left alone.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for address, good := range map[string]bool{
+		"":                                  true, // from the environment, as libpq has it
+		"postgres://":                       true,
+		"postgres:///gatehouse":             true,
+		"postgres://db/gatehouse":           true,
+		"postgres://gate@db/gatehouse":      true,
+		"postgres://gate:a%40b%2F@db/gate":  true,
+		"postgres://gate:a#b?c:d,e@db/gate": true,
+		"postgres://gate:pw@one,two:5433,[::1]:5434/gate":                true,
+		"postgres://gate:pw@[fe80::1%25eth0]/gate":                       true,
+		"postgres://gate@%2Fvar%2Frun%2Fpostgresql/gate":                 true,
+		"postgres:///gate?host=/var/run/postgresql&user=me@server":       true,
+		"postgres://db:5432/gate?user=me@server&password=p@ss":           true,
+		"host=/var/run/postgresql dbname=gatehouse":                      true,
+		"host=db password='a b' dbname=gatehouse search_path=x my.own=y": true,
+		"postgres://db/gate?pool_max_conns=many":                         false,
+		"postgres://db/gate?sslmode=sometimes":                           false,
+		"postgres://db:54x2/gate":                                        false,
+		"postgres://db/gate?a@b":                                         false,
+		"mysql://gate:pw@db/gate":                                        false,
+		"gatehouse":                                                      false,
+	} {
+		if err := Check(address); (err == nil) != good {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

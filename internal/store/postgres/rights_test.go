@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/storetest"
+)
+
+// guestRole owns nothing, and has in each database of the tests what readiness
+// asks for and no more.
+const guestRole = "gatehouse_test_guest"
+
+// makeRole makes a role, unless another test process has.
+func makeRole(t testing.TB, dsn, role string) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sql := `DO $$ BEGIN CREATE ROLE ` + role + ` LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;`
+	if password, has := u.User.Password(); has {
+		sql += fmt.Sprintf(`ALTER ROLE %s PASSWORD '%s'`, role, strings.ReplaceAll(password, "'", "''"))
+	}
+	statement(t, pgtest.Superuser(dsn), sql)
+}
+
+// welcome lets the guest into a database with tables.
+func welcome(t testing.TB, dsn string) {
+	t.Helper()
+	makeRole(t, dsn, guestRole)
+	statement(t, pgtest.Superuser(dsn), fmt.Sprintf(`GRANT CREATE ON SCHEMA public TO %[1]s; GRANT SELECT ON %[2]s TO %[1]s; GRANT INSERT ON %[3]s TO %[1]s;
+GRANT UPDATE ON %[4]s TO %[1]s; GRANT DELETE ON %[5]s TO %[1]s; GRANT USAGE ON SEQUENCE %[6]s TO %[1]s`, guestRole, strings.Join(allTables, ","),
+		strings.Join(allTables[1:], ","), strings.Join(updated, ","), strings.Join(deleted, ","), strings.Join(sequences, ",")))
+}
+
+func asUser(t testing.TB, dsn, role string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if password, has := u.User.Password(); has {
+		u.User = url.UserPassword(role, password)
+	} else {
+		u.User = url.User(role)
+	}
+	return u.String()
+}
+
+// stranger makes a role that may do nothing in a database, until the test ends,
+// and returns the address with which it connects.
+func stranger(t *testing.T, dsn string) (role, address string) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	role = "stranger_to_" + u.Path[1:]
+	makeRole(t, dsn, role)
+	t.Cleanup(func() { statement(t, pgtest.Superuser(dsn), `DROP OWNED BY `+role+`; DROP ROLE `+role) })
+	return role, asUser(t, dsn, role)
+}
+
+// TestMayNotMakeTables: at the first start of a role that may not, the error says
+// what would let it.
+func TestMayNotMakeTables(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	statement(t, pgtest.Superuser(dsn), `REVOKE CREATE ON SCHEMA public FROM PUBLIC`) // as it is since PostgreSQL 15
+	role, address := stranger(t, dsn)
+	_, err := Open(t.Context(), Config{URL: address})
+	if err == nil || !strings.Contains(err.Error(), "GRANT CREATE ON SCHEMA public TO "+role) {
+		t.Fatal(err)
+	}
+	statement(t, pgtest.Superuser(dsn), `GRANT CREATE ON SCHEMA public TO `+role)
+	openTest(t, Config{URL: address})
+}
+
+// TestOthersTables: of tables that belong to somebody else that is said, too.
+func TestOthersTables(t *testing.T) {
+	t.Parallel()
+	dsn := database(t)
+	role, address := stranger(t, dsn)
+	statement(t, pgtest.Superuser(dsn), `GRANT CREATE ON SCHEMA public TO `+role)
+	_, err := Open(t.Context(), Config{URL: address})
+	if err == nil || !strings.Contains(err.Error(), "must belong to the role "+role) {
+		t.Fatal(err)
+	}
+}
+
+// TestRightTaken: a right that is taken away shows in Ping by its table; who
+// needs it is told to come back, the log why, and nothing is tried again.
+func TestRightTaken(t *testing.T) {
+	t.Parallel()
+	var trips atomic.Int64 // a View says ROLLBACK when it is over
+	s := openTest(t, Config{trip: func([]string) { trips.Add(1) }})
+	statement(t, s.config.URL, `REVOKE SELECT ON principal FROM CURRENT_USER`)
+	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "SELECT on principal") {
+		t.Errorf("ready: %v", err)
+	}
+	read := func(tx gatehouse.ReadTx) error {
+		_, err := tx.ListPrincipals(gatehouse.DefaultTenant, "", 1)
+		return err
+	}
+	for name, run := range map[string]func() error{
+		"View":   func() error { return s.View(t.Context(), read) },
+		"Update": func() error { return s.Update(t.Context(), func(tx gatehouse.Tx) error { return read(tx) }) },
+	} {
+		trips.Store(0)
+		err := run()
+		if !errors.Is(err, gatehouse.ErrBusy) || !strings.Contains(err.Error(), "table principal") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := trips.Load(); n > 5 { // with a group and alone, and a ROLLBACK of each
+			t.Errorf("%s: %d round trips", name, n)
+		}
+	}
+	statement(t, s.config.URL, `GRANT SELECT ON principal TO CURRENT_USER`)
+	if err := errors.Join(s.Ping(t.Context()), s.View(t.Context(), read)); err != nil {
+		t.Errorf("granted again: %v", err)
+	}
+}
+
+// TestWallIsNoRight: a row that the walls keep out is a mistake of ours, which
+// nobody can grant.
+func TestWallIsNoRight(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	_, err := s.pool.Exec(t.Context(), `SELECT set_config($1, 'acme', false)`, TenantSetting)
+	if err == nil {
+		_, err = s.pool.Exec(t.Context(), `INSERT INTO saved_view (tenant, principal_id, name, query, created_at) SELECT 'default', '', '', '', 0`)
+	}
+	if err == nil || !strings.Contains(err.Error(), "row-level security") || errors.Is(explain(err), gatehouse.ErrBusy) {
+		t.Error(err)
+	}
+}
+
+// TestTablesAreListed: readiness asks about each table that migrations make.
+func TestTablesAreListed(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	var made []string
+	err := s.pool.QueryRow(t.Context(), `SELECT array_agg(relname::text ORDER BY relname::text COLLATE "C") FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition`).Scan(&made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if known := slices.Sorted(slices.Values(allTables)); !slices.Equal(made, known) {
+		t.Errorf("there are %v, known are %v", made, known)
+	}
+}
+
+// TestConformanceOfAGuest: the rights that readiness asks for are enough for
+// everything, so that none is missing in it.
+func TestConformanceOfAGuest(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) gatehouse.Store {
+		if name := t.Name(); strings.HasSuffix(name, "/ClockJumps") || strings.HasSuffix(name, "/CanceledCaller") {
+			t.Skip("another store than the others have")
+		}
+		return openTest(t, Config{URL: asUser(t, database(t), guestRole)})
+	})
+}
