@@ -48,7 +48,7 @@ func waitBugs() []bug {
 		plant("a commit that waits for its end counts as undone", "2, 5", resolve,
 			"return false, errors.Join(err, e)", "return false, e", postgres, "TestFateOfWhoHasTheMark"),
 		plant("a commit of which nothing is known counts as undone", "2, 5", resolve,
-			`return false, fmt.Errorf("the session's mark is %d", last)`, "return false, nil", postgres, "TestFateUnknown"),
+			`return false, fmt.Errorf("the session's mark is %d", last)`, "_ = fmt.Sprint(last)\n\t\treturn false, nil", postgres, "TestFateUnknown"),
 		plant("a commit's number is taken away after another's", "2, 5", resolve,
 			"SET last = -$2::bigint WHERE seq = $1 AND last = $2 - 1 AND", "SET last = -$2::bigint WHERE seq = $1 AND last >= $2 - 1 AND", postgres, "TestCommitLost/answer"),
 		plant("a commit counts as undone while its session goes on", "2, 5", resolve,
