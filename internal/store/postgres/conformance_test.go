@@ -12,15 +12,20 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	conform(t, func(t *testing.T) string { return database(t) })
+}
+
+// conform runs the suite on databases of these addresses.
+func conform(t *testing.T, address func(t *testing.T) string) {
 	storetest.Run(t, func(t *testing.T) gatehouse.Store {
+		config := Config{URL: address(t)}
 		if strings.HasSuffix(t.Name(), "/CanceledCaller") {
-			// One caller waits for another.
-			return openTest(t, Config{callers: 1})
+			config.callers = 1 // one caller waits for another
 		}
 		if strings.HasSuffix(t.Name(), "/ClockJumps") {
-			return openClocked(t)
+			return openClocked(t, config)
 		}
-		return openTest(t, Config{})
+		return openTest(t, config)
 	})
 }
 
@@ -31,11 +36,12 @@ type clocked struct {
 	clock *atomic.Pointer[func() time.Time]
 }
 
-func openClocked(t *testing.T) *clocked {
+func openClocked(t *testing.T, config Config) *clocked {
 	clock := new(atomic.Pointer[func() time.Time])
 	now := time.Now
 	clock.Store(&now)
-	return &clocked{openTest(t, Config{Clock: func() time.Time { return (*clock.Load())() }}), clock}
+	config.Clock = func() time.Time { return (*clock.Load())() }
+	return &clocked{openTest(t, config), clock}
 }
 
 // SetClock implements storetest.Clocked.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
-	"github.com/gatehouse-dev/gatehouse/internal/store/storetest"
 )
 
 // guestRole owns nothing, and has in each database of the tests what readiness
@@ -162,10 +161,5 @@ WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AN
 // everything, so that none is missing in it.
 func TestConformanceOfAGuest(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) gatehouse.Store {
-		if name := t.Name(); strings.HasSuffix(name, "/ClockJumps") || strings.HasSuffix(name, "/CanceledCaller") {
-			t.Skip("another store than the others have")
-		}
-		return openTest(t, Config{URL: asUser(t, database(t), guestRole)})
-	})
+	conform(t, func(t *testing.T) string { return asUser(t, database(t), guestRole) })
 }
