@@ -42,12 +42,15 @@ const envEngine = "GATEHOUSE_STORM_ENGINE"
 
 func envEngineName() string { return os.Getenv(envEngine) }
 
+// chosen says whether storms are to run on the engine.
+func (e engine) chosen() bool { return envEngineName() == "" || envEngineName() == e.name }
+
 // onEngines runs a storm on each engine.
 func onEngines(t *testing.T, fn func(t *testing.T, e engine)) {
 	t.Helper()
 	ran := 0
 	for _, e := range []engine{onSQLite, onPostgres} {
-		if only := envEngineName(); only != "" && only != e.name {
+		if !e.chosen() {
 			continue
 		}
 		ran++

@@ -26,7 +26,7 @@ const handOver = 2 * time.Second
 // only hints, so nothing comes of it but time.
 func TestNATS(t *testing.T) {
 	t.Parallel()
-	if only := envEngineName(); only != "" && only != onPostgres.name {
+	if !onPostgres.chosen() {
 		return // one server has nobody to hint to
 	}
 	inLegs(t, onPostgres, "nats", goal{"faults of NATS", 6, 120, 12}, natsFaults)

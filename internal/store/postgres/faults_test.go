@@ -16,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
 // journal is what callers of Update were told, by the tenant that they stored.
@@ -109,15 +108,7 @@ func storm(t *testing.T, s *Store, disturb func(written func(more int))) {
 // TestServerRestarted stops the server under load, at once and in order.
 func TestServerRestarted(t *testing.T) {
 	t.Parallel()
-	c, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := ownCluster(t)
 	s := openTest(t, Config{URL: c.DSN("postgres")})
 	storm(t, s, func(written func(int)) {
 		for _, crash := range []bool{true, false, true} {
@@ -375,13 +366,10 @@ func TestCommitLost(t *testing.T) {
 // TestCommitNeverKnown takes the server away for good after a COMMIT was sent.
 func TestCommitNeverKnown(t *testing.T) {
 	t.Parallel()
-	c, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
+	c := ownCluster(t)
 	p, through := newProxy(t, c.DSN("postgres"))
 	s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 300 * time.Millisecond})
+	var err error
 	for _, lose := range []int32{loseNothing, loseAnswer} {
 		err = s.Update(context.Background(), func(tx gatehouse.Tx) error {
 			err := tx.InsertTenant(&gatehouse.Tenant{ID: fmt.Sprintf("t%d", lose), CreatedAt: tx.Now()})

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
 // TestGroupCommitLost loses a group's COMMIT in each way: each member is stored
@@ -54,11 +53,7 @@ func TestGroupCommitLost(t *testing.T) {
 func TestGroupCommitNeverKnown(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
+	c := ownCluster(t)
 	p, through := newProxy(t, c.DSN("postgres"))
 	s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 300 * time.Millisecond})
 	inside := func(int) error {

@@ -16,15 +16,7 @@ import (
 // bereft is a cluster whose commits wait for a standby that is not there.
 func bereft(t *testing.T) (c *pgtest.Cluster, leave func()) {
 	t.Helper()
-	c, err := pgtest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	c = ownCluster(t)
 	return c, func() {
 		t.Helper()
 		if err := c.Synchronous(true); err != nil {
