@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -14,6 +15,10 @@ const (
 	// checkPage is how many entries are read in one snapshot: a long log does
 	// not hold one open, which would keep the store from tidying up.
 	checkPage = 1000
+	// What CheckBeside reads at a time, how many times as long as that took it
+	// rests, and for how long at least.
+	besidePage, restShare = 250, 30
+	restLeast             = 10 * time.Millisecond
 	// maxBacklog bounds the unnumbered leaves that are counted.
 	maxBacklog = 10_000
 )
@@ -28,17 +33,48 @@ const (
 // The error says that the store could not be read; what is wrong with the log
 // is in the report.
 func Check(ctx context.Context, store gatehouse.Store, tenant string, held ...gatehouse.LogHead) (Report, error) {
-	c := &checker{store: store, tenant: tenant}
+	c := &checker{store: store, tenant: tenant, size: checkPage}
+	return c.run(ctx, held, func(time.Duration) error { return nil })
+}
+
+// CheckBeside is Check for a process that has other things to do, and a log of any
+// length: it reads little at a time, and rests for nearly all of the time.
+func CheckBeside(ctx context.Context, store gatehouse.Store, tenant string) (Report, error) {
+	c := &checker{store: store, tenant: tenant, size: besidePage}
+	return c.run(ctx, nil, func(took time.Duration) error {
+		select {
+		case <-time.After(max(restShare*took, restLeast)):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}
+
+// checker is one run of Check.
+type checker struct {
+	store  gatehouse.Store
+	tenant string
+	size   int // of a page, in entries
+	*verifier
+	// beyond is true when entries or tree hashes were stored beyond the head.
+	beyond bool
+}
+
+// run checks page after page; rest is called between two, with how long the
+// first of them took.
+func (c *checker) run(ctx context.Context, held []gatehouse.LogHead, rest func(time.Duration) error) (Report, error) {
 	if err := c.start(ctx, held); err != nil {
 		return Report{}, err
 	}
-	for from, more := int64(0), true; more; {
+	for from := int64(0); ; {
+		began := time.Now()
 		var entries []*gatehouse.Entry
 		var stored []gatehouse.Hash
-		err := store.View(ctx, func(tx gatehouse.ReadTx) error {
+		err := c.store.View(ctx, func(tx gatehouse.ReadTx) error {
 			var err error
-			if entries, err = tx.ListEntries(tenant, from, checkPage); err != nil {
-				return fmt.Errorf("audit: read entries of tenant %s from %d on: %w", tenant, from, err)
+			if entries, err = tx.ListEntries(c.tenant, from, c.size); err != nil {
+				return fmt.Errorf("audit: read entries of tenant %s from %d on: %w", c.tenant, from, err)
 			}
 			stored, err = c.storedFor(tx, from, entries)
 			return err
@@ -46,19 +82,16 @@ func Check(ctx context.Context, store gatehouse.Store, tenant string, held ...ga
 		if err != nil {
 			return Report{}, err
 		}
-		from, more = c.page(from, entries, stored)
+		var more bool
+		if from, more = c.page(from, entries, stored); !more {
+			break
+		}
+		if err := rest(time.Since(began)); err != nil {
+			return Report{}, err
+		}
 	}
 	c.finish()
 	return c.report, nil
-}
-
-// checker is one run of Check.
-type checker struct {
-	store  gatehouse.Store
-	tenant string
-	*verifier
-	// beyond is true when entries or tree hashes were stored beyond the head.
-	beyond bool
 }
 
 // start reads the head, what waits, and what lies beyond the head.
@@ -162,7 +195,7 @@ func (c *checker) page(from int64, entries []*gatehouse.Entry, stored []gatehous
 		from = max(from, e.Index+1)
 	}
 	// A forged number at the end of the integers has none after it.
-	return from, len(entries) == checkPage && from > begin
+	return from, len(entries) == c.size && from > begin
 }
 
 // compare compares the hashes that an entry completed with the stored ones,

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -167,4 +169,35 @@ func TestCheckReadError(t *testing.T) {
 			t.Errorf("View %d fails: %+v, %v", at, r, err)
 		}
 	}
+}
+
+// TestCheckBeside: it finds what Check finds, a little at a time, with a rest
+// after each page but the last, and ends when it is told to.
+func TestCheckBeside(t *testing.T) {
+	t.Parallel()
+	const n, page = 1100, 250
+	synctest.Test(t, func(t *testing.T) {
+		log := numbered(t, n)
+		log.entries["acme"][1050].Body = "{}"
+		began := time.Now()
+		r, err := audit.CheckBeside(t.Context(), log, "acme")
+		if err != nil || r.Found != n || r.Fault == nil || r.Fault.Kind != audit.FaultLeafHash || r.Fault.Index != 1050 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if rests := time.Since(began) / (10 * time.Millisecond); rests != n/page {
+			t.Errorf("rested %d times", rests)
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		views := 0
+		log.failView = func() error {
+			if views++; views == 2 {
+				cancel()
+			}
+			return nil
+		}
+		if r, err := audit.CheckBeside(ctx, log, "acme"); !errors.Is(err, context.Canceled) || views != 2 {
+			t.Errorf("canceled after %d views: %+v, %v", views, r, err)
+		}
+	})
 }
