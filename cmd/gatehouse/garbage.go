@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -19,13 +19,16 @@ const (
 	rushRoom = 64 << 20
 	// A rush has begun when one collection comes so soon after another, and is over
 	// when it comes so late. The runtime collects every two minutes in any case.
-	rushBegins, rushIsOver = time.Second, 10 * time.Second
+	rushBegins, rushIsOver = 250 * time.Millisecond, 3 * time.Second
 )
 
 // garbagePace has garbage collected less often in a rush.
 type garbagePace struct {
-	percent atomic.Int64
-	last    time.Time // of the collections
+	mu      sync.Mutex
+	percent int64
+	last    time.Time // of the collections; none yet if zero
+	// over ends a rush after which there is no collection that would.
+	over *time.Timer
 }
 
 // paceGarbage begins to pace. It returns nil and does nothing where GOGC says how
@@ -34,8 +37,8 @@ func paceGarbage() *garbagePace {
 	if os.Getenv("GOGC") != "" {
 		return nil
 	}
-	p := &garbagePace{last: time.Now()}
-	p.percent.Store(atRest)
+	p := &garbagePace{percent: atRest}
+	p.over = time.AfterFunc(rushIsOver, p.rest)
 	p.arm()
 	return p
 }
@@ -46,12 +49,26 @@ func (p *garbagePace) arm() {
 }
 
 func (p *garbagePace) look() {
-	now, old := time.Now(), p.percent.Load()
-	percent := nextPercent(old, now.Sub(p.last), liveHeap())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.set(nextPercent(p.percent, now.Sub(p.last), liveHeap()))
 	p.last = now
-	if percent != old {
+	p.over.Reset(rushIsOver)
+}
+
+func (p *garbagePace) rest() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.last) >= rushIsOver {
+		p.set(atRest)
+	}
+}
+
+func (p *garbagePace) set(percent int64) {
+	if percent != p.percent {
 		debug.SetGCPercent(int(percent))
-		p.percent.Store(percent)
+		p.percent = percent
 	}
 }
 

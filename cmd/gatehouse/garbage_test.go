@@ -16,7 +16,7 @@ func TestGarbageIsCollectedLessOftenInARush(t *testing.T) {
 		want  int64
 	}{
 		"a rush begins":               {atRest, 100 * time.Millisecond, 10 * mb, inRush},
-		"it goes on, if more slowly":  {inRush, 5 * time.Second, 10 * mb, inRush},
+		"it goes on, if more slowly":  {inRush, 2 * time.Second, 10 * mb, inRush},
 		"it is over":                  {inRush, time.Minute, 10 * mb, atRest},
 		"no rush":                     {atRest, 5 * time.Second, 10 * mb, atRest},
 		"much is in use":              {atRest, 100 * time.Millisecond, 32 * mb, 200},
@@ -39,23 +39,44 @@ func TestGarbageIsCollectedLessOftenInARush(t *testing.T) {
 	before := debug.SetGCPercent(atRest)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	p := paceGarbage()
-	for range 2 { // it looks at each collection, not at one
-		for deadline := time.Now().Add(30 * time.Second); p.percent.Load() == atRest; time.Sleep(time.Millisecond) {
+	percent := func() int64 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.percent
+	}
+	last := func(at time.Time) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.last = at
+	}
+	rush := func() {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); percent() == atRest; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatal("no two collections in a second were noticed")
+				t.Fatal("no two collections in a moment were noticed")
 			}
 			runtime.GC()
 		}
-		if debug.SetGCPercent(atRest) == atRest {
+		if debug.SetGCPercent(inRush) == atRest {
 			t.Error("the runtime has not heard of it")
 		}
-		p.percent.Store(atRest)
 	}
-	late := &garbagePace{last: time.Now().Add(-time.Hour)}
-	late.percent.Store(atRest)
-	for deadline := time.Now().Add(30 * time.Second); late.percent.Load() == atRest; late.look() {
-		if time.Now().After(deadline) {
-			t.Fatal("a rush that comes late is not noticed")
-		}
+	rush()
+	last(time.Now())
+	if p.rest(); percent() == atRest {
+		t.Error("a rush was over at once")
+	}
+	last(time.Now().Add(-rushIsOver))
+	if p.rest(); percent() != atRest || debug.SetGCPercent(atRest) != atRest {
+		t.Error("a rush after which nothing is collected is never over")
+	}
+	rush() // it looks at each collection, not at one
+
+	quiet := &garbagePace{percent: atRest, over: time.NewTimer(time.Hour)}
+	if quiet.look(); quiet.percent != atRest {
+		t.Error("the first collection of all was a rush")
+	}
+	if quiet.look(); quiet.percent == atRest {
+		t.Error("a rush that comes later is not noticed")
 	}
 }
