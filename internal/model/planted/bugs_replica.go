@@ -25,5 +25,12 @@ func replicaBugs() []bug {
 			"f.long && !time.Now().Before(f.again)", "f.long && f.again.IsZero() && f.marks == marks{}", postgres, "TestClaimsDoNotWalkOverWhatIsDone"),
 		plant("during a backup, leaves under way are passed over", "promise 6", postgres+"/log.go",
 			"pg_sequence_last_value('audit_leaf_row'), 0) - 1000", "pg_sequence_last_value('audit_leaf_row'), 0) + 1000", postgres, "TestSequencerDoesNotWalkOverWhatIsNumbered"),
+		plant("an old primary is used while the new one is away", "2, 5", postgres+"/timeline.go",
+			"at.timeline >= seen {", "at.timeline >= seen || at.timeline > 0 {", postgres, "TestOldPrimary"),
+		plant("an old primary says what became of a commit", "2, 5", postgres+"/resolve.go",
+			"c, err := pgx.ConnectConfig(ctx, config)", "config.ValidateConnect = nil\n\tc, err := pgx.ConnectConfig(ctx, config)",
+			postgres, "TestOldPrimary"),
+		plant("what is under way on an old primary is committed there", "2, 5", postgres+"/update.go",
+			"t.s.timelines.check(branchOf(t.c))", "t.s.timelines.check(branch{})", postgres, "TestOldPrimaryGoesOn"),
 	}
 }

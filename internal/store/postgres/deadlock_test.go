@@ -84,6 +84,12 @@ func (j *journaled) Write(p []byte) (int, error) {
 	return j.b.Write(p)
 }
 
+func (j *journaled) text() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.b.String()
+}
+
 // TestGroupsDeadlock has the groups of two processes each hold what the other
 // one wants: the server undoes one of them, and its members run alone.
 func TestGroupsDeadlock(t *testing.T) {

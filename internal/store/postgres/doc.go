@@ -84,6 +84,22 @@
 //     locks. What it is refused later, it gets in line for with its next run.
 //   - Who wants what the first in line was refused joins no group.
 //
+// # Old primaries
+//
+// Each promotion begins a timeline of the cluster, with a higher number. The
+// highest that was seen of each cluster is remembered, and a server that takes
+// writes on a lower one is refused: another one has taken its place. The rules:
+//
+//   - It is asked when a connection is made, before anything else, and where it
+//     is refused the next host of the address is tried. With none left, that is
+//     ErrBusy.
+//   - A COMMIT is looked up on no such server: what it lacks may be stored.
+//   - Connections that are open to one end when they are taken from the pool, and
+//     what is under way on one is run again instead of its COMMIT.
+//   - It is remembered by the process. One that starts knows of no promotion, and
+//     takes the first server that takes writes.
+//   - Where the server does not tell, or not to this role, nothing is refused.
+//
 // # Reading
 //
 // View is a READ ONLY REPEATABLE READ transaction: one snapshot. Read, of one

@@ -69,6 +69,8 @@ type Store struct {
 	sets map[string]*set
 	// pushes and leaves are where the queues of the dispatcher and the sequencer begin.
 	pushes, leaves front
+	// timelines knows the servers that others took the place of.
+	timelines *timelines
 	// wholes are a decision in one statement, without and with an answer.
 	wholes [2]string
 
@@ -114,6 +116,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		pc.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
 	pc.ConnConfig.DialFunc = dialer().DialContext // a connect_timeout bounds it all the same
+	known := newTimelines(config.Logger)
+	pc.ConnConfig.ValidateConnect = known.guard(pc.ConnConfig.ValidateConnect)
+	pc.PrepareConn = known.current
 	pc.BeforeConnect, pc.AfterConnect = attend, register
 	if config.inspect {
 		pc.BeforeConnect, pc.AfterConnect = nil, onlyRead // who only reads needs no session
@@ -140,7 +145,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		tickets: tickets{lines: make(map[thing]waiters)},
 		pushes:  front{table: "push", look: pushMarks},
 		leaves:  front{table: "audit_waiting", look: leafMarks},
-		closing: make(chan struct{}),
+		closing: make(chan struct{}), timelines: known,
 	}
 	if s.patiently, err = patiently(ctx, pool); err == nil {
 		err = s.recall(ctx, pool)

@@ -194,6 +194,10 @@ func (t *tx) commit() (again bool, err error) {
 	if err := t.connect(); err != nil {
 		return t.mayRunAgain(), err
 	}
+	if err := t.s.timelines.check(branchOf(t.c)); err != nil {
+		t.err = &dbError{lost, err}
+		return true, t.err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.config.Patience)
 	defer cancel()
 	o := sessionOf(t.c)
