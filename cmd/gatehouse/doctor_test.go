@@ -99,6 +99,12 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		t.Fatal(err)
 	}
 	settleStep(t, s, admin, bot)
+	if _, _, err := s.runs.ApplyWorkflow(admin, "lined", "name: lined\nlimits: {max_runs_per_min: 1}\nsteps:\n  - {id: one, uses: transform, with: {}}\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := bot.StartRun(t.Context(), "lined", gatehouse.NewRun{Input: `{}`}); err != nil {
+		t.Fatal(err)
+	}
 	doctor := func(s *server, want int, lines ...string) string {
 		t.Helper()
 		g, stdout, words := testGlobals(t)
@@ -122,6 +128,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 		"roles\tfail\tan approval that has expired has waited to be closed for ",
 		"does a process have the role sweeper?",
 		"roles\tfail\ta retry, a wait, a deadline or a schedule of runs has been due for 719h: does a process have the role runner?",
+		"roles\tfail\ta run in line for max_runs_per_min has been queued for 30d: does a process have the role runner?",
 		"roles\tfail\ta built-in step has been ready for 30d: does a process have the role runner?",
 		"roles\tfail\ta step of the tool page has been ready for 30d, and nobody leases any: does a worker ask for page,",
 	)
@@ -135,10 +142,15 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	}); err != nil {
 		t.Fatal(err)
 	}
+	if _, _, err := bot.StartRun(t.Context(), "mixed", gatehouse.NewRun{Input: `{}`}); err != nil { // which no bound holds
+		t.Fatal(err)
+	}
 	doctor(s, exitError, "roles\tnote\ta push has been due for 30d, behind others that are under way: are all workers of the role dispatcher taken, or a bound reached?",
-		"roles\tnote\ta step of the tool page has been ready for 30d, behind others that are leased: are its workers too few, or is a bound reached?")
+		"roles\tnote\ta step of the tool page has been ready for 30d, behind others that are leased: are its workers too few, or is a bound reached?",
+		"roles\tnote\ta run in line for max_runs_per_min has been queued for 30d, behind others that are under way: are all workers of the role runner taken, or a bound reached?")
 	ahead.Store(int64(100 * 24 * time.Hour)) // that lease is over too
-	doctor(s, exitError, "roles\tfail\ta push has been due for 100d: does a process have the role dispatcher?")
+	doctor(s, exitError, "roles\tfail\ta push has been due for 100d: does a process have the role dispatcher?",
+		"roles\tfail\ta run in line for max_runs_per_min has been queued for 100d: does a process have the role runner?")
 	elsewhere := &gatehouse.Caller{Principal: &gatehouse.Principal{Tenant: "acme", Roles: []gatehouse.Role{gatehouse.RoleOperator}}}
 	check, err := s.gate.CheckRoles(gatehouse.NewContext(t.Context(), elsewhere))
 	if err != nil {

@@ -11,8 +11,10 @@ const (
 	// lateAfter is how long work may wait for its role untold: each role looks
 	// about once a second, and a busy one may be some behind.
 	lateAfter = 30 * time.Second
-	// lateTenants bounds the tenants with due pushes that are looked at.
+	// lateTenants bounds the tenants with due pushes that are looked at, and
+	// lateLines the workflows with runs in line.
 	lateTenants = 64
+	lateLines   = 64
 	// lateTools bounds the tools whose steps are looked at, of all tenants, and
 	// maxLateTools those of them that are told.
 	lateTools    = 1000
@@ -41,7 +43,7 @@ func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 			}
 		}
 		for _, look := range []func(gatehouse.ReadTx) (gatehouse.LateWork, time.Time, error){
-			lateLeaf, latePush, lateExpiry, lateRun, lateStep,
+			lateLeaf, latePush, lateExpiry, lateRun, lateQueued, lateStep,
 		} {
 			late, since, err := look(tx)
 			if err != nil {
@@ -146,6 +148,35 @@ func lateRun(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err
 		earliest(&s.NextAt)
 	}
 	return late, since, err
+}
+
+// lateQueued looks at the runs that wait for max_runs_per_min. Every bound lets a
+// run begin in each minute: where the tenant has begun none for longer than that,
+// it is not a bound that holds its runs.
+func lateQueued(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, err error) {
+	late = gatehouse.LateWork{Role: "runner", What: "a run in line for max_runs_per_min has been queued"}
+	lines, err := tx.QueuedLanes(gatehouse.QueuedLane{}, lateLines, 1, tx.Now().Add(-minute-lateAfter))
+	if err != nil {
+		return late, since, err
+	}
+	var held time.Time // since when the oldest waits that a bound may hold
+	for _, q := range lines {
+		runs, err := tx.OldestQueued(q.Tenant, q.Workflow, 1)
+		if err != nil {
+			return late, since, err
+		}
+		oldest := &since
+		if q.TenantStarted > 0 {
+			oldest = &held
+		}
+		if len(runs) > 0 && (oldest.IsZero() || runs[0].CreatedAt.Before(*oldest)) {
+			*oldest = runs[0].CreatedAt
+		}
+	}
+	if since.IsZero() || tx.Now().Sub(since) <= lateAfter {
+		late.Busy, since = true, held
+	}
+	return late, since, nil
 }
 
 // lateStep looks at the ready steps that are built in.
