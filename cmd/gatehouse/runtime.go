@@ -24,7 +24,7 @@ func newRuns(gate *app.Gate, cfg *config.Config) (*app.Runs, error) {
 }
 
 func runLimits(b config.RunBounds) app.RunLimits {
-	l := app.RunLimits{MaxConcurrency: b.MaxConcurrency, MaxRunsPerMin: b.MaxRunsPerMin, MaxWritesPerRun: b.MaxWritesPerRun}
+	l := app.RunLimits{MaxConcurrency: int(b.MaxConcurrency), MaxRunsPerMin: int(b.MaxRunsPerMin), MaxWritesPerRun: int(b.MaxWritesPerRun)}
 	if b.Budget != nil {
 		l.Budget = &app.Budget{Amount: b.Budget.Amount, Currency: b.Budget.Currency, Window: b.Budget.Window.D()}
 	}
@@ -55,7 +55,7 @@ func newModels(cfg *config.Config) (*llm.Registry, error) {
 
 func runtimeConfig(r *config.Runs, owner string) runtime.Config {
 	return runtime.Config{
-		Workers: r.Workers, Owner: owner,
+		Workers: int(r.Workers), Owner: owner,
 		Weights: func(tenant, workspace string) (ofTenant, ofWorkspace int) {
 			return r.Weight(tenant, ""), r.Weight(tenant, workspace)
 		},

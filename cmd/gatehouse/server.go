@@ -391,12 +391,12 @@ func engineConfig(d config.Dispatch) engine.Config {
 		c.Lease = d.Lease.D()
 	}
 	if d.Workers != 0 {
-		c.Workers, c.Batch = d.Workers, d.Workers
+		c.Workers, c.Batch = int(d.Workers), int(d.Workers)
 	}
-	c.Default.MaxConcurrency = d.MaxConcurrency
+	c.Default.MaxConcurrency = int(d.MaxConcurrency)
 	c.Tenants = make(map[string]engine.Tenant, len(d.Tenants))
 	for name, t := range d.Tenants {
-		c.Tenants[name] = engine.Tenant{Weight: t.Weight, MaxConcurrency: cmp.Or(t.MaxConcurrency, d.MaxConcurrency)}
+		c.Tenants[name] = engine.Tenant{Weight: int(t.Weight), MaxConcurrency: int(cmp.Or(t.MaxConcurrency, d.MaxConcurrency))}
 	}
 	return c
 }

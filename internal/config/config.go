@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"go.yaml.in/yaml/v4"
 
@@ -188,19 +189,26 @@ func (c *Config) Secret(name string) (string, error) {
 	return v, nil
 }
 
+var unknownKey = regexp.MustCompile(`^field (.*) not found in type \S+$`)
+
+// plain is the parser's message without the names of this program's types.
+func plain(message string) string {
+	return unknownKey.ReplaceAllString(message, "there is no key $1 here")
+}
+
 // locate puts file, line and column before a YAML error.
 func locate(path string, err error) error {
 	var many *yaml.LoadErrors
 	if errors.As(err, &many) && len(many.Errors) > 0 {
 		all := make([]error, len(many.Errors))
 		for i, e := range many.Errors {
-			all[i] = fmt.Errorf("%s:%d:%d: %s", path, e.Mark.Line, e.Mark.Column, e.Message)
+			all[i] = fmt.Errorf("%s:%d:%d: %s", path, e.Mark.Line, e.Mark.Column, plain(e.Message))
 		}
 		return errors.Join(all...)
 	}
 	var one *yaml.LoadError
 	if errors.As(err, &one) {
-		return fmt.Errorf("%s:%d:%d: %s", path, one.Mark.Line, one.Mark.Column, one.Message)
+		return fmt.Errorf("%s:%d:%d: %s", path, one.Mark.Line, one.Mark.Column, plain(one.Message))
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }

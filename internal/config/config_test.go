@@ -60,7 +60,7 @@ secrets: {crm: "file:token"}
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ src, want string }{
-		"unknown key":        {"dispatch: {hold: 0s}\nextra: 1\n", ":2:1: "},
+		"unknown key":        {"dispatch: {hold: 0s}\nextra: 1\n", ":2:1: there is no key extra here"},
 		"unknown nested key": {"dispatch:\n  hold: 0s\n  holt: 1\n", ":3:3: "},
 		"duplicate key":      {"dispatch: {}\ndispatch: {}\n", ":2:1: "},
 		"not YAML":           {"a: [\n", "gatehouse.yaml:"},
@@ -72,6 +72,12 @@ func TestParseRefuses(t *testing.T) {
 		"no run lease":       {"runs:\n  lease: 0s\n", "leave it out"},
 		"no model timeout":   {"models:\n  m: {type: openai, base_url: \"https://example.com\", timeout: 0s}\n", "leave it out"},
 		"bad retries":        {"dispatch: {retries: -1}\n", "dispatch.retries"},
+		"no workers":         {"dispatch:\n  workers: 0\n", "gatehouse.yaml:2:12: "},
+		"no weight":          {"dispatch:\n  tenants:\n    acme: {weight: 0}\n", "gatehouse.yaml:3:20: "},
+		"nothing at once":    {"dispatch:\n  tenants:\n    acme: {max_concurrency: 0}\n", "leave it out"},
+		"nothing of anybody": {"dispatch:\n  max_concurrency: \"0\"\n", "gatehouse.yaml:2:20: "},
+		"no runs":            {"runs: {max_runs_per_min: 0}\n", "leave it out"},
+		"no writes":          {"runs: {tenants: {acme: {max_writes_per_run: 0}}}\n", "leave it out"},
 		"bad weight":         {"dispatch: {tenants: {acme: {weight: 1001}}}\n", "dispatch.tenants.acme.weight"},
 		"bad bound":          {"dispatch: {tenants: {acme: {max_concurrency: -1}}}\n", "dispatch.tenants.acme.max_concurrency"},
 		"bad common bound":   {"dispatch: {max_concurrency: -1}\n", "dispatch.max_concurrency"},

@@ -1,11 +1,31 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/gatehouse-dev/gatehouse"
 )
+
+// Count is a whole number of which 0 is not given: where it is absent there is
+// the default, or no bound, and who wrote 0 may have meant nothing at all.
+type Count int
+
+// UnmarshalYAML reads a number that is not 0.
+func (c *Count) UnmarshalYAML(node *yaml.Node) error {
+	var n int
+	if err := node.Load(&n); err != nil {
+		return err
+	}
+	if n == 0 {
+		return errors.New("0 is none at all; leave it out for the default")
+	}
+	*c = Count(n)
+	return nil
+}
 
 // Dispatch sets how approved changes are carried out.
 type Dispatch struct {
@@ -19,11 +39,11 @@ type Dispatch struct {
 	// Lease is how long a worker may hold a push; 60s by default, 1s at least.
 	Lease gatehouse.Span `yaml:"lease"`
 	// Workers is how many calls are under way at once; 16 by default.
-	Workers int `yaml:"workers"`
+	Workers Count `yaml:"workers"`
 	// MaxConcurrency bounds the pushes of a tenant that are claimed or being
 	// called, over all replicas, where the tenant sets none of its own. Absent
 	// for no bound. All replicas need the same.
-	MaxConcurrency int `yaml:"max_concurrency"`
+	MaxConcurrency Count `yaml:"max_concurrency"`
 	// Tenants sets what single tenants get while others wait too.
 	Tenants map[string]DispatchTenant `yaml:"tenants"`
 }
@@ -31,9 +51,9 @@ type Dispatch struct {
 // DispatchTenant is what one tenant gets of the dispatchers.
 type DispatchTenant struct {
 	// Weight is its part of the claims, 1 to 1000; 1 by default.
-	Weight int `yaml:"weight"`
+	Weight Count `yaml:"weight"`
 	// MaxConcurrency is the tenant's own bound.
-	MaxConcurrency int `yaml:"max_concurrency"`
+	MaxConcurrency Count `yaml:"max_concurrency"`
 }
 
 // maxWeight is the largest weight of a tenant.

@@ -12,7 +12,7 @@ import (
 type Runs struct {
 	// Workers is how many steps are under way at once in this process; 16 by
 	// default.
-	Workers int `yaml:"workers"`
+	Workers Count `yaml:"workers"`
 	// Lease is how long a worker of this process may hold a step; 60s by
 	// default, 1s to 1h.
 	Lease gatehouse.Span `yaml:"lease"`
@@ -25,12 +25,12 @@ type Runs struct {
 // RunBounds is what a tenant may have; absent for no bound.
 type RunBounds struct {
 	// MaxConcurrency bounds a tenant's steps under way, over all replicas.
-	MaxConcurrency int `yaml:"max_concurrency"`
+	MaxConcurrency Count `yaml:"max_concurrency"`
 	// MaxRunsPerMin bounds the runs that a tenant starts within any minute;
 	// more wait in line.
-	MaxRunsPerMin int `yaml:"max_runs_per_min"`
+	MaxRunsPerMin Count `yaml:"max_runs_per_min"`
 	// MaxWritesPerRun bounds the actions that one run proposes.
-	MaxWritesPerRun int `yaml:"max_writes_per_run"`
+	MaxWritesPerRun Count `yaml:"max_writes_per_run"`
 	// Budget bounds what a tenant's model calls cost.
 	Budget *Budget `yaml:"budget"`
 }
@@ -46,7 +46,7 @@ type Budget struct {
 type RunTenant struct {
 	// Weight is its part of the claims while others wait too, 1 to 1000; 1 by
 	// default.
-	Weight    int `yaml:"weight"`
+	Weight    Count `yaml:"weight"`
 	RunBounds `yaml:",inline"`
 	// Workspaces sets the parts of the tenant's workspaces within its own.
 	Workspaces map[string]RunWorkspace `yaml:"workspaces"`
@@ -55,7 +55,7 @@ type RunTenant struct {
 // RunWorkspace is what one workspace gets of its tenant's part.
 type RunWorkspace struct {
 	// Weight is 1 to 1000; 1 by default.
-	Weight int `yaml:"weight"`
+	Weight Count `yaml:"weight"`
 }
 
 // Of returns the bounds of a tenant: its own, and the common one for each that
@@ -81,9 +81,9 @@ func (r *Runs) Of(tenant string) RunBounds {
 func (r *Runs) Weight(tenant, workspace string) int {
 	t := r.Tenants[tenant]
 	if workspace == "" {
-		return max(t.Weight, 1)
+		return max(int(t.Weight), 1)
 	}
-	return max(t.Workspaces[workspace].Weight, 1)
+	return max(int(t.Workspaces[workspace].Weight), 1)
 }
 
 func (r *Runs) validate(path string) error {
