@@ -41,3 +41,14 @@ func parseRoles(names []string) ([]role, error) {
 	}
 	return roles, nil
 }
+
+// roleList is a list with commas. An empty one is refused: with a variable that
+// is not set, a process would do what it was not meant to.
+type roleList []role
+
+// UnmarshalText adds a list to those before it: the flag may be repeated.
+func (l *roleList) UnmarshalText(text []byte) error {
+	more, err := parseRoles(strings.Split(string(text), ","))
+	*l = append(*l, more...)
+	return err
+}

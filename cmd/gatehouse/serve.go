@@ -8,19 +8,21 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
 // dataFlags say where a server keeps its things.
 type dataFlags struct {
-	Data   string `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
+	Data   string `help:"The data folder; gatehouse-data by default." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
 	Config string `help:"The configuration file; gatehouse.yaml in the data folder by default." placeholder:"FILE"`
 }
 
@@ -40,7 +42,7 @@ func (f *dataFlags) load() (*config.Config, error) {
 type storeFlags struct {
 	dataFlags
 	DatabaseURL         databaseURL `help:"Keep everything in this PostgreSQL database instead of the data folder, for any number of replicas." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
-	DatabaseConnections int         `help:"At most so many connections to the database, beside one that listens." env:"GATEHOUSE_DATABASE_CONNECTIONS" default:"16" placeholder:"N"`
+	DatabaseConnections int         `help:"At most so many connections to the database, beside one that listens; 16 by default." env:"GATEHOUSE_DATABASE_CONNECTIONS" default:"16" placeholder:"N"`
 }
 
 // databaseURL is an address that must not be empty where it is given: with a
@@ -92,13 +94,45 @@ func (f *storeFlags) place() string {
 	return f.Data
 }
 
+// listenAddress is an address to serve on. An empty one, as of a variable that is
+// not set, would be every address of the machine, and any port.
+type listenAddress string
+
+// UnmarshalText takes an address that has a port.
+func (a *listenAddress) UnmarshalText(text []byte) error {
+	_, port, err := net.SplitHostPort(string(text))
+	if err == nil {
+		_, err = net.DefaultResolver.LookupPort(context.Background(), "tcp", port)
+	}
+	if err != nil || port == "" {
+		return fmt.Errorf("%s is no address: it is HOST:PORT, such as 127.0.0.1:8080", gatehouse.Quote(string(text)))
+	}
+	*a = listenAddress(text)
+	return nil
+}
+
+// natsURL is one address or several, and not empty where it is given.
+type natsURL string
+
+// UnmarshalText takes the addresses as they are.
+func (u *natsURL) UnmarshalText(text []byte) error {
+	if strings.TrimSpace(string(text)) == "" {
+		return errors.New("is empty; leave the flag out to do without NATS")
+	}
+	*u = natsURL(text)
+	return nil
+}
+
+// Validate is called by the parser; see that of databaseURL.
+func (u natsURL) Validate() error { return feed.CheckURL(string(u)) }
+
 type serveCmd struct {
 	storeFlags
-	Listen    string   `help:"The address to serve on." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	NATSURL   string   `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
-	Roles     []string `help:"What this process does: api, dispatcher, sequencer, sweeper, feed, runner; all of it by default." placeholder:"ROLE,…"`
-	LogFormat string   `help:"text or json." enum:"text,json" default:"text"`
-	LogLevel  string   `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
+	Listen    listenAddress `help:"The address to serve on; 127.0.0.1:8080 by default." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	NATSURL   natsURL       `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
+	Roles     roleList      `help:"What this process does: api, dispatcher, sequencer, sweeper, feed, runner; all of it by default." placeholder:"ROLE,…"`
+	LogFormat string        `help:"text or json." enum:"text,json" default:"text"`
+	LogLevel  string        `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }
 
 // Help is shown by serve --help.
@@ -110,16 +144,16 @@ Example: gatehouse serve --data ./gatehouse-data --listen 127.0.0.1:8080`
 
 // Run serves until the context ends.
 func (c *serveCmd) Run(g *globals) error {
-	roles, err := parseRoles(c.Roles)
-	if err != nil {
-		return err
+	roles := []role(c.Roles)
+	if len(roles) == 0 {
+		roles = allRoles()
 	}
 	cfg, err := c.load()
 	if err != nil {
 		return err
 	}
 	log := newLogger(g, c.LogFormat, c.LogLevel)
-	b, err := newBackplane(cfg, string(c.DatabaseURL), c.NATSURL, roles, log)
+	b, err := newBackplane(cfg, string(c.DatabaseURL), string(c.NATSURL), roles, log)
 	if err != nil {
 		return err
 	}
@@ -133,7 +167,7 @@ func (c *serveCmd) Run(g *globals) error {
 	if err := n.gate.EnsurePolicies(g.ctx); err != nil {
 		return errors.Join(err, n.Close())
 	}
-	s, err := startRoles(n, c.Listen, roles)
+	s, err := startRoles(n, string(c.Listen), roles)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
@@ -88,6 +90,43 @@ func TestEmptyDatabaseURL(t *testing.T) {
 		if _, err := os.Stat(data); err == nil {
 			t.Errorf("%q made a data folder", args)
 		}
+	}
+}
+
+// TestServeArguments: what a variable that is not set would say, or a slip of the
+// keyboard, is refused before there is a data folder.
+func TestServeArguments(t *testing.T) {
+	t.Parallel()
+	for flag, wrong := range map[string][]string{
+		"--roles":    {"", " ", ",", "api,", "api,boss"},
+		"--listen":   {"", "nowhere", "127.0.0.1", "127.0.0.1:", ":port", ":70000"},
+		"--nats-url": {"", "nats://", "http://127.0.0.1:4222", "nats://a:4222,postgres://b"},
+	} {
+		for _, value := range wrong {
+			g, _, words := testGlobals(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			g.ctx = ctx
+			data := filepath.Join(t.TempDir(), "data")
+			if code := run(*g, []string{"serve", "--data", data, "--listen", "127.0.0.1:0", flag, value}); code != exitUsage || !strings.Contains(words.String(), flag) {
+				t.Errorf("%s %q: exit code %d: %s", flag, value, code, words)
+			}
+			cancel()
+			if _, err := os.Stat(data); err == nil {
+				t.Errorf("%s %q made a data folder", flag, value)
+			}
+		}
+	}
+	g, _, _ := testGlobals(t)
+	c := &cli{Globals: *g}
+	parser, err := newParser(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse([]string{"serve", "--roles", "api, dispatcher", "--roles", "feed", "--listen", "[::1]:http", "--nats-url", "nats://a:4222,b:4222"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := (roleList{roleAPI, roleDispatcher, roleFeed}); !slices.Equal(c.Serve.Roles, want) {
+		t.Errorf("roles %v, want %v", c.Serve.Roles, want)
 	}
 }
 

@@ -188,8 +188,16 @@ func (o *outage) over() {
 	o.told = nil
 }
 
-var errURL = errors.New("nats.url: cannot be read: in nats://user:password@host:port every character of the user and the password " +
+var errURL = errors.New("nats.url: cannot be read: in nats://user:password@host:port, or tls://…, every character of the user and the password " +
 	"but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and , as %2C")
+
+// CheckURL reports whether addresses can be read, without a word of them.
+func CheckURL(addresses string) error {
+	if !plainURL(addresses) {
+		return errURL
+	}
+	return nil
+}
 
 // plainURL reports whether addresses have one reading only. What of a password
 // has no place in one as it stands is taken for a host, a port or another
@@ -206,6 +214,9 @@ func plainURL(addresses string) bool {
 		u, err := url.Parse(address)
 		if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
 			return false
+		}
+		if !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) || u.Hostname() == "" {
+			return false // the client would take it for NATS all the same, and try for ever
 		}
 	}
 	return true
