@@ -218,25 +218,34 @@ func (t *tx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
 	return t.LockAction(known.Tenant, known.ID)
 }
 
-func (t *readTx) refs(sql string, args ...any) (refs []gatehouse.ActionRef, err error) {
-	err = t.each(sql, func(r *row) error {
+// expiryMark is where what is pending begins. What a transaction proposes expires
+// no earlier than it began.
+const expiryMark = `SELECT (SELECT expires_at FROM action WHERE status = 'pending' ORDER BY expires_at LIMIT 1)`
+
+func (t *readTx) expired(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
+	from, err := t.from(&t.s.pending)
+	if err != nil {
+		return nil, err
+	}
+	err = t.looks(&t.s.pending, ask(sql, func(r *row) error {
 		refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
 		return nil
-	}, args...)
+	}, t.Now(), limit, from[0]))
 	return refs, err
 }
 
 // ExpiredActions lists what the sweeper has to write down, of all tenants.
 func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
-	return t.refs(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2`, t.Now(), limit)
+	return t.expired(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= $1 AND expires_at >= $3
+ORDER BY expires_at LIMIT $2`, limit)
 }
 
 // ExpiredActions in a transaction that writes locks what it lists, and leaves
 // out what others have locked: another sweeper, or a decision under way.
 func (t *tx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
-	return t.refs(`SELECT a.tenant, a.id FROM action a JOIN approval o ON o.seq = a.seq
-WHERE a.status = 'pending' AND a.expires_at <= $1 AND o.status = 'requested'
-ORDER BY a.expires_at LIMIT $2 FOR NO KEY UPDATE OF o SKIP LOCKED`, t.Now(), limit)
+	return t.expired(`SELECT a.tenant, a.id FROM action a JOIN approval o ON o.seq = a.seq
+WHERE a.status = 'pending' AND a.expires_at <= $1 AND a.expires_at >= $3 AND o.status = 'requested'
+ORDER BY a.expires_at LIMIT $2 FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
 }
 
 // OpenReversal finds the reversal of an action that is under way or done.

@@ -155,6 +155,100 @@ WHERE not_before < (SELECT max(not_before) FROM push)`)
 	}
 }
 
+// TestStepClaimsDoNotWalkOverWhatIsDone is the same for the steps of runs.
+func TestStepClaimsDoNotWalkOverWhatIsDone(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	park(t, s, 1)
+	ready := func(workflow string, n int, at string) {
+		t.Helper()
+		execAll(t, s, fmt.Sprintf(`INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
+ generation, skipped, event, lease_owner, created_at, ready_at)
+SELECT tenant, 'stp_%[1]s' || i, seq, id, '%[1]s' || i, i, '', '%[1]s', workspace, 'transform', '', 'ready', 0, 0, false, '', '', created_at, %[3]s
+FROM run, generate_series(1, %[2]d) i`, workflow, n, at))
+	}
+	settle := func(which string) {
+		t.Helper()
+		execAll(t, s, `UPDATE step SET status = 'succeeded', lease_owner = '', lease_until = NULL, due_at = NULL, finished_at = created_at
+WHERE status IN ('running', 'failed_retryable') AND `+which)
+	}
+	const now = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+	ready("mail", 6000, `created_at - 60000000`)
+	if _, err := s.pool.Exec(context.Background(), `VACUUM step`); err != nil {
+		t.Fatal(err)
+	}
+	backup(t, s)
+	execAll(t, s, `UPDATE step SET status = 'running', generation = 1, attempts = 1, lease_owner = 'w', lease_until = ready_at + seq, started_at = ready_at
+WHERE status = 'ready'`, `UPDATE step SET status = 'failed_retryable', due_at = lease_until, lease_owner = '', lease_until = NULL WHERE workflow = 'mail'`)
+	settle(`workflow = 'mail'`)
+
+	var got []*gatehouse.Step
+	cycle := func() (pages int64) {
+		t.Helper()
+		got = nil
+		return pagesOf(t, s, "step", func(tx gatehouse.Tx) error {
+			_, err := tx.NextRunWorkAt()
+			for _, find := range []func(int) ([]gatehouse.StepRef, error){tx.ExpiredSteps, tx.DueSteps} {
+				if err == nil {
+					_, err = find(10)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			lanes, err := tx.DueLanes("", "", gatehouse.Lane{}, 64, 16)
+			if err != nil || len(lanes) == 0 {
+				return err
+			}
+			shares := make([]gatehouse.StepShare, len(lanes))
+			for i, l := range lanes {
+				shares[i] = gatehouse.StepShare{Lane: l.Lane, Limit: l.Ready, MostOfWorkflow: 10, MostOfTenant: 100}
+			}
+			got, err = tx.ClaimSteps("w", time.Minute, shares...)
+			return err
+		})
+	}
+	if pages := cycle(); pages < longLook {
+		t.Fatalf("the first look over 6000 steps that are done read %d pages: nothing keeps them", pages)
+	}
+	cycle()
+	if s.steps.marks == (marks{}) {
+		t.Fatal("a long look set no marks")
+	}
+	s.steps.again = time.Now().Add(time.Hour)
+	if pages := cycle(); pages > few {
+		t.Errorf("a claim with nothing to do read %d pages", pages)
+	}
+	ready("alarm", 3, now) // the walk comes from there to the others
+	execAll(t, s, `INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
+ generation, skipped, event, lease_owner, created_at, ready_at)
+SELECT tenant, 'stp_new' || i, seq, id, 'new' || i, i, '', 'mail', workspace, 'transform', '', 'ready', 0, 0, false, '', '', created_at, `+now+`
+FROM run, generate_series(1, 2) i`)
+	if pages := cycle(); len(got) != 5 || pages > few {
+		t.Errorf("a claim of 5 steps that became ready since read %d pages and claimed %d", pages, len(got))
+	}
+	settle(`workflow IN ('alarm', 'mail')`)
+	ready("nap", 12, now)
+	if cycle(); len(got) != 10 {
+		t.Errorf("claimed %d of 12 steps where 10 may be running", len(got))
+	}
+	if cycle(); len(got) != 0 {
+		t.Errorf("claimed %d more while 10 are running", len(got))
+	}
+	settle(`workflow = 'nap'`)
+	if cycle(); len(got) != 2 {
+		t.Errorf("claimed %d of the 2 that were left", len(got))
+	}
+	ready("zoo", 1, `1`)
+	if cycle(); len(got) != 0 {
+		t.Error("a step behind the front was claimed: the marks do not count")
+	}
+	s.steps.again = time.Time{}
+	if cycle(); len(got) != 1 {
+		t.Errorf("claimed %d of 1 step that became ready behind the front", len(got))
+	}
+}
+
 // TestSequencerDoesNotWalkOverWhatIsNumbered is the same for the log.
 func TestSequencerDoesNotWalkOverWhatIsNumbered(t *testing.T) {
 	t.Parallel()
@@ -200,16 +294,22 @@ func TestFrontIsLookedForAgain(t *testing.T) {
 	} {
 		var f front
 		f.saw(longLook)
-		if _, due := f.stale(); !due {
+		if _, due := f.stale(false); due {
+			t.Error("who cannot look is to")
+		}
+		if _, due := f.stale(true); !due {
 			t.Error("a long look has none follow from the beginning")
+		}
+		if _, due := f.stale(true); due {
+			t.Error("two look at a time")
 		}
 		f.set(marks{7, 8}, longLook, c.took)
 		in := time.Until(f.again)
-		if m, due := f.stale(); m != (marks{7, 8}) || due || in <= c.from || in > c.until {
+		if m, due := f.stale(true); m != (marks{7, 8}) || due || in <= c.from || in > c.until {
 			t.Errorf("after a look of %v: from %v, due again %v, in %v", c.took, m, due, in)
 		}
 		f.set(marks{9, 9}, longLook-1, c.took)
-		if m, due := f.stale(); m != (marks{}) || due {
+		if m, due := f.stale(true); m != (marks{}) || due {
 			t.Errorf("after a short look: from %v, due again %v", m, due)
 		}
 	}

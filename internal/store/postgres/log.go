@@ -176,7 +176,7 @@ const selectWaiting = `SELECT x.seq, x.tenant, x.action_id, x.body FROM (SELECT 
 
 // leafMarks is where they begin, with room for transactions under way: their rows
 // have numbers and are not seen yet.
-const leafMarks = `SELECT coalesce((SELECT first FROM audit_waiting ORDER BY first LIMIT 1), pg_sequence_last_value('audit_leaf_row'), 0) - 1000, $1::bigint`
+const leafMarks = `SELECT coalesce((SELECT first FROM audit_waiting ORDER BY first LIMIT 1), pg_sequence_last_value('audit_leaf_row'), 0) - 1000`
 
 // UnnumberedLeaves lists what waits for the sequencer, by row. Rows of
 // transactions that ran side by side appear as these commit: one that comes

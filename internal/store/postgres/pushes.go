@@ -64,15 +64,14 @@ const walkTenants = `WITH RECURSIVE t (tenant, due_at) AS (
 `
 
 // pushMarks are where the pushes of all tenants begin that are queued, and those
-// that are leased. What is put there from now on is due now, or was a moment ago
-// when its transaction began, and is leased beyond now.
+// that are leased. What a transaction puts there is due, and is leased, no earlier
+// than it began.
 const pushMarks = `WITH RECURSIVE t (tenant, due_at) AS (
   (SELECT tenant, due_at FROM push WHERE status = 'queued' AND lane = '' ORDER BY tenant, due_at, seq LIMIT 1)
   UNION ALL
   SELECT n.tenant, n.due_at FROM t CROSS JOIN LATERAL (SELECT p.tenant, p.due_at FROM push p
     WHERE p.status = 'queued' AND p.lane = '' AND p.tenant > t.tenant ORDER BY p.tenant, p.due_at, p.seq LIMIT 1) n)
-SELECT least((SELECT min(due_at) FROM t), $1::bigint - 2000000),
-  least((SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1), $1)`
+SELECT (SELECT min(due_at) FROM t), (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1)`
 
 // lastTenant is at or after the name of every tenant.
 const lastTenant = "\x7f"

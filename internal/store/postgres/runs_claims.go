@@ -12,11 +12,13 @@ import (
 // update's condition they could be looked for again for each row, and more be
 // taken than the limit says. A claim that brings no reading of the clock makes
 // one for all its rows, never below what this process has read before.
-const claimSteps = `WITH due AS MATERIALIZED (
-  SELECT seq, run_seq FROM step WHERE queued_at IS NOT NULL AND tool = $4 AND tenant = $5 AND workspace = $6 AND workflow = $7 ORDER BY queued_at, seq
+const claimSteps = `WITH running AS MATERIALIZED (
+  SELECT workflow FROM step WHERE status = 'running' AND lease_until IS NOT NULL AND tenant = $5 AND lease_until >= $13),
+due AS MATERIALIZED (
+  SELECT seq, run_seq FROM step WHERE queued_at IS NOT NULL AND queued_at >= $12 AND tool = $4 AND tenant = $5 AND workspace = $6 AND workflow = $7 ORDER BY queued_at, seq
   LIMIT least($8::bigint,
-    CASE WHEN $9::bigint > 0 THEN greatest(0, $9 - (SELECT count(*) FROM step f WHERE f.lease_until IS NOT NULL AND f.status = 'running' AND f.tenant = $5 AND f.workflow = $7)) END,
-    CASE WHEN $10::bigint > 0 THEN greatest(0, $10 - (SELECT count(*) FROM step f WHERE f.lease_until IS NOT NULL AND f.status = 'running' AND f.tenant = $5)) END)
+    CASE WHEN $9::bigint > 0 THEN greatest(0, $9 - (SELECT count(*) FROM running WHERE workflow = $7)) END,
+    CASE WHEN $10::bigint > 0 THEN greatest(0, $10 - (SELECT count(*) FROM running)) END)
   FOR NO KEY UPDATE SKIP LOCKED),
 now AS MATERIALIZED (SELECT coalesce($3, greatest($11, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)) AS at)
 UPDATE step s SET status = 'running', generation = s.generation + 1, attempts = s.attempts + 1, lease_owner = $1,
@@ -35,6 +37,10 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 		return nil, nil
 	}
 	t.course.alone = true // a group asks what it foresaw
+	from, err := t.from(&t.s.steps)
+	if err != nil {
+		return nil, err
+	}
 	var at any
 	if t.fixed || t.s.config.Clock != nil {
 		at = t.Now()
@@ -55,7 +61,7 @@ func (t *tx) ClaimSteps(owner string, lease time.Duration, shares ...gatehouse.S
 			taken[i] = append(taken[i], step)
 			return nil
 		}, owner, lease.Microseconds(), at, s.Tool, s.Tenant, s.Workspace, s.Workflow, max(s.Limit, 0), max(s.MostOfWorkflow, 0),
-			max(s.MostOfTenant, 0), t.s.high.Load()))
+			max(s.MostOfTenant, 0), t.s.high.Load(), from[0], from[1]))
 	}
 	slices.SortFunc(bounded, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) // one order for all who lock several
 	var locks []query

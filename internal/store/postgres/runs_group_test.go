@@ -430,8 +430,8 @@ FROM run WHERE seq % 7 = 0;
 ANALYZE run; ANALYZE step; ANALYZE step_body`)
 	plan := planner(t, s.config.URL)
 	for sql, indexes := range map[string]string{
-		dueLanes:   "step_ready step_ready step_ready step_running step_running",
-		claimSteps: "run_pkey step_body_pkey step_pkey step_ready step_running step_running",
+		dueLanes:   "step_lease step_ready step_ready step_ready",
+		claimSteps: "run_pkey step_body_pkey step_pkey step_ready step_running",
 	} {
 		wantIndexes(t, sql, plan(sql), indexes)
 	}

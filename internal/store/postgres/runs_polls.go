@@ -13,22 +13,37 @@ const (
 	// Each lane is found with one look into the index. The comparisons begin with
 	// the tool, so that no other index answers them: by one that begins with the
 	// tenant, all its steps would be read.
-	nextLane = `SELECT s.tenant, s.workspace, s.workflow FROM step s WHERE s.queued_at IS NOT NULL
+	nextLane = `SELECT s.tenant, s.workspace, s.workflow FROM step s WHERE s.queued_at IS NOT NULL AND s.queued_at >= $10
   AND (s.tool, s.tenant, s.workspace, s.workflow) <= ($1, $5, $6, $7) AND (s.tool, s.tenant, s.workspace, s.workflow) > `
 	firstOfLane = ` ORDER BY s.tool, s.tenant, s.workspace, s.workflow, s.queued_at, s.seq LIMIT 1`
 	dueLanes    = `WITH RECURSIVE l (tenant, workspace, workflow) AS (
   (` + nextLane + `($1, $2, $3, $4)` + firstOfLane + `)
   UNION ALL
-  SELECT n.tenant, n.workspace, n.workflow FROM l CROSS JOIN LATERAL (` + nextLane + `($1, l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n)
+  SELECT n.tenant, n.workspace, n.workflow FROM l CROSS JOIN LATERAL (` + nextLane + `($1, l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n),
+running AS MATERIALIZED (SELECT tenant, workflow, count(*) AS n FROM (SELECT tenant, workflow FROM step
+  WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until >= $11 ORDER BY lease_until, seq OFFSET 0) s GROUP BY tenant, workflow)
 SELECT l.tenant, l.workspace, l.workflow,
-  (SELECT count(*) FROM (SELECT 1 FROM step s WHERE s.queued_at IS NOT NULL AND s.tool = $1 AND s.tenant = l.tenant AND s.workspace = l.workspace
-    AND s.workflow = l.workflow ORDER BY s.queued_at, s.seq LIMIT $8) d),
-  (SELECT count(*) FROM step s WHERE s.lease_until IS NOT NULL AND s.status = 'running' AND s.tenant = l.tenant AND s.workflow = l.workflow),
-  (SELECT count(*) FROM step s WHERE s.lease_until IS NOT NULL AND s.status = 'running' AND s.tenant = l.tenant)
+  (SELECT count(*) FROM (SELECT 1 FROM step s WHERE s.queued_at IS NOT NULL AND s.queued_at >= $10 AND s.tool = $1 AND s.tenant = l.tenant
+    AND s.workspace = l.workspace AND s.workflow = l.workflow ORDER BY s.queued_at, s.seq LIMIT $8) d),
+  coalesce((SELECT n FROM running f WHERE f.tenant = l.tenant AND f.workflow = l.workflow), 0),
+  coalesce((SELECT sum(n) FROM running f WHERE f.tenant = l.tenant), 0)::bigint
 FROM l LIMIT $9`
 
+	// stepMarks are where the steps of all lanes begin that are ready, those that are
+	// leased and those that are due: what a transaction puts there is so, or leased,
+	// no earlier than it began.
+	stepMarks = `WITH RECURSIVE l (tool, tenant, workspace, workflow, at) AS (
+  (SELECT s.tool, s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL` + firstOfLane + `)
+  UNION ALL
+  SELECT n.* FROM l CROSS JOIN LATERAL (SELECT s.tool, s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL
+    AND (s.tool, s.tenant, s.workspace, s.workflow) > (l.tool, l.tenant, l.workspace, l.workflow)` + firstOfLane + `) n)
+SELECT (SELECT min(at) FROM l),
+  (SELECT lease_until FROM step WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until, seq LIMIT 1),
+  (SELECT due_at FROM step WHERE ` + openDue + ` ORDER BY due_at, seq LIMIT 1)`
+
 	// Tools are found as lanes are, with one look each; then the first lanes of
-	// each, of which the first row is the one that has waited longest.
+	// each, of which the first row is the one that has waited longest. With the
+	// OFFSET the order of the leases counts, and is that of their index.
 	nextTool = `SELECT s.tool FROM step s WHERE s.queued_at IS NOT NULL`
 	longest  = `SELECT s.tenant, s.workspace, s.workflow, s.queued_at FROM step s WHERE s.queued_at IS NOT NULL
       AND (s.tool, s.tenant, s.workspace, s.workflow) <= (t.tool, $4, $5, '') AND (s.tool, s.tenant, s.workspace, s.workflow) > `
@@ -36,7 +51,8 @@ FROM l LIMIT $9`
   (` + nextTool + firstOfLane + `)
   UNION ALL
   SELECT n.tool FROM t CROSS JOIN LATERAL (` + nextTool + ` AND s.tool > t.tool` + firstOfLane + `) n)
-SELECT t.tool, w.at, EXISTS (SELECT 1 FROM step r WHERE r.lease_until IS NOT NULL AND r.lease_until > $2 AND r.tool = t.tool AND ($3 = '' OR r.tenant = $3))
+SELECT t.tool, w.at, EXISTS (SELECT 1 FROM step r WHERE r.lease_until IS NOT NULL AND r.lease_until > $2 AND r.tool = t.tool AND ($3 = '' OR r.tenant = $3)
+  ORDER BY r.lease_until, r.seq LIMIT 1 OFFSET 0)
 FROM (SELECT tool FROM t LIMIT $1) t CROSS JOIN LATERAL (
   WITH RECURSIVE l (tenant, workspace, workflow, at) AS (
     (` + longest + `(t.tool, $3, '', '')` + firstOfLane + `)
@@ -62,8 +78,9 @@ FROM l LIMIT $3`
 
 	settledSteps = `SELECT tenant, run_id, step_id FROM step_wake ORDER BY step_seq LIMIT $1`
 	openDue      = `due_at IS NOT NULL AND status IN ('failed_retryable', 'waiting', 'waiting_approval')`
-	dueSteps     = `SELECT tenant, run_id, id FROM step WHERE ` + openDue + ` AND due_at <= $1 ORDER BY due_at, seq LIMIT $2`
-	expiredSteps = `SELECT tenant, run_id, id FROM step WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until <= $1 ORDER BY lease_until, seq LIMIT $2`
+	dueSteps     = `SELECT tenant, run_id, id FROM step WHERE ` + openDue + ` AND due_at >= $3 AND due_at <= $1 ORDER BY due_at, seq LIMIT $2`
+	expiredSteps = `SELECT tenant, run_id, id FROM step WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until >= $3 AND lease_until <= $1
+ORDER BY lease_until, seq LIMIT $2`
 
 	openDeadlines = `r.deadline IS NOT NULL AND r.stop = '' AND r.status IN ('queued', 'running', 'waiting_approval', 'waiting', 'failed_retryable')`
 	overdueRuns   = `WHERE ` + openDeadlines + ` AND r.deadline <= $1 ORDER BY r.deadline, r.seq LIMIT $2`
@@ -71,8 +88,8 @@ FROM l LIMIT $3`
 	dueSchedules  = `SELECT tenant, workflow, version, next_at FROM schedule WHERE next_at <= $1 ORDER BY next_at LIMIT $2`
 
 	nextRunWork = `SELECT least(
-  (SELECT due_at FROM step WHERE ` + openDue + ` ORDER BY due_at LIMIT 1),
-  (SELECT lease_until FROM step WHERE status = 'running' AND lease_until IS NOT NULL ORDER BY lease_until LIMIT 1),
+  (SELECT due_at FROM step WHERE ` + openDue + ` AND due_at >= $1 ORDER BY due_at LIMIT 1),
+  (SELECT lease_until FROM step WHERE status = 'running' AND lease_until IS NOT NULL AND lease_until >= $2 ORDER BY lease_until LIMIT 1),
   (SELECT r.deadline FROM run r WHERE ` + openDeadlines + ` ORDER BY r.deadline LIMIT 1),
   (SELECT next_at FROM schedule ORDER BY next_at LIMIT 1),
   (SELECT 0 FROM step_wake ORDER BY step_seq LIMIT 1))`
@@ -90,6 +107,10 @@ func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each
 	if tenant != "" {
 		last = gatehouse.Lane{Tenant: tenant, Workspace: behind}
 	}
+	begin, err := t.from(&t.s.steps)
+	if err != nil {
+		return nil, err
+	}
 	walk := func(from, to gatehouse.Lane) query {
 		return ask(dueLanes, func(r *row) error {
 			d := gatehouse.DueLane{
@@ -100,12 +121,12 @@ func (t *readTx) DueLanes(tenant, tool string, after gatehouse.Lane, limit, each
 				list = append(list, d)
 			}
 			return nil
-		}, tool, from.Tenant, from.Workspace, from.Workflow, to.Tenant, to.Workspace, to.Workflow, each, limit)
+		}, tool, from.Tenant, from.Workspace, from.Workflow, to.Tenant, to.Workspace, to.Workflow, each, limit, begin[0], begin[1])
 	}
 	if shared.CompareLanes(after, first) <= 0 || tenant != "" && after.Tenant != tenant {
-		return list, t.read(walk(first, last))
+		return list, t.looks(&t.s.steps, walk(first, last))
 	}
-	err = t.read(walk(after, last), walk(first, after))
+	err = t.looks(&t.s.steps, walk(after, last), walk(first, after))
 	return list, err
 }
 
@@ -153,12 +174,20 @@ func (t *readTx) SettledSteps(limit int) ([]gatehouse.StepRef, error) {
 
 // DueSteps lists retries that are due, and waits that are over.
 func (t *readTx) DueSteps(limit int) ([]gatehouse.StepRef, error) {
-	return t.stepRefs(dueSteps, t.Now(), limit)
+	from, err := t.from(&t.s.steps)
+	if err != nil {
+		return nil, err
+	}
+	return t.stepRefs(dueSteps, t.Now(), limit, from[2])
 }
 
 // ExpiredSteps lists what nobody holds any more, the longest ago first.
 func (t *readTx) ExpiredSteps(limit int) ([]gatehouse.StepRef, error) {
-	return t.stepRefs(expiredSteps, t.Now(), limit)
+	from, err := t.from(&t.s.steps)
+	if err != nil {
+		return nil, err
+	}
+	return t.stepRefs(expiredSteps, t.Now(), limit, from[1])
 }
 
 // OverdueRuns lists runs past their deadline, the earliest first.
@@ -182,12 +211,16 @@ func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error)
 
 // NextRunWorkAt looks at the beginning of each queue.
 func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
-	err = t.each(nextRunWork, func(r *row) error {
+	from, err := t.from(&t.s.steps)
+	if err != nil {
+		return next, err
+	}
+	err = t.looks(&t.s.steps, ask(nextRunWork, func(r *row) error {
 		if at := r.timePtr(); at != nil {
 			next = *at
 		}
 		return nil
-	})
+	}, from[2], from[1]))
 	return next, err
 }
 

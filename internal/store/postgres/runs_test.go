@@ -31,13 +31,14 @@ func TestRunPlans(t *testing.T) {
 		return run(`WHERE r.tenant = $1 AND ` + shared.RunIndex(f) + where + ` ORDER BY r.created_at DESC, r.seq DESC LIMIT 50`)
 	}
 	for _, q := range []struct{ sql, indexes string }{
-		{dueLanes, "step_ready step_ready step_ready step_running step_running"},
-		{claimSteps, "run_pkey step_body_pkey step_pkey step_ready step_running step_running"},
+		{dueLanes, "step_lease step_ready step_ready step_ready"},
+		{claimSteps, "run_pkey step_body_pkey step_pkey step_ready step_running"},
 		{readyTools, "step_lease step_ready step_ready step_ready"},
 		{queuedLanes, "run_queued run_queued run_queued run_started run_started"},
 		{run(oldestQueued), "run_queued"},
 		{dueSteps, "step_due"},
 		{expiredSteps, "step_lease"},
+		{stepMarks, "step_ready"},
 		{run(overdueRuns), "run_deadline"},
 		{dueSchedules, "schedule_due"},
 		{findStepByKey, "run_tenant_id_key step_body_pkey step_key step_pkey step_run"},

@@ -67,8 +67,9 @@ type Store struct {
 	// groups of them send.
 	line line
 	sets map[string]*set
-	// pushes and leaves are where the queues of the dispatcher and the sequencer begin.
-	pushes, leaves front
+	// Where the queues of the dispatcher, the sequencer, those who carry out steps
+	// and the sweeper begin.
+	pushes, leaves, steps, pending front
 	// timelines knows the servers that others took the place of.
 	timelines *timelines
 	// wholes are a decision in one statement, without and with an answer.
@@ -143,8 +144,10 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		updates: make(chan struct{}, config.MaxConns-1), views: make(chan struct{}, config.MaxConns-1),
 		callers: make(chan struct{}, config.callers), patience: make(chan struct{}, max(1, (config.MaxConns-1)/2)),
 		tickets: tickets{lines: make(map[thing]waiters)},
-		pushes:  front{table: "push", look: pushMarks},
+		pushes:  front{table: "push", look: pushMarks, times: true},
 		leaves:  front{table: "audit_waiting", look: leafMarks},
+		steps:   front{table: "step", look: stepMarks, times: true},
+		pending: front{table: "action", look: expiryMark, times: true},
 		closing: make(chan struct{}), timelines: known,
 	}
 	if s.patiently, err = patiently(ctx, pool); err == nil {
