@@ -128,11 +128,12 @@ func (u natsURL) Validate() error { return feed.CheckURL(string(u)) }
 
 type serveCmd struct {
 	storeFlags
-	Listen    listenAddress `help:"The address to serve on; 127.0.0.1:8080 by default." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	NATSURL   natsURL       `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
-	Roles     roleList      `help:"What this process does: api, dispatcher, sequencer, sweeper, feed, runner; all of it by default." placeholder:"ROLE,…"`
-	LogFormat string        `help:"text or json." enum:"text,json" default:"text"`
-	LogLevel  string        `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
+	Listen    listenAddress  `help:"The address to serve on; 127.0.0.1:8080 by default." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	NATSURL   natsURL        `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
+	Roles     roleList       `help:"What this process does: api, dispatcher, sequencer, sweeper, feed, runner; all of it by default." placeholder:"ROLE,…"`
+	Drain     gatehouse.Span `help:"After SIGTERM, serve on for so long, as not ready, before it takes no more requests; not at all by default." env:"GATEHOUSE_DRAIN" placeholder:"DURATION"`
+	LogFormat string         `help:"text or json." enum:"text,json" default:"text"`
+	LogLevel  string         `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }
 
 // Help is shown by serve --help.
@@ -176,7 +177,7 @@ func (c *serveCmd) Run(g *globals) error {
 	select {
 	case <-g.ctx.Done():
 		log.Info("stopping")
-		return s.Close()
+		return errors.Join(s.drain(c.Drain.D()), s.Close())
 	case err := <-s.failed:
 		return errors.Join(err, s.Close())
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -194,7 +195,9 @@ type server struct {
 	stop, hangUp context.CancelFunc
 	work         sync.WaitGroup
 	// failed receives what ended the server, if not Close.
-	failed  chan error
+	failed chan error
+	// leaving says that it is going to stop, and takes requests all the same.
+	leaving atomic.Bool
 	metrics prometheus.Registerer
 	audited *telemetry.Audit
 	prober  *prober
@@ -234,7 +237,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
 		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate,
-		Logger: n.log, Version: version, Registerer: metrics, Gatherer: metrics, Ready: n.store.Ping,
+		Logger: n.log, Version: version, Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: n.config.RateLimit.PerSecond, RequestBurst: n.config.RateLimit.Burst,
 	})
@@ -258,7 +261,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		surface = handler.HealthOnly()
 	}
 	s.http = &http.Server{
-		Handler: surface, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: s.lastAnswers(surface), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		// Longer than the longest poll: a client that does not read its answer
 		// must not keep it in memory for ever.
 		WriteTimeout: gatehouse.MaxWait + time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
@@ -360,6 +363,43 @@ func (s *server) sweep(ctx context.Context) {
 			return false, err
 		})
 	})
+}
+
+var errLeaving = errors.New("this process is about to stop")
+
+// ready is whether more should be sent here.
+func (s *server) ready(ctx context.Context) error {
+	if s.leaving.Load() {
+		return errLeaving
+	}
+	return s.store.Ping(ctx)
+}
+
+// lastAnswers has those who keep a connection open ask anew elsewhere, once the
+// server is leaving.
+func (s *server) lastAnswers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.leaving.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// drain says that the server is not ready and serves on for a while, so that
+// whoever sends requests here learns of it before nobody listens. It returns
+// what ended the server meanwhile.
+func (s *server) drain(d time.Duration) error {
+	s.leaving.Store(true)
+	if d <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case err := <-s.failed:
+		return err
+	}
 }
 
 // Close stops taking requests, lets those under way and the calls in flight

@@ -112,6 +112,50 @@ func TestStopAnswersLongPolls(t *testing.T) {
 	}
 }
 
+// TestDrain: a server that is about to stop says that it is not ready, answers all
+// the same, and has nobody ask again on the same connection.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	s, _, _ := testServer(t, allRoles())
+	ask := func(path string) (status int, last bool) {
+		t.Helper()
+		res, err := http.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode, res.Close
+	}
+	if status, last := ask("/readyz"); status != http.StatusOK || last {
+		t.Errorf("before: %d, last %v", status, last)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.drain(time.Hour) }()
+	for status := 0; status != http.StatusServiceUnavailable; status, _ = ask("/readyz") {
+		if t.Context().Err() != nil {
+			t.Fatal("it stays ready")
+		}
+	}
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/api/v1/whoami": http.StatusUnauthorized} {
+		if status, last := ask(path); status != want || !last {
+			t.Errorf("%s: %d, last %v", path, status, last)
+		}
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("it is over: %v", err)
+	default:
+	}
+	gone := errors.New("the listener is gone")
+	s.failed <- gone
+	if err := <-ended; !errors.Is(err, gone) {
+		t.Errorf("ended with %v", err)
+	}
+	if err := s.drain(time.Nanosecond); err != nil {
+		t.Error(err)
+	}
+}
+
 // A process without the role api shows its health and nothing else.
 func TestRolesWithoutAPI(t *testing.T) {
 	t.Parallel()
