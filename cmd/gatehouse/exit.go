@@ -161,6 +161,10 @@ func problem(err error, e *gatehouse.Error) map[string]any {
 	p := map[string]any{}
 	if e == nil {
 		p["code"], p["detail"], p["retryable"] = "client", wordsOf(err), false
+		var usage *usageError
+		if errors.As(err, &usage) {
+			p["code"] = "usage"
+		}
 		return p
 	}
 	maps.Copy(p, e.Context)

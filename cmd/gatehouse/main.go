@@ -129,6 +129,12 @@ func run(g globals, args []string) (code int) {
 // usage tells a mistake in the command line, and how it should look. Without
 // any argument at all, that is the whole help.
 func usage(g *globals, args []string, err error) int {
+	// An enumeration that may be left out has "" first, which nobody writes.
+	words := strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)
+	if slices.Contains(args, "--json") { // which a command line that is wrong has not set
+		_ = writeJSON(g.stderr, problem(usagef("%s", words), nil))
+		return exitUsage
+	}
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil {
 		ctx := parse.Context
@@ -145,8 +151,7 @@ func usage(g *globals, args []string, err error) int {
 			g.say("Usage: gatehouse %s\nSee: gatehouse %s --help", strings.TrimSpace(selected.Summary()), strings.TrimSpace(selected.Path()))
 		}
 	}
-	// An enumeration that may be left out has "" first, which nobody writes.
-	g.say("%s %s", paint(g.colorErr, red, "error:"), safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))
+	g.say("%s %s", paint(g.colorErr, red, "error:"), safe(words))
 	return exitUsage
 }
 
