@@ -25,7 +25,7 @@ import (
 func TestBench(t *testing.T) {
 	t.Parallel()
 	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "flat" }) // PostgreSQL's
-	wantFigures(t, names, "--scale", "300", "--duration", "120ms", "--rounds", "2", "--clients", "1,64")
+	wantFigures(t, names, "--scale", "300", "--parked", "300", "--duration", "120ms", "--rounds", "2", "--clients", "1,64")
 }
 
 // The same on PostgreSQL: databases of its own, which are gone in the end, and
@@ -44,7 +44,7 @@ func TestBenchPostgres(t *testing.T) {
 	databaseURL := cluster.DSN("postgres")
 	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "verify" || name == "policy" }) // no store's
 	wantFigures(t, names, "--database-url", databaseURL, "--only", strings.Join(names, ","),
-		"--scale", "200", "--duration", "60ms", "--rounds", "1", "--clients", "1,16")
+		"--scale", "200", "--parked", "300", "--duration", "60ms", "--rounds", "1", "--clients", "1,16")
 	conn, err := pgx.Connect(t.Context(), databaseURL)
 	if err != nil {
 		t.Fatal(err)
