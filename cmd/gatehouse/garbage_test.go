@@ -71,6 +71,11 @@ func TestGarbageIsCollectedLessOftenInARush(t *testing.T) {
 		t.Error("a rush after which nothing is collected is never over")
 	}
 	rush() // it looks at each collection, not at one
+	for deadline := time.Now().Add(30 * time.Second); percent() != atRest; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a rush does not end by itself")
+		}
+	}
 
 	quiet := &garbagePace{percent: atRest, over: time.NewTimer(time.Hour)}
 	if quiet.look(); quiet.percent != atRest {
