@@ -9,37 +9,30 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// docsPolicy lets the page run its own script and read the document, and
-// nothing else.
-const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// docsPolicy lets the page load its style sheet, and nothing else.
+const docsPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// mountDocs adds the OpenAPI document and the page that shows it. The
-// document is made when it is first asked for.
+// mountDocs adds the OpenAPI document and the page that shows it. Each is made
+// when it is first asked for.
 func (s *Server) mountDocs(mux *http.ServeMux) {
-	doc := sync.OnceValues(s.Document)
-	mux.Handle("/openapi.json", s.readOnly(func(w http.ResponseWriter, _ *http.Request) error {
-		b, err := doc()
-		if err != nil {
-			return err
-		}
-		writeBytes(w, http.StatusOK, headerJSON, b)
-		return nil
-	}))
-	for path, file := range map[string]struct{ name, contentType string }{
-		"/docs":          {"assets/docs.html", "text/html; charset=utf-8"},
-		"/docs/docs.js":  {"assets/docs.js", "text/javascript; charset=utf-8"},
-		"/docs/docs.css": {"assets/docs.css", "text/css; charset=utf-8"},
+	style := func() ([]byte, error) { return assets.ReadFile("assets/docs.css") }
+	for path, file := range map[string]struct {
+		contentType []string
+		content     func() ([]byte, error)
+	}{
+		"/openapi.json":  {headerJSON, sync.OnceValues(s.Document)},
+		"/docs":          {[]string{"text/html; charset=utf-8"}, sync.OnceValues(s.docsPage)},
+		"/docs/docs.css": {[]string{"text/css; charset=utf-8"}, style},
 	} {
 		mux.Handle(path, s.readOnly(func(w http.ResponseWriter, _ *http.Request) error {
-			b, err := assets.ReadFile(file.name)
+			b, err := file.content()
 			if err != nil {
 				return err
 			}
 			h := w.Header()
 			h.Set("Content-Security-Policy", docsPolicy)
 			h.Set("Referrer-Policy", "no-referrer")
-			writeBytes(w, http.StatusOK, []string{file.contentType}, b)
+			writeBytes(w, http.StatusOK, file.contentType, b)
 			return nil
 		}))
 	}

@@ -267,35 +267,3 @@ func itoa(n int) string {
 	b, _ := json.Marshal(n)
 	return string(b)
 }
-
-func TestDocsPage(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, newFake())
-	for path, contentType := range map[string]string{
-		"/docs": "text/html; charset=utf-8", "/docs/docs.js": "text/javascript; charset=utf-8", "/docs/docs.css": "text/css; charset=utf-8",
-	} {
-		w := request{path: path}.send(s)
-		h := w.Header()
-		if w.Code != http.StatusOK || h.Get("Content-Type") != contentType || h.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: %d %v", path, w.Code, h)
-		}
-		policy := h.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"} {
-			if !strings.Contains(policy, want) {
-				t.Errorf("%s: policy %q", path, policy)
-			}
-		}
-		body := w.Body.String()
-		for _, outside := range []string{"http://", "https://", "style=", "innerHTML", "eval(", "onclick"} {
-			if strings.Contains(body, outside) {
-				t.Errorf("%s holds %s", path, outside)
-			}
-		}
-		for _, inline := range strings.SplitAfter(body, "<script")[1:] {
-			if !strings.HasPrefix(inline, ` src="/docs/docs.js"`) {
-				t.Errorf("%s has a script of its own: %.40s", path, inline)
-			}
-		}
-	}
-	wantCode(t, request{path: "/docs/other"}.send(s), gatehouse.CodeNotFound)
-}

@@ -85,13 +85,16 @@ func outside(err error) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeInternal, "please report the request id")
 }
 
+// problemType is the URI of a code: its part of the page at /docs.
+func problemType(code gatehouse.Code) string { return "/docs#" + string(code) }
+
 // problem answers with an error and returns its status.
 func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID string, err error) int {
 	e := outside(err)
 	status := gatehouse.StatusOf(e.Code)
 	s.logProblem(r, requestID, status, err)
 	p := problem{
-		Type: "/docs#" + string(e.Code), Title: titles[e.Code], Status: status,
+		Type: problemType(e.Code), Title: titles[e.Code], Status: status,
 		Detail: e.Detail, Instance: r.URL.Path, Code: e.Code, Retryable: e.Code.Retryable(),
 		RequestID: requestID, Errors: e.Violations,
 	}
