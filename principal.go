@@ -140,6 +140,9 @@ type Caller struct {
 	// StepUp is true when the request carried the person's second secret: the
 	// edit token, or what stands in for it on the channel.
 	StepUp bool
+	// TokenShown is true when a request of a browser carried the person's edit
+	// token: then changing rights and rules takes no fresh sign-in.
+	TokenShown bool
 	// Session is that of a browser, nil for a caller with a key. In a session
 	// L4 and L5 need a [StepUp] for the action as it was shown besides.
 	Session   *Session

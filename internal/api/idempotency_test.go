@@ -203,7 +203,7 @@ func TestSecretsAreSealed(t *testing.T) {
 	people2 := *people["gth_root"]
 	auth := twoKeys{f, &people2}
 	s := newServer(t, f, func(c *Config) { c.Auth = auth })
-	r := keyed(request{method: "POST", path: "/api/v1/principals", key: "gth_root", body: `{"name":"eve","kind":"person","roles":["approver"]}`}, "k")
+	r := keyed(request{method: "POST", path: "/api/v1/principals", key: "gth_root", token: "gte_root", body: `{"name":"eve","kind":"person","roles":["approver"]}`}, "k")
 	first := r.send(s)
 	if first.Code != http.StatusCreated || !strings.Contains(first.Body.String(), "gth_new") {
 		t.Fatal(first.Code, first.Body)

@@ -44,7 +44,7 @@ func document(routes []route, hooks bool, version string) *huma.OpenAPI {
 			Schemas: r,
 			SecuritySchemes: map[string]*huma.SecurityScheme{
 				"key":       {Type: "http", Scheme: "bearer", Description: "An API key, gth_…"},
-				"editToken": {Type: "apiKey", In: "header", Name: "X-Edit-Token", Description: "A person's second secret, needed to decide."},
+				"editToken": {Type: "apiKey", In: "header", Name: "X-Edit-Token", Description: "A person's second secret, needed to decide and to change rights, credentials and rules."},
 			},
 		},
 		Security: []map[string][]string{{"key": {}}},
@@ -81,6 +81,10 @@ func operation(r huma.Registry, rt *route) *huma.Operation {
 	if len(rt.roles) > 0 {
 		op.Extensions["x-roles"] = words(rt.roles)
 		op.Description += " Roles: " + anyOf(rt.roles) + "."
+	}
+	if rt.mints {
+		op.Extensions["x-mints"] = true
+		op.Description += " Needs the edit token: it changes rights, credentials or rules."
 	}
 	if rt.token == tokenRequired {
 		op.Security = []map[string][]string{{"key": {}, "editToken": {}}}

@@ -19,6 +19,7 @@ type openAPI struct {
 	Paths   map[string]map[string]struct {
 		OperationID string   `json:"operationId"`
 		Roles       []string `json:"x-roles"`
+		Mints       bool     `json:"x-mints"`
 		Summary     string
 		Tags        []string
 		Parameters  []struct {

@@ -20,6 +20,9 @@ type route struct {
 	// roles: any of them is needed; none listed means that a key is enough.
 	roles []gatehouse.Role
 	token tokenRule
+	// mints says that the route makes or changes credentials, roles, groups,
+	// set-up links, policies, secrets or connectors: it needs the edit token.
+	mints bool
 	// proves says that the use case takes a caller who is presumed.
 	proves bool
 	// thing is what {id} names.
@@ -158,7 +161,13 @@ func (s *Server) table() []route {
 	t = append(t, s.policyRoutes()...)
 	t = append(t, s.checkRoutes()...)
 	t = append(t, s.keeperRoutes()...)
-	return append(t, s.auditRoutes()...)
+	t = append(t, s.auditRoutes()...)
+	for i := range t {
+		if t[i].mints {
+			t[i].token = tokenRequired
+		}
+	}
+	return t
 }
 
 // The roles that routes ask for.

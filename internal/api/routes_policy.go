@@ -20,7 +20,7 @@ func (s *Server) policyRoutes() []route {
 		{
 			method: "POST", path: "/policies", name: "applyPolicy", tag: tagPolicy,
 			summary: "Store a policy and make it the active one", doc: "A policy that does not load is 422 with line and column, and nothing changes.",
-			roles: admins, status: http.StatusCreated, out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
+			roles: admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
 			handler: body(checkSource, func(ctx context.Context, _ *call, in *policySource) (reply, error) {
 				return answer(s.cfg.Policies.ApplyPolicy(ctx, in.Source))
 			}),
@@ -52,7 +52,7 @@ func (s *Server) policyRoutes() []route {
 		}, {
 			method: "POST", path: "/policies/{id}/activate", name: "activatePolicy", tag: tagPolicy,
 			summary: "Make a stored version the active one", doc: "{id} is its number. Actions keep the version that judged them; the active one can only veto.",
-			roles: admins, thing: ThingPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
+			roles: admins, mints: true, thing: ThingPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				version, err := versionOf(c.id)
 				if err != nil {

@@ -35,7 +35,7 @@ func (s *Server) sessionRoutes() []route {
 			method: "POST", path: "/principals/{id}/setup-link", name: "createSetupLink", tag: tagAdmin,
 			summary: "Make a person's set-up link",
 			doc:     "It signs that person in to the console, once, within 30 minutes; earlier ones that were not used end. Shown in this answer only.",
-			roles:   admins, thing: ThingPrincipal, status: http.StatusCreated, out: typeOf[gatehouse.NewSetupLink](), idempotent: true, secret: true,
+			roles:   admins, mints: true, thing: ThingPrincipal, status: http.StatusCreated, out: typeOf[gatehouse.NewSetupLink](), idempotent: true, secret: true,
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Sessions.CreateSetupLink(ctx, c.id))
 			}),

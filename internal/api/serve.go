@@ -164,9 +164,17 @@ func (s *Server) entitle(ctx context.Context, r *http.Request, rt *route, c *cal
 		return err
 	}
 	if rt.token == tokenRequired && !c.caller.StepUp {
-		return gatehouse.E(gatehouse.CodeEditTokenRequired, "deciding needs your edit token in X-Edit-Token")
+		return gatehouse.E(gatehouse.CodeEditTokenRequired, "%s needs your edit token in X-Edit-Token", rt.guarded())
 	}
 	return nil
+}
+
+// guarded says what the edit token is for.
+func (rt *route) guarded() string {
+	if rt.mints {
+		return "changing rights, credentials or rules"
+	}
+	return "deciding"
 }
 
 // caller finds out who asks. On routes whose use case proves it, that may be

@@ -20,7 +20,7 @@ func admin(ctx context.Context) (*gatehouse.Caller, error) {
 // CreatePrincipal makes a principal with its first key, and, for a person, an
 // edit token. Both are shown this once.
 func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*gatehouse.Credentials, error) {
-	c, err := admin(ctx)
+	c, err := g.minter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -167,14 +167,11 @@ func (g *Gate) UpdatePrincipal(ctx context.Context, idOrName string, r gatehouse
 // changePrincipal finds a principal as administrator and changes it in a
 // transaction. A closure that is run again gets the row afresh.
 func (g *Gate) changePrincipal(ctx context.Context, idOrName string, fn func(gatehouse.Tx, *gatehouse.Caller, *gatehouse.Principal) error) error {
-	c, err := gatehouse.CallerFrom(ctx)
-	if err != nil {
-		return err
-	}
 	if _, err := g.FindPrincipal(ctx, idOrName); err != nil {
 		return err
 	}
-	if err := require(c, gatehouse.RoleAdmin); err != nil {
+	c, err := g.minter(ctx)
+	if err != nil {
 		return err
 	}
 	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
@@ -244,7 +241,7 @@ func (g *Gate) ListKeys(ctx context.Context, principal string) (keys []*gatehous
 
 // RevokeKey ends a key, at once.
 func (g *Gate) RevokeKey(ctx context.Context, keyID string) error {
-	c, err := admin(ctx)
+	c, err := g.minter(ctx)
 	if err != nil {
 		return err
 	}
@@ -290,6 +287,9 @@ func (g *Gate) RotateEditToken(ctx context.Context, principal string) (*gatehous
 func (g *Gate) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, error) {
 	c, err := defaultAdmin(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := g.proven(ctx, c); err != nil {
 		return nil, err
 	}
 	if !gatehouse.ValidName(id) {

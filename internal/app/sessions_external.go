@@ -260,6 +260,9 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 		if err := require(c, gatehouse.RoleAdmin); err != nil {
 			return err
 		}
+		if err := proven(tx, c); err != nil {
+			return err
+		}
 		p, err := tx.FindPrincipal(i.Tenant, i.PrincipalID)
 		if err != nil {
 			return err

@@ -144,6 +144,11 @@ func (g *Gate) RemovePasskey(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
+		if p.ID != c.Principal.ID { // ending a credential of one's own gives nobody a way in
+			if err := proven(tx, c); err != nil {
+				return err
+			}
+		}
 		if err := tx.DeletePasskey(k.Tenant, k.ID); err != nil {
 			return err
 		}

@@ -433,7 +433,7 @@ func TestGroupsLeaveAnAdministrator(t *testing.T) {
 	}
 	// One that is disabled is none.
 	signIn("ana", gatehouse.RoleAdmin)
-	as := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: ben, Via: gatehouse.ViaAPI})
+	as := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: ben, StepUp: true, Via: gatehouse.ViaAPI})
 	disabled := true
 	if _, err := w.gate.UpdatePrincipal(as, "idp:ana", gatehouse.PrincipalChange{Disabled: &disabled}); err != nil {
 		t.Fatal(err)

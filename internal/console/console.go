@@ -96,6 +96,9 @@ type route struct {
 	pattern string
 	// roles: any of them is needed; none listed means that a session is enough.
 	roles []gatehouse.Role
+	// mints says that the form changes rights, credentials or rules: it takes the
+	// edit token where the sign-in is not fresh.
+	mints bool
 	// public routes are served without a session.
 	public bool
 	// background routes are asked for by open pages, not by people.

@@ -11,13 +11,14 @@ type RouteInfo struct {
 	Pattern string
 	Roles   []gatehouse.Role
 	Public  bool
+	Mints   bool
 }
 
 // Routes lists the routes.
 func Routes(c *Console) []RouteInfo {
 	var list []RouteInfo
 	for _, rt := range c.routes() {
-		list = append(list, RouteInfo{rt.pattern, rt.roles, rt.public})
+		list = append(list, RouteInfo{rt.pattern, rt.roles, rt.public, rt.mints})
 	}
 	return list
 }

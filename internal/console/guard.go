@@ -87,8 +87,28 @@ func (v *view) pass(rt route) error {
 	if len(rt.roles) > 0 && !v.has(rt.roles...) {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "this page needs the role %s", joinRoles(rt.roles))
 	}
+	if rt.mints {
+		if err := v.showEditToken(); err != nil {
+			return err
+		}
+	}
 	return rt.handle(v)
 }
+
+// showEditToken passes on the edit token that the form carries, if it does. A
+// form that cannot be read is left to the route to refuse.
+func (v *view) showEditToken() error {
+	if v.parse() != nil || v.form("edit_token") == "" {
+		return nil
+	}
+	ctx, err := v.c.cfg.Self.ShowEditToken(v.ctx, v.form("edit_token"))
+	v.ctx = ctx
+	return err
+}
+
+// fresh reports whether the sign-in is recent enough to change rights,
+// credentials and rules without the edit token.
+func (v *view) fresh() bool { return v.now.Sub(v.session.CreatedAt) < gatehouse.FreshSignIn }
 
 // toSignIn sends the browser to sign in, and back here afterwards; a script
 // that asked for a part of a page is told to leave the page.

@@ -17,6 +17,9 @@ import (
 // Self is what people do with their own keys, edit token and sessions. What
 // gives another way in takes a fresh sign-in, or the person's edit token.
 type Self interface {
+	// ShowEditToken returns the context of a request that carried a token: see
+	// [gatehouse.Caller].
+	ShowEditToken(ctx context.Context, token string) (context.Context, error)
 	CreateOwnKey(ctx context.Context, editToken string) (*gatehouse.Credentials, error)
 	RevokeOwnKey(ctx context.Context, keyID string) error
 	RotateOwnEditToken(ctx context.Context, editToken string) (*gatehouse.Credentials, error)
@@ -79,7 +82,7 @@ func (c *Console) settings(v *view) error {
 
 func (c *Console) settingsView(v *view) (*settingsView, error) {
 	options, elsewhere := v.signInOptions()
-	p := &settingsView{options: options, elsewhere: elsewhere, fresh: v.now.Sub(v.session.CreatedAt) < gatehouse.FreshSignIn}
+	p := &settingsView{options: options, elsewhere: elsewhere, fresh: v.fresh()}
 	var err error
 	p.access, err = c.access(v, v.person, settingsPath)
 	return p, err
