@@ -301,7 +301,7 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	failpoint.Here("propose/inserted")
 	data := proposedData(a)
 	data["approval"], data["required"] = a.Approval.ID, required
-	data["expires_at"] = a.Approval.ExpiresAt
+	data["expires_at"], data["question"] = a.Approval.ExpiresAt, string(a.Approval.Question())
 	return record(tx, a, "hitl.proposed", a.ProposerID, "", gatehouse.StatusPending, data)
 }
 

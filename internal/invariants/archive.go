@@ -155,7 +155,7 @@ func archivedFile(r *gatehouse.Record, people map[[2]string]string) *file {
 		},
 	}
 	if o := a.Approval; o != nil {
-		f.approval = &approval{a.Tenant, o.ID, o.Status, o.Required, o.Excluded, o.ExpiresAt.UnixMicro()}
+		f.approval = &approval{a.Tenant, o.ID, o.Status, o.Required, o.Excluded, o.ExpiresAt.UnixMicro(), string(o.Question())}
 		f.expiresAt = micros(&o.ExpiresAt)
 		for _, v := range o.Votes {
 			f.votes = append(f.votes, vote{

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
@@ -49,6 +51,7 @@ type approval struct {
 	required   int
 	excluded   []string
 	expiresAt  int64
+	question   string // the digest of what is frozen
 }
 
 type vote struct {
@@ -127,7 +130,7 @@ func (c *checker) loadActions(ctx context.Context, tx *sql.Tx, after int64) (fil
 (SELECT count(*) FROM principal x WHERE x.tenant = a.tenant AND x.id = a.proposer_id), coalesce(a.superseded_by, ''), a.decided_at, a.expires_at,
 p.tenant, p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.amount, p.currency,
 p.digest, p.fingerprint, p.policy_outcome, p.proposed_change, p.current_state, p.extra,
-o.tenant, o.id, o.status, o.required, o.excluded, o.expires_at
+o.tenant, o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value
 FROM action a LEFT JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
 WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 	err = each(ctx, tx, query, func(rows *sql.Rows) error {
@@ -135,11 +138,11 @@ WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 		var proposers, revision int64
 		var p [13]sql.NullString // of the proposal, in the query's order
 		var change, state sql.NullString
-		var rev, required, expires sql.NullInt64
-		var tenant, id, status, excluded sql.NullString
+		var rev sql.NullInt64
+		var o approvalRow
 		err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.key, &f.proposerID, &proposers, &f.superseded, &f.decidedAt, &f.expiresAt,
 			&p[0], &rev, &p[1], &p[2], &p[3], &p[4], &p[5], &p[6], &p[7], &p[8], &p[9], &p[10], &p[11], &change, &state, &p[12],
-			&tenant, &id, &status, &required, &excluded, &expires)
+			&o.tenant, &o.id, &o.status, &o.required, &o.roles, &o.people, &o.excluded, &o.expiresAt, &o.createdAt, &o.prompt, &o.value)
 		if err != nil {
 			return err
 		}
@@ -149,16 +152,42 @@ WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 				return fmt.Errorf("%s: %w", f.id, err)
 			}
 		}
-		if tenant.Valid {
-			f.approval = &approval{tenant.String, id.String, gatehouse.ApprovalStatus(status.String), int(required.Int64), nil, expires.Int64}
-			if f.approval.excluded, err = shared.DecodeList[string](excluded.String); err != nil {
-				return fmt.Errorf("%s: %w", f.id, err)
-			}
+		if f.approval, err = o.read(); err != nil {
+			return fmt.Errorf("%s: %w", f.id, err)
 		}
 		files = append(files, f)
 		return nil
 	})
 	return files, err
+}
+
+// approvalRow is the row of an approval; all of it is NULL where there is none.
+type approvalRow struct {
+	tenant, id, status             sql.NullString
+	required, expiresAt, createdAt sql.NullInt64
+	roles, people, excluded        sql.NullString
+	prompt, value                  sql.NullString
+}
+
+func (o *approvalRow) read() (*approval, error) {
+	if !o.tenant.Valid {
+		return nil, nil
+	}
+	a := gatehouse.Approval{
+		ID: o.id.String, Required: int(o.required.Int64),
+		ExpiresAt: time.UnixMicro(o.expiresAt.Int64), CreatedAt: time.UnixMicro(o.createdAt.Int64),
+	}
+	if o.prompt.Valid {
+		a.Confirm = &gatehouse.Confirm{Prompt: o.prompt.String, Value: o.value.String}
+	}
+	var err [3]error
+	a.Roles, err[0] = shared.DecodeList[gatehouse.Role](o.roles.String)
+	a.People, err[1] = shared.DecodeList[string](o.people.String)
+	a.Excluded, err[2] = shared.DecodeList[string](o.excluded.String)
+	return &approval{
+		tenant: o.tenant.String, id: o.id.String, status: gatehouse.ApprovalStatus(o.status.String), required: a.Required,
+		excluded: a.Excluded, expiresAt: o.expiresAt.Int64, question: string(a.Question()),
+	}, errors.Join(err[:]...)
 }
 
 func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state string) (*proposal, error) {

@@ -62,6 +62,7 @@ var titles = map[int]string{
 	20: "an attempt for each lease, no more of them than leases, and no key held twice",
 	21: "evidence is stored once, and has the hash that it says",
 	22: "what is archived is whole, named by the log, and nowhere else",
+	23: "who may decide, who voted and which policy holds is what the log says",
 }
 
 func newReport() *Report {

@@ -18,6 +18,8 @@ func (f *file) check(r *Report) {
 	f.checkPushes(say)
 	f.checkDigests(say)
 	f.checkDecision(say)
+	f.checkQuestion(say)
+	f.checkVotes(say)
 	f.checkClaims(say)
 	f.checkReceipts(say)
 	f.checkTenants(say)

@@ -1,0 +1,222 @@
+package invariants
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// rights is 23: the tables that say who may decide hold what the log says.
+// Somebody who writes to the database, past the server, can grant a role or
+// replace a policy; the log tells, up to the last head that is kept elsewhere.
+// What belongs to one action, its question and its votes, is checked with the
+// action (checkQuestion, checkVotes).
+func (c *checker) rights(ctx context.Context) error {
+	return c.in(ctx, func(tx *sql.Tx) error {
+		h, err := readRights(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := c.principals(ctx, tx, h); err != nil {
+			return err
+		}
+		return c.policies(ctx, tx, h)
+	})
+}
+
+// subject names a thing of a tenant.
+type subject struct{ tenant, id string }
+
+// rightsHistory is what the log says of principals and policies.
+type rightsHistory struct {
+	principals map[subject]*loggedPrincipal
+	// policies are the hashes of the versions, by "policy:<version>"; active is
+	// the version that was applied or activated last.
+	policies map[subject]string
+	active   map[string]int
+}
+
+// loggedPrincipal is a principal as its entries leave it. A member that an
+// entry does not name stays as it was.
+type loggedPrincipal struct {
+	Name     string           `json:"name"`
+	Kind     gatehouse.Kind   `json:"kind"`
+	Roles    []gatehouse.Role `json:"roles"`
+	Sponsor  string           `json:"sponsor"`
+	Person   string           `json:"person"`
+	Disabled bool             `json:"disabled"`
+}
+
+// readRights reads the entries of principals and policies in the order in which
+// they were written. It keeps one record for each principal and policy version.
+func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
+	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{}, active: map[string]int{}}
+	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%') ORDER BY seq`
+	err := each(ctx, tx, query, func(rows *sql.Rows) error {
+		var tenant, body string
+		if err := rows.Scan(&tenant, &body); err != nil {
+			return err
+		}
+		var l gatehouse.Leaf
+		if json.Unmarshal([]byte(body), &l) == nil { // 14 reports an entry that cannot be read
+			h.add(tenant, &l)
+		}
+		return nil
+	})
+	return h, err
+}
+
+func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
+	at := subject{tenant, l.Subject}
+	switch l.Type {
+	case "principal.created", "principal.changed":
+		p := h.principals[at]
+		if p == nil {
+			p = &loggedPrincipal{}
+			h.principals[at] = p
+		}
+		// An entry that cannot be read leaves the record as it was, and the
+		// comparison tells.
+		_ = json.Unmarshal([]byte(l.Data), p)
+	case "policy.applied", "policy.activated":
+		var d struct {
+			Version int    `json:"version"`
+			SHA256  string `json:"sha256"`
+		}
+		if json.Unmarshal([]byte(l.Data), &d) == nil {
+			h.policies[at], h.active[tenant] = d.SHA256, d.Version
+		}
+	}
+}
+
+func (c *checker) principals(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
+	const query = `SELECT tenant, id, name, kind, roles, sponsor, person, disabled FROM principal`
+	return each(ctx, tx, query, func(rows *sql.Rows) error {
+		var at subject
+		var p loggedPrincipal
+		var roles string
+		if err := rows.Scan(&at.tenant, &at.id, &p.Name, &p.Kind, &roles, &p.Sponsor, &p.Person, &p.Disabled); err != nil {
+			return err
+		}
+		c.r.examined(23, 1)
+		var err error
+		if p.Roles, err = shared.DecodeList[gatehouse.Role](roles); err != nil {
+			return fmt.Errorf("%s: %w", at.id, err)
+		}
+		logged := h.principals[at]
+		if logged == nil {
+			c.r.violated(23, at.tenant, at.id, "the log does not know the principal %s", p.Name)
+			return nil
+		}
+		for _, d := range logged.differences(&p) {
+			c.r.violated(23, at.tenant, at.id, "principal %s: %s", p.Name, d)
+		}
+		return nil
+	})
+}
+
+// differences tells what the table holds that the log does not say.
+func (l *loggedPrincipal) differences(row *loggedPrincipal) (list []string) {
+	differ := func(what string, logged, stored any) {
+		if fmt.Sprint(logged) != fmt.Sprint(stored) {
+			list = append(list, fmt.Sprintf("the table has %s %v, the log has %v", what, stored, logged))
+		}
+	}
+	differ("name", l.Name, row.Name)
+	differ("kind", l.Kind, row.Kind)
+	differ("roles", sorted(l.Roles), sorted(row.Roles))
+	differ("sponsor", l.Sponsor, row.Sponsor)
+	differ("person", l.Person, row.Person)
+	differ("disabled", l.Disabled, row.Disabled)
+	return list
+}
+
+func sorted[T ~string](list []T) []T {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return list
+}
+
+func (c *checker) policies(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
+	const versions = `SELECT tenant, version, source, sha256 FROM policy_version`
+	err := each(ctx, tx, versions, func(rows *sql.Rows) error {
+		var tenant, source, stored string
+		var version int
+		if err := rows.Scan(&tenant, &version, &source, &stored); err != nil {
+			return err
+		}
+		c.r.examined(23, 1)
+		id := fmt.Sprintf("policy:%d", version)
+		sum := sha256.Sum256([]byte(source))
+		if got, want := hex.EncodeToString(sum[:]), h.policies[subject{tenant, id}]; got != want || stored != want {
+			c.r.violated(23, tenant, id, "its text has the SHA-256 %s, the log has %q", got, want)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return each(ctx, tx, `SELECT tenant, version FROM policy_active`, func(rows *sql.Rows) error {
+		var tenant string
+		var version int
+		if err := rows.Scan(&tenant, &version); err != nil {
+			return err
+		}
+		if want := h.active[tenant]; version != want {
+			c.r.violated(23, tenant, fmt.Sprintf("policy:%d", version), "it is the active version, the log has %d", want)
+		}
+		return nil
+	})
+}
+
+// checkQuestion: 23. The approval asks what the log says that it asks.
+func (f *file) checkQuestion(say sayer) {
+	if f.approval == nil {
+		return
+	}
+	for _, l := range f.leaves {
+		if l.Type != "hitl.proposed" {
+			continue
+		}
+		var d struct {
+			Question string `json:"question"`
+		}
+		if l.Data == "" || json.Unmarshal([]byte(l.Data), &d) != nil || d.Question != f.approval.question {
+			say(23, "the approval asks other people, another number of them, or until another time than the log says")
+		}
+		return
+	}
+}
+
+// checkVotes: 23. Each vote is in the log, and what the log has is a vote.
+func (f *file) checkVotes(say sayer) {
+	logged := map[string]gatehouse.DecisionKind{}
+	for _, l := range f.leaves {
+		if l.Type != "hitl.voted" && l.Type != "hitl.approved" && l.Type != "hitl.rejected" {
+			continue
+		}
+		var d struct {
+			Decision gatehouse.DecisionKind `json:"decision"`
+		}
+		if l.Data != "" && json.Unmarshal([]byte(l.Data), &d) == nil && strings.HasPrefix(l.Actor, "prn_") {
+			logged[l.Actor] = d.Decision
+		}
+	}
+	for _, v := range f.votes {
+		if logged[v.principalID] != v.decision {
+			say(23, "%s has %s, the log says %q", v.name, v.decision, logged[v.principalID])
+		}
+		delete(logged, v.principalID)
+	}
+	for actor, decision := range logged {
+		say(23, "the log says that %s has %s, and there is no vote", actor, decision)
+	}
+}
