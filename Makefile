@@ -1,11 +1,14 @@
-# The two commands of the README are `make demo` and `make test`.
-.PHONY: build demo test lint bench fuzz storm
+# The README has `make demo`, `make dev` and `make test`.
+.PHONY: build demo dev test lint bench fuzz storm
 
 build:
 	go build -trimpath -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
 
 demo: build
 	./bin/gatehouse demo
+
+dev: build
+	./bin/gatehouse dev
 
 test:
 	./scripts/test

@@ -32,9 +32,17 @@ ledger of demo data.
 Not for production: the administrator's secrets lie in dev-credentials.json in
 that folder. The log is in gatehouse.log there.
 
+It takes the flags of "gatehouse dev serve":
+
+    --listen 127.0.0.1:8081   serve on another loopback address; port 0 takes
+                              any free port
+    --data DIR                keep the data in another folder than ./gatehouse-data
+    --config FILE             read another configuration than DIR/gatehouse.yaml
+
 Examples:
 
     gatehouse dev
+    gatehouse dev --listen 127.0.0.1:0 --data ./second
     eval "$(gatehouse dev env)"; gatehouse list
 `
 }

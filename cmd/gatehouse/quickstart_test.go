@@ -113,21 +113,13 @@ func TestQuickstart(t *testing.T) {
 			q.run(f.line, `git() { [ "$1" = clone ]; }; cd() { :; }; make() { command make -C '`+root+`' -n "$@" > make.out; }`+"\n"+f.text)
 		}
 	}
-	// The agent of the front page, too.
-	for _, f := range fences(t, filepath.Join(root, "README.md")) {
-		if f.language == "python" {
-			ran["readme"]++
-			q.write("readme.py", f.text)
-			q.agent(fence{f.line, "sh", `eval "$(gatehouse dev env --as agent)"; python3 readme.py`})
-		}
-	}
-	if ran["readme"] != 1 || ran["sh"] < 5 || ran["python"] != 1 || ran["go"] != 1 || ran["text"] != 1 {
+	if ran["sh"] < 5 || ran["python"] != 1 || ran["go"] != 1 || ran["text"] != 1 {
 		t.Errorf("the page has other blocks than it had: %v", ran)
 	}
 	admin := mustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 	page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusApplied})
-	if err != nil || len(page.Items) != 4 {
-		t.Errorf("applied: %d of 4, %v", len(page.Items), err)
+	if err != nil || len(page.Items) != 3 {
+		t.Errorf("applied: %d of 3, %v", len(page.Items), err)
 	}
 	q.server.stop()
 }
