@@ -105,6 +105,8 @@ type RunReader interface {
 	ListAttempts(tenant, runID string) ([]*StepAttempt, error)
 	ListUsage(tenant, runID string) ([]*ModelUsage, error)
 	ListSignals(tenant, runID string) ([]*Signal, error)
+	// ListHands returns the principals that InsertHand stored of a run, sorted.
+	ListHands(tenant, runID string) ([]string, error)
 	// Spent sums the cost of a tenant's model calls in a currency after since:
 	// of one workflow, or of all when it is "".
 	Spent(tenant, workflow, currency string, since time.Time) (Decimal, error)
@@ -234,6 +236,10 @@ type RunWriter interface {
 	ClaimBudget(c *BudgetClaim, forget time.Time) error
 	// ReleaseBudget removes the claim of a step and generation, if there is one.
 	ReleaseBudget(tenant, stepID string, generation int) error
+	// InsertHand stores that a principal had a hand in what the run is made from.
+	// A principal that is stored already changes nothing. ErrNotFound: there is no
+	// such run.
+	InsertHand(tenant, runID, principal string) error
 	InsertSignal(s *Signal) error
 	// TakeSignal marks the oldest signal of the name that no step has taken as
 	// taken, and returns it; ErrNotFound for none.

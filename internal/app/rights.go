@@ -45,7 +45,7 @@ func mayVote(c *gatehouse.Caller) error {
 // entitled checks the right to answer one approval.
 func entitled(ap *gatehouse.Approval, p *gatehouse.Principal) error {
 	if excluded(ap.Excluded, p) {
-		return gatehouse.E(gatehouse.CodeSelfApproval, "the proposer, its sponsor and the person it was proposed for cannot decide")
+		return gatehouse.E(gatehouse.CodeSelfApproval, "the proposer, its sponsor, the person it was proposed for and everybody with a hand in its content cannot decide")
 	}
 	if p.Disabled || p.Kind != gatehouse.KindPerson || !p.Has(gatehouse.RoleApprover) {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides")

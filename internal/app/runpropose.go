@@ -80,6 +80,11 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 		if err != nil {
 			return err
 		}
+		if caller != nil {
+			if err := m.hand(caller.Principal.ID); err != nil {
+				return err
+			}
+		}
 		if out, err = r.putBefore(m, s, w, c, d, from); err != nil {
 			return err
 		}
@@ -252,8 +257,10 @@ func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.A
 	return nil, nil
 }
 
-// hands lists who had a hand in a run, and in those that began it or that it
-// retries: who started it, who wrote its version, and who answers for them.
+// hands lists the principals that had a hand in a run, in the runs that began it
+// and in the runs that it retries: the one that started it, the author of its
+// version, the senders of its events, the workers that completed its steps or
+// pushes, and the editors of its actions.
 func (r *Runs) hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, err error) {
 	line := []*gatehouse.Run{run}
 	if run.ParentRun != "" || run.RetryOf != "" {
@@ -263,7 +270,11 @@ func (r *Runs) hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, e
 	}
 	seen := make(map[definitionKey]bool)
 	for _, run := range line {
-		names = append(names, run.StarterID)
+		stored, err := tx.ListHands(run.Tenant, run.ID)
+		if err != nil {
+			return nil, err
+		}
+		names = append(append(names, run.StarterID), stored...)
 		version := definitionKey{run.Tenant, run.Workflow, run.Version}
 		if seen[version] {
 			continue
@@ -279,9 +290,9 @@ func (r *Runs) hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, e
 	return slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" }), nil
 }
 
-// proposerOf is the workflow's principal, with the others who can never decide
-// on what the run proposes: its author, who started it and who answers for
-// them, also of the runs that it comes from, and the worker.
+// proposerOf is the workflow's principal, with the others that can never decide
+// what the run proposes: all that had a hand in it, the worker that proposes, and
+// their sponsors.
 func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (c *gatehouse.Caller, also []string, err error) {
 	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
 		p, err := tx.FindPrincipal(w.step.Tenant, actorName(w.run.Workflow))

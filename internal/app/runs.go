@@ -200,8 +200,9 @@ func (r *Runs) readLimits(ctx context.Context, tenant, name string) (of workflow
 // moving is one transaction on a locked run. The run has the steps of its
 // workflow, and of their items the one that is moved.
 type moving struct {
-	tx  gatehouse.Tx
-	run *gatehouse.Run
+	runs *Runs
+	tx   gatehouse.Tx
+	run  *gatehouse.Run
 	// above are the runs that began this one, the next first, where these are
 	// locked too.
 	above []*gatehouse.Run
@@ -267,7 +268,7 @@ func (r *Runs) begin(tx gatehouse.Tx, tenant, id, step, actor string) (*moving, 
 	if err != nil {
 		return nil, err
 	}
-	return &moving{tx: tx, run: run, def: def, actor: actor, from: run.Status, was: markOf(run), tools: make(map[string]bool)}, nil
+	return &moving{runs: r, tx: tx, run: run, def: def, actor: actor, from: run.Status, was: markOf(run), tools: make(map[string]bool)}, nil
 }
 
 // mark is what changes of a run while its state stays.

@@ -177,7 +177,7 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 	if err := tx.InsertRun(&run); err != nil {
 		return nil, err
 	}
-	m := &moving{tx: tx, run: &run, def: def, actor: from.actor, from: run.Status, tools: make(map[string]bool)}
+	m := &moving{runs: r, tx: tx, run: &run, def: def, actor: from.actor, from: run.Status, tools: make(map[string]bool)}
 	data := []gatehouse.Member{
 		member("workflow", run.Workflow), {Name: "version", Value: encode(run.Version)}, member("trigger", string(run.Trigger)),
 		member("input", string(gatehouse.NewDigest(run.Input))),

@@ -216,6 +216,9 @@ func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (
 	if err := m.tx.InsertSignal(s); err != nil {
 		return nil, err
 	}
+	if err := m.hand(c.Principal.ID); err != nil {
+		return nil, err
+	}
 	if err := m.leaf("run.signal", nil, string(m.run.Status), string(m.run.Status), member("name", name), member("signal", s.ID)); err != nil {
 		return nil, err
 	}

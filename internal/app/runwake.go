@@ -161,11 +161,21 @@ func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
 	failpoint.Here("step/settling")
 	switch a.Status {
 	case gatehouse.StatusApplied, gatehouse.StatusReversed:
+		if err := m.handsOfAction(a); err != nil {
+			return false, err
+		}
 		s.Output = appliedOutput(a)
 		return true, m.end(s, gatehouse.StepSucceeded, nil, member("action", a.ID))
 	case gatehouse.StatusSuperseded:
 		if a.Superseded == "" {
 			return false, nil
+		}
+		next, err := m.tx.FindAction(a.Tenant, a.Superseded)
+		if err != nil {
+			return false, err
+		}
+		if err := m.hand(next.ProposerID); err != nil {
+			return false, err
 		}
 		s.ActionID = a.Superseded
 		if m.run.Stop != "" { // it was revised while its cancellation was under way: so is this one canceled
@@ -232,6 +242,9 @@ func (m *moving) settleChild(s *gatehouse.Step) (settled bool, err error) {
 	if child.Status == gatehouse.RunSucceeded {
 		_, output, err := m.tx.FindRunBodies(s.Tenant, s.ChildRun)
 		if err != nil {
+			return false, err
+		}
+		if err := m.inherit(child); err != nil {
 			return false, err
 		}
 		s.Output = orNull(output)

@@ -465,6 +465,13 @@ func (m *moving) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 			Code: string(gatehouse.CodeDuplicateKey), Detail: "the step " + other.ID + " has this idempotency key, and is for something else",
 		})
 	case other.Status == gatehouse.StepSucceeded:
+		from, err := m.tx.FindRunHead(other.Tenant, other.RunID)
+		if err != nil {
+			return false, err
+		}
+		if err := m.inherit(from); err != nil {
+			return false, err
+		}
 		s.Output = orNull(other.Output)
 		if err := m.attempt(s, m.actor, "cached", nil); err != nil {
 			return false, err

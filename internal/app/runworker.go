@@ -412,7 +412,12 @@ func (r *Runs) CompleteStep(ctx context.Context, id string, q gatehouse.StepResu
 	if err := checkResult(&q); err != nil {
 		return nil, err
 	}
-	return r.settle(ctx, c, id, q.Generation, func(m *moving, s *gatehouse.Step) error { return m.completed(s, m.actor, q) })
+	return r.settle(ctx, c, id, q.Generation, func(m *moving, s *gatehouse.Step) error {
+		if err := m.hand(c.Principal.ID); err != nil {
+			return err
+		}
+		return m.completed(s, m.actor, q)
+	})
 }
 
 // maxUsage bounds what one result tells of models.

@@ -153,6 +153,9 @@ func leave(tx gatehouse.Tx, r *gatehouse.Run) error {
 			return tx.InsertUsage(&gatehouse.ModelUsage{Tenant: r.Tenant, RunID: r.ID, Workflow: r.Workflow, StepID: st.ID, Attempt: 1, Provider: "p", Model: "m", InputTokens: 9, OutputTokens: 2, Cost: "0.000015", Currency: "USD", At: now})
 		},
 		func() error {
+			if err := tx.InsertHand(r.Tenant, r.ID, "prn_ana"); err != nil {
+				return err
+			}
 			return tx.InsertSignal(&gatehouse.Signal{Tenant: r.Tenant, RunID: r.ID, ID: "sig_1", Name: "go", Data: `{}`, By: "ana", At: now})
 		},
 		func() error {

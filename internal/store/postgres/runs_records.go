@@ -148,6 +148,18 @@ func (t *readTx) ListSignals(tenant, runID string) (list []*gatehouse.Signal, er
 	return list, err
 }
 
+// ListHands lists by id.
+func (t *readTx) ListHands(tenant, runID string) (list []string, err error) {
+	err = t.each(`SELECT principal FROM run_hand WHERE tenant = $1 AND run_id = $2 ORDER BY principal`,
+		func(r *row) error { list = append(list, r.text()); return nil }, tenant, runID)
+	return list, err
+}
+
+// InsertHand stores a principal once.
+func (t *tx) InsertHand(tenant, runID, principal string) error {
+	return t.write(`INSERT INTO run_hand (tenant, run_id, principal) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, tenant, runID, principal)
+}
+
 // InsertSignal keeps an event for who waits for it, or will.
 func (t *tx) InsertSignal(s *gatehouse.Signal) error {
 	err := t.write(`INSERT INTO run_signal (tenant, run_id, id, name, sent_by, at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)`,

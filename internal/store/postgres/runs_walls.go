@@ -216,6 +216,14 @@ func (w walls) ReleaseBudget(tenant, stepID string, generation int) error {
 	return w.in(tenant).ReleaseBudget(tenant, stepID, generation)
 }
 
+func (w readWalls) ListHands(tenant, runID string) ([]string, error) {
+	return w.in(tenant).ListHands(tenant, runID)
+}
+
+func (w walls) InsertHand(tenant, runID, principal string) error {
+	return w.in(tenant).InsertHand(tenant, runID, principal)
+}
+
 func (w walls) InsertSignal(s *gatehouse.Signal) error {
 	return w.in(s.Tenant).InsertSignal(s)
 }

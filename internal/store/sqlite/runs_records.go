@@ -127,6 +127,19 @@ func (t *readTx) ListSignals(tenant, runID string) (list []*gatehouse.Signal, er
 	return list, err
 }
 
+// ListHands lists by id.
+func (t *readTx) ListHands(tenant, runID string) (list []string, err error) {
+	err = t.each(`SELECT principal FROM run_hand WHERE tenant = ? AND run_id = ? ORDER BY principal`,
+		func(r *stmt) error { list = append(list, r.text()); return nil }, tenant, runID)
+	return list, err
+}
+
+// InsertHand stores a principal once.
+func (t *tx) InsertHand(tenant, runID, principal string) error {
+	_, err := t.exec(`INSERT INTO run_hand (tenant, run_id, principal) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, tenant, runID, principal)
+	return err
+}
+
 // InsertSignal keeps an event for who waits for it, or will.
 func (t *tx) InsertSignal(s *gatehouse.Signal) error {
 	_, err := t.exec(`INSERT INTO run_signal (tenant, run_id, id, name, sent_by, at, data) VALUES (?, ?, ?, ?, ?, ?, ?)`,

@@ -123,6 +123,27 @@ func (s *suite) signals() {
 	})
 }
 
+// runHands: each hand on a run once, of that run only, and for good.
+func (s *suite) runHands() {
+	w := s.workflow(tenant, "triage", 1)
+	r, _ := s.one(w)
+	beside, _ := s.one(w)
+	for _, who := range []string{"prn_b", "prn_a", "prn_b"} {
+		s.update(func(tx gatehouse.Tx) error { return tx.InsertHand(tenant, r.ID, who) })
+	}
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertHand(tenant, beside.ID, "prn_c") })
+	list := func(tenant, run string) (got []string) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.ListHands(tenant, run); return err })
+		return got
+	}
+	s.same("hands", list(tenant, r.ID), []string{"prn_a", "prn_b"})
+	s.same("hands on the run beside", list(tenant, beside.ID), []string{"prn_c"})
+	s.same("hands as another tenant sees them", list("acme", r.ID), []string(nil))
+	s.refused(gatehouse.ErrNotFound, "a hand on no run", func(tx gatehouse.Tx) error { return tx.InsertHand(tenant, "run_x", "prn_a") })
+	s.refused(gatehouse.ErrNotFound, "a hand on another tenant's run", func(tx gatehouse.Tx) error { return tx.InsertHand("acme", r.ID, "prn_a") })
+}
+
 func (s *suite) reflexions() {
 	w, v := s.workflow(tenant, "triage", 1), s.workflow(tenant, "other", 1)
 	var all, triage []*gatehouse.Reflexion

@@ -29,6 +29,7 @@ func (s *suite) runWalls() {
 			tx.InsertAttempt(&gatehouse.StepAttempt{Tenant: tenant, RunID: r.ID, StepID: parked.ID, Attempt: 1, Generation: 1, StartedAt: now, FinishedAt: now, Outcome: "x"}),
 			tx.InsertUsage(&gatehouse.ModelUsage{Tenant: tenant, RunID: r.ID, Workflow: w.Name, StepID: parked.ID, Cost: "1", Currency: "USD", At: now}),
 			tx.InsertSignal(signal),
+			tx.InsertHand(tenant, r.ID, "prn_ana"),
 			tx.InsertReflexion(&gatehouse.Reflexion{ID: "rfx_1", Tenant: tenant, RunID: r.ID, Workflow: w.Name, Version: 1, Outcome: gatehouse.RunFailed, At: now}),
 			tx.InsertBundle(&gatehouse.Bundle{Tenant: tenant, RunID: r.ID, SHA256: strings.Repeat("0", 64), Archive: []byte{1}, CreatedAt: now}),
 			tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: "run.created", Subject: r.ID}),
@@ -93,6 +94,7 @@ func (s *suite) runWalls() {
 			c.Tenant = other
 			return tx.InsertSignal(&c)
 		},
+		"InsertHand": func(tx gatehouse.Tx) error { return tx.InsertHand(other, r.ID, "prn_ana") },
 		"TakeSignal": func(tx gatehouse.Tx) error { _, err := tx.TakeSignal(other, r.ID, "go"); return err },
 		"InsertReflexion": func(tx gatehouse.Tx) error {
 			return tx.InsertReflexion(&gatehouse.Reflexion{ID: "rfx_2", Tenant: other, RunID: r.ID, Outcome: gatehouse.RunFailed, At: now})
@@ -202,6 +204,8 @@ func (s *suite) lookAtRun(tenant string, r *gatehouse.Run, parked, ready *gateho
 		some("ListUsage", len(usage), err)
 		signals, err := tx.ListSignals(tenant, r.ID)
 		some("ListSignals", len(signals), err)
+		hands, err := tx.ListHands(tenant, r.ID)
+		some("ListHands", len(hands), err)
 		for name, workflow := range map[string]string{"": "", " of a workflow": r.Workflow} {
 			sum, err := tx.Spent(tenant, workflow, "USD", time.Unix(0, 0))
 			some("Spent"+name, sum.Cmp("0"), err)

@@ -98,6 +98,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"StepOfAction", (*suite).stepOfAction},
 		{"RunLock", (*suite).runLock},
 		{"RunItems", (*suite).runItems},
+		{"RunHands", (*suite).runHands},
 		{"RunLineage", (*suite).runLineage},
 		{"BudgetClaims", (*suite).budgetClaims},
 		{"StepClaims", (*suite).stepClaims},

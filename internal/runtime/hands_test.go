@@ -1,0 +1,207 @@
+package runtime_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// handCases are the ways in which the person "hand" touches what a run of the
+// workflow "main" asks about in its step "ask".
+var handCases = map[string]struct {
+	workflows map[string]string
+	touch     func(w *world, run *gatehouse.Run) *gatehouse.Run // returns the run that asks
+}{
+	"sent the event": {
+		workflows: map[string]string{"main": `
+  - {id: word, uses: wait, with: {event: go}}`},
+		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
+			w.sendGo("hand", run)
+			return run
+		},
+	},
+	"sent an event that no step has taken yet": {
+		workflows: map[string]string{"main": `
+  - {id: first, uses: worker.page}
+  - {id: word, uses: wait, with: {event: go}}`},
+		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
+			w.sendGo("hand", run)
+			w.complete("bot")
+			return run
+		},
+	},
+	"completed a step": {
+		workflows: map[string]string{"main": `
+  - {id: word, uses: worker.page}`},
+		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
+			w.complete("hand")
+			return run
+		},
+	},
+	"proposed an earlier change as a worker": {
+		workflows: map[string]string{"main": `
+  - {id: word, uses: worker.page}`},
+		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
+			s := w.leaseStep("hand")
+			a, err := w.runs.ProposeStep(w.as("hand"), s.Step.ID, gatehouse.StepProposal{Generation: s.Lease.Generation, Action: shopChange})
+			w.must(err)
+			w.must(w.decide(a, "ana", gatehouse.Approve))
+			return run
+		},
+	},
+	"edited an earlier change": {
+		workflows: map[string]string{"main": shopStep},
+		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
+			a := w.action(w.status(run.ID, gatehouse.RunWaitingApproval), "word")
+			p := shopChange
+			p.ProposedChange = `{"price":"4"}`
+			a, err := w.gate.Revise(w.as("hand"), a.ID, &p)
+			w.must(err)
+			w.must(w.decide(a, "ana", gatehouse.Approve))
+			return run
+		},
+	},
+	"carried out an earlier change": {
+		workflows: map[string]string{"main": `
+  - {id: word, uses: connector.erp.post, action_type: price_change, with: {target: {entity_type: item, entity_ref: X}, change: {price: "3"}}}`},
+		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
+			w.must(w.decide(w.action(w.status(run.ID, gatehouse.RunWaitingApproval), "word"), "ana", gatehouse.Approve))
+			got, err := w.runs.LeasePushes(w.as("hand"), gatehouse.PushLeaseRequest{Connectors: []string{"erp"}, Wait: gatehouse.Duration(30 * time.Second), Worker: "w1"})
+			w.must(err)
+			_, err = w.runs.CompletePush(w.as("hand"), got[0].Push.ID, gatehouse.PushResult{Generation: got[0].Lease.Generation, ResponseMetadata: `{"n":1}`})
+			w.must(err)
+			return run
+		},
+	},
+	"sent the event of a child run": {
+		workflows: map[string]string{"main": `
+  - {id: word, uses: workflow.child, with: {}}`, "child": `
+  - {id: heard, uses: wait, with: {event: go}}`},
+		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
+			run = w.until(run.ID, "waiting for its child", func(r *gatehouse.Run) bool { return r.StepOf("word").ChildRun != "" })
+			child, err := w.runs.FindRun(w.as("admin"), run.StepOf("word").ChildRun)
+			w.must(err)
+			w.sendGo("hand", child)
+			return run
+		},
+	},
+	"sent the event of the run that is retried": {
+		workflows: map[string]string{"main": `
+  - {id: word, uses: wait, with: {event: go}}
+  - {id: rest, uses: worker.page}`},
+		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
+			w.sendGo("hand", run)
+			w.until(run.ID, "past the event", func(r *gatehouse.Run) bool { return r.StepOf("word").Status == gatehouse.StepSucceeded })
+			_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")
+			w.must(err)
+			w.status(run.ID, gatehouse.RunCanceled)
+			again, err := w.runs.RetryRun(w.as("admin"), run.ID)
+			w.must(err)
+			w.complete("bot")
+			return again
+		},
+	},
+	"completed the step of another run under the same key": {
+		workflows: map[string]string{"main": `
+  - {id: word, uses: worker.page, idempotency_key: one}`},
+		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
+			w.complete("hand")
+			again := w.start("main", `{}`)
+			// The lease finds the known key, and closes the step instead of handing it out.
+			_, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(time.Second)})
+			w.must(err)
+			return again
+		},
+	},
+}
+
+const shopStep = `
+  - {id: word, uses: connector.shop.update, action_type: price_change, with: {target: {entity_type: item, entity_ref: X}, change: {price: "3"}}}`
+
+var shopChange = gatehouse.Proposal{
+	ActionType: "price_change", Connector: "shop", Operation: "update",
+	Target: gatehouse.Target{EntityType: "item", EntityRef: "X"}, ProposedChange: `{"price":"3"}`,
+}
+
+// TestHandsOnTheContentExcludeFromDeciding: of two persons with the same roles,
+// the one that touched what the change is made from cannot decide it, and the
+// other can.
+func TestHandsOnTheContentExcludeFromDeciding(t *testing.T) {
+	t.Parallel()
+	for name, c := range handCases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, w *world) {
+				all := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleProposer, gatehouse.RoleWorker}
+				w.person("hand", gatehouse.KindPerson, all...)
+				w.person("other", gatehouse.KindPerson, all...)
+				for name, steps := range c.workflows {
+					ask := ""
+					if name == "main" {
+						ask = "\n  - {id: ask, uses: approval, with: {rationale: go on?}}"
+					}
+					w.apply(name, "name: "+name+"\nsteps:"+steps+ask+"\n")
+				}
+				run := c.touch(w, w.start("main", `{}`))
+				run = w.until(run.ID, "asking", func(r *gatehouse.Run) bool { return r.StepOf("ask").ActionID != "" })
+				a := w.action(run, "ask")
+				if code := gatehouse.CodeOf(w.decide(a, "hand", gatehouse.Approve)); code != gatehouse.CodeSelfApproval {
+					t.Errorf("approving: %q, want self_approval", code)
+				}
+				if code := gatehouse.CodeOf(w.decide(a, "hand", gatehouse.Reject)); code != gatehouse.CodeSelfApproval {
+					t.Errorf("rejecting: %q, want self_approval", code)
+				}
+				w.must(w.decide(a, "other", gatehouse.Approve))
+				w.status(run.ID, gatehouse.RunSucceeded)
+			})
+		})
+	}
+}
+
+// TestHandsOfAnAgentExcludeItsSponsor: the person that answers for a worker has
+// its hands.
+func TestHandsOfAnAgentExcludeItsSponsor(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		made, err := w.gate.CreatePrincipal(w.as("admin"), gatehouse.NewPrincipal{
+			Name: "tool", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleWorker}, Sponsor: "ben",
+		})
+		w.must(err)
+		w.people["tool"], err = w.gate.Authenticate(w.Context(), made.Key)
+		w.must(err)
+		w.apply("main", "name: main\nsteps:\n  - {id: word, uses: worker.page}\n  - {id: ask, uses: approval, with: {rationale: go on?}}\n")
+		run := w.start("main", `{}`)
+		w.complete("tool")
+		a := w.action(w.status(run.ID, gatehouse.RunWaitingApproval), "ask")
+		if code := gatehouse.CodeOf(w.decide(a, "ben", gatehouse.Approve)); code != gatehouse.CodeSelfApproval {
+			t.Errorf("the worker's sponsor: %q, want self_approval", code)
+		}
+		w.must(w.decide(a, "ana", gatehouse.Approve))
+		w.status(run.ID, gatehouse.RunSucceeded)
+	})
+}
+
+func (w *world) sendGo(who string, run *gatehouse.Run) {
+	w.Helper()
+	_, err := w.runs.SignalRun(w.as(who), run.ID, "go", `{"n":1}`)
+	w.must(err)
+}
+
+func (w *world) leaseStep(who string) gatehouse.LeasedStep {
+	w.Helper()
+	got, err := w.runs.LeaseSteps(w.as(who), gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second), Worker: "w1"})
+	w.must(err)
+	if len(got) != 1 {
+		w.Fatalf("leased %d steps", len(got))
+	}
+	return got[0]
+}
+
+// complete leases the next step of the tool page and closes it.
+func (w *world) complete(who string) {
+	w.Helper()
+	s := w.leaseStep(who)
+	_, err := w.runs.CompleteStep(w.as(who), s.Step.ID, gatehouse.StepResult{Generation: s.Lease.Generation, Output: `{"n":1}`})
+	w.must(err)
+}
