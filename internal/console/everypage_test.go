@@ -1,0 +1,131 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/console"
+)
+
+// hostileText is markup, a quote that ends an attribute, and characters that do
+// not show: a bidirectional override, a zero width space, a word joiner, a byte
+// order mark, an escape sequence for terminals.
+const hostileText = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>\u202Etxet\u202C\u200B\u2060\uFEFF\x1b[31m"
+
+var formFields = regexp.MustCompile(`(?s)<textarea[^>]*>.*?</textarea>`)
+
+// TestEveryPageShowsHostileTextAsText puts hostile text into every field that
+// agents, workers, targets and deciders can write, and walks every GET route of
+// the console's table, as somebody who may see all of them. A page that is new is
+// walked without a change here.
+func TestEveryPageShowsHostileTextAsText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.moving()
+	const label = "hostile"
+	quoted := gatehouse.StringJSON(hostileText)
+	object := gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: quoted})
+	fill := func(p *gatehouse.Proposal) {
+		p.Target.EntityRef = strings.ReplaceAll(hostileText, "\x1b", "")
+		p.CurrentState = object
+		p.ProposedChange = gatehouse.ObjectJSON(gatehouse.Member{Name: "list", Value: gatehouse.ArrayJSON(quoted)}, gatehouse.Member{Name: "note", Value: quoted})
+		p.Rationale, p.Context, p.Metadata = hostileText, object, object
+		p.Magnitude = &gatehouse.Magnitude{Amount: "1", Currency: "USD"}
+		p.Evaluations = []gatehouse.Evaluation{{Name: hostileText, Kind: "human", Result: "pass", Details: hostileText}}
+		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "unified_diff", Text: "@@ -1 +1 @@\n-" + hostileText + "\n+x\n", Summary: hostileText}
+	}
+	// What the gate refuses in one field must not hide the others: the fields
+	// that take only tame text are left out one by one.
+	propose := func(bot context.Context) *gatehouse.Action {
+		t.Helper()
+		p := priceChange()
+		fill(p)
+		a, _, err := w.gate.Propose(bot, p)
+		if err != nil {
+			p.Target.EntityRef, p.Evaluations[0].Name = "SKU-1", "check"
+			if a, _, err = w.gate.Propose(bot, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return a
+	}
+	bot := w.agent("bot")
+	all := []gatehouse.Role{gatehouse.RoleAdmin, gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor}
+	root := w.signIn("root-too", all...)
+	pending := propose(bot)
+	dead := w.settled(propose(bot), root, gatehouse.PushFailed, "http_422", hostileText)
+	w.settled(propose(bot), root, gatehouse.PushUnknown, "timeout", hostileText)
+	rejected := propose(bot)
+	if _, err := w.gate.Decide(w.as(root.creds), rejected.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: hostileText}); err != nil {
+		t.Fatal(err)
+	}
+	w.apply(label, "name: hostile\ndescription: |-\n  <b onclick=x>people</b> \u202Etxet\nsteps:\n"+
+		"  - {id: sum, uses: transform, with: {text: \"${{ input.text }}\"}}\n"+
+		"  - {id: ask, uses: approval, with: {rationale: \"${{ input.text }}\"}}\n")
+	run := w.reached(w.start(bot, label, gatehouse.ObjectJSON(gatehouse.Member{Name: "text", Value: quoted})).ID, gatehouse.RunWaitingApproval)
+	w.number()
+
+	ids := map[string][]string{"actions": {pending.ID, dead.ID, rejected.ID, run.StepOf("ask").ActionID}, "runs": {run.ID}}
+	seen := 0
+	visit := func(path string) {
+		t.Helper()
+		p := root.get(path)
+		if !strings.HasPrefix(p.header.Get("Content-Type"), "text/html") {
+			return
+		}
+		if p.status >= 500 {
+			t.Errorf("%s: %d", path, p.status)
+		}
+		p.plain()
+		// A form field holds the exact text, so that nothing is lost on saving.
+		p.body = formFields.ReplaceAllString(p.body, "")
+		p.shown(path)
+		if strings.Contains(p.body, "<script>alert") || strings.Contains(p.body, "<img") {
+			t.Errorf("%s has the markup of the text", path)
+		}
+		if strings.Contains(p.body, "alert(1)") {
+			seen++
+		}
+	}
+	for _, rt := range console.Routes(w.console) {
+		method, path, _ := strings.Cut(rt.Pattern, " ")
+		if method != http.MethodGet || path == "/events/changes" || strings.HasPrefix(path, "/signin/oidc") || strings.HasPrefix(path, "/assets") {
+			continue
+		}
+		first := strings.Split(strings.TrimPrefix(path, "/"), "/")[0]
+		list := ids[first]
+		if list == nil {
+			list = []string{label}
+		}
+		for _, id := range list {
+			visit(fillAll(path, id))
+		}
+	}
+	for _, path := range []string{
+		"/inbox?open=" + pending.ID, "/inbox?tab=team", "/inbox?tab=decided", "/inbox?q=" + "alert", "/inbox/bulk?pick=" + pending.ID, "/search?q=alert", "/dispatch?tab=dead",
+		"/runs?workflow=" + label,
+	} {
+		visit(path)
+	}
+	if seen < 8 {
+		t.Errorf("only %d pages showed the text: the walk does not reach them", seen)
+	}
+}
+
+// fillAll puts an id in the place of {id} and of every other wildcard 1, or the
+// id where the path names something by its name.
+func fillAll(path, id string) string {
+	for strings.Contains(path, "{") {
+		open, end := strings.Index(path, "{"), strings.Index(path, "}")
+		value := id
+		if path[open:end+1] == "{version}" {
+			value = "1"
+		}
+		path = path[:open] + value + path[end+1:]
+	}
+	return path
+}
