@@ -35,7 +35,8 @@ const (
 type Operation struct {
 	Name  string
 	Class Class
-	// Floor is the least risk level of the operation.
+	// Floor is the least risk level of the operation, where the connector is no
+	// [Floorer]; 0 for [UndeclaredFloor].
 	Floor gatehouse.RiskLevel
 	// Reverses is whether the Result of a change that was applied says, as far
 	// as the connector can foresee, how to undo it.
@@ -128,13 +129,6 @@ type ReadBacker interface {
 // The error has code invalid.
 type Validator interface {
 	Validate(c Call) error
-}
-
-// Floorer raises the floor of an operation by what the call is aimed at: its
-// entity, or how many keys it names. What holds is the larger of Floor and
-// the Floor of [Operation]. It makes no call.
-type Floorer interface {
-	Floor(c Call) gatehouse.RiskLevel
 }
 
 // Prober looks whether the target answers and is as the configuration says. It

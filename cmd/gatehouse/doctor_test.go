@@ -52,7 +52,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	t.Cleanup(target.Close)
 	cfg, err := config.Parse("gatehouse.yaml", []byte(`connectors: {crm: {type: http, base_url: "`+target.URL+
-		`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}`))
+		`", allow_private: true, operations: {update: {method: POST, path: "/x", class: A, floor: 1}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

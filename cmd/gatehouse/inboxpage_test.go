@@ -74,7 +74,7 @@ type idleTarget struct{ connector.Connector }
 func (idleTarget) Fingerprint() string { return fmt.Sprintf("%064d", 0) }
 
 func (idleTarget) Operation(name string) (connector.Operation, bool) {
-	return connector.Operation{Name: name, Class: connector.ClassA}, true
+	return connector.Operation{Name: name, Class: connector.ClassA, Floor: gatehouse.L1}, true
 }
 
 func servePages(b *testing.B, store gatehouse.Store, log *slog.Logger) *pages {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
@@ -178,7 +179,7 @@ type policyExplainCmd struct {
 	Policy   string `placeholder:"FILE" help:"Ask this policy, without a server, instead of the active one."`
 	Proposer string `default:"agent" placeholder:"NAME" help:"With --policy: the name of an agent that proposes."`
 	Sponsor  string `placeholder:"ID" help:"With --policy: its sponsor."`
-	Floor    int    `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"With --policy: the connector's floor for the operation."`
+	Floor    int    `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"With --policy: the floor that the connector's configuration declares. Without: 3, 4 for a delete, 5 for a bulk operation."`
 }
 
 func (*policyExplainCmd) Help() string {
@@ -239,11 +240,15 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal) (*gatehous
 		}
 		return nil, exitWith(exitError)
 	}
+	floor := gatehouse.RiskLevel(c.Floor)
+	if floor == 0 {
+		floor = connector.UndeclaredFloor(p.Operation, false, len(p.Target.EntityRefs) > 0)
+	}
 	who := &gatehouse.Principal{
 		ID: "prn_" + c.Proposer, Tenant: gatehouse.DefaultTenant, Name: c.Proposer, Kind: gatehouse.KindAgent,
 		Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: c.Sponsor,
 	}
-	verdict, trace := parsed.Explain(policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: gatehouse.RiskLevel(c.Floor)})
+	verdict, trace := parsed.Explain(policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: floor})
 	e := &gatehouse.Explanation{
 		PolicyOutcome: gatehouse.PolicyOutcome{Outcome: verdict.Outcome, Rules: verdict.Rules, Reasons: verdict.Reasons},
 		RiskLevel:     verdict.RiskLevel, Required: verdict.Required, Roles: verdict.Roles, People: verdict.People,

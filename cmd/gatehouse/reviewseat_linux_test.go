@@ -60,7 +60,7 @@ func openInbox(t *testing.T) *inbox {
 		}
 	}
 	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		"connectors: {shop: {type: sql, dsn: \"sqlite:"+filepath.Join(dir, "shop.db")+"\", entities: {item: {table: items, key: sku, version: version}}}}\ndispatch: {hold: 1h}\n"))
+		"connectors: {shop: {type: sql, dsn: \"sqlite:"+filepath.Join(dir, "shop.db")+"\", entities: {item: {table: items, key: sku, version: version, fields: {note: 1}}}}}\ndispatch: {hold: 1h}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,10 +26,20 @@ type Config struct {
 	Auth *Auth `yaml:"auth"`
 	// Headers are sent with every request.
 	Headers map[string]Value `yaml:"headers"`
+	// Entities, when given, are the only entity types that actions can name.
+	Entities map[string]Entity `yaml:"entities"`
 	// Operations are what actions can name, by name.
 	Operations map[string]Operation `yaml:"operations"`
 	// Timeout bounds one request as a whole, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
+}
+
+// Entity is what an operator declares of an entity type.
+type Entity struct {
+	// Fields declares levels of fields of the proposed change, 1 to 5, for every
+	// operation of method PATCH whose body is the proposed change itself.
+	// Elsewhere a declared field can only raise the floor.
+	Fields connector.FieldLevels `yaml:"fields"`
 }
 
 // Auth has exactly one of its members.
@@ -134,8 +144,13 @@ type Operation struct {
 	Reverse *Reverse `yaml:"reverse"`
 	// Timeout overrides the connector's.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Floor is the least risk level of the operation; 0 for none.
+	// Floor is the least risk level of the operation, 1 to 5. Absent it is 3,
+	// for method DELETE 4, and 5 for an action with entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
+	// Fields declares levels of fields of the proposed change, 1 to 5. Without
+	// Floor, an action that touches declared fields alone has the largest of
+	// their levels as its floor. Otherwise a declared field can only raise it.
+	Fields connector.FieldLevels `yaml:"fields"`
 	// KeyRetention is how long the target remembers idempotency keys. Zero
 	// means for ever.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`

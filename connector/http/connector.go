@@ -29,6 +29,7 @@ type Connector struct {
 	base        *url.URL
 	fingerprint string
 	operations  map[string]*operation
+	entities    map[string]Entity // nil for any
 	client      *http.Client
 	redactor    *strings.Replacer
 }
@@ -38,6 +39,8 @@ var (
 	_ connector.Checker    = (*Connector)(nil)
 	_ connector.ReadBacker = (*Connector)(nil)
 	_ connector.Validator  = (*Connector)(nil)
+	_ connector.Floorer    = (*Connector)(nil)
+	_ connector.Declarer   = (*Connector)(nil)
 )
 
 // New makes a connector of a configuration, with the values of the secrets
@@ -53,10 +56,14 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if len(cfg.Operations) == 0 {
 		return nil, errors.New("operations: at least one is needed")
 	}
+	if err := checkEntities(cfg.Entities); err != nil {
+		return nil, err
+	}
 	b := &builder{cfg: cfg, secrets: secrets}
 	common := b.common()
 	c := &Connector{
 		base: base, fingerprint: fingerprint(cfg), client: newClient(cfg.AllowPrivate),
+		entities:   cfg.Entities,
 		operations: make(map[string]*operation, len(cfg.Operations)),
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Operations)) {
@@ -108,12 +115,15 @@ func parseBase(cfg Config) (*url.URL, error) {
 	return u, nil
 }
 
-// fingerprint hashes the definition; of secrets it has the names.
+// fingerprint hashes the definition; of secrets it has the names. Levels and
+// names of entities are left out: they change what is asked of people and what
+// may be proposed, not what is sent. An action keeps the level that it was
+// proposed at, and its entity type is looked at again before it is sent.
 func fingerprint(cfg Config) string {
 	operations := make(map[string]Operation, len(cfg.Operations))
 	for name, op := range cfg.Operations {
 		// These change what is asked of people and clocks, not what is sent.
-		op.Timeout, op.Floor, op.KeyRetention = 0, 0, 0
+		op.Timeout, op.Floor, op.Fields, op.KeyRetention = 0, 0, nil, 0
 		operations[name] = op
 	}
 	b, err := json.Marshal(struct {
@@ -140,7 +150,7 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 		return connector.Operation{}, false
 	}
 	return connector.Operation{
-		Name: name, Class: op.class, Floor: op.cfg.Floor, Reverses: op.reverse != nil, KeyRetention: op.cfg.KeyRetention.D(),
+		Name: name, Class: op.class, Reverses: op.reverse != nil, KeyRetention: op.cfg.KeyRetention.D(),
 	}, true
 }
 

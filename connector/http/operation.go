@@ -107,9 +107,7 @@ func (b *builder) operation(name string, cfg Operation, common []header) *operat
 	if op.timeout == 0 {
 		op.timeout = defaultTimeout
 	}
-	if cfg.Floor != 0 && !cfg.Floor.Valid() {
-		b.fail(at+".floor", errors.New("must be 1 to 5, or 0 for none"))
-	}
+	b.levels(name, op)
 	b.check(at+".check", op, common)
 	b.readBack(at+".read_back", op, common)
 	b.reverse(at+".reverse", op)

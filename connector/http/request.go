@@ -60,6 +60,9 @@ func (c *Connector) draft(method string, path *pathTemplate, hs headers, v value
 
 // request makes the draft of an operation's request.
 func (c *Connector) request(op *operation, call connector.Call) (*draft, error) {
+	if err := c.checkNames(op, call); err != nil {
+		return nil, err
+	}
 	v := values{call: call}
 	d, err := c.draft(op.method, op.path, op.headers, v)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
 // Config defines a connector of type sql.
@@ -29,9 +31,16 @@ type Config struct {
 	// KeyRetention is how long the records are kept, when something outside
 	// prunes them. Zero means for ever.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
-	// Floor sets the least risk level of insert, update, delete and bulk.
-	// By default delete is 4, bulk is 5, and the others have none.
-	Floor map[string]gatehouse.RiskLevel `yaml:"floor"`
+	// Operations declares insert, update, delete, bulk_insert, bulk_update and
+	// bulk_delete. One that is not declared has the floor 3, delete 4, and each
+	// of the bulk operations 5.
+	Operations map[string]Operation `yaml:"operations"`
+}
+
+// Operation is what an operator declares of an operation.
+type Operation struct {
+	// Floor is its least risk level, 1 to 5.
+	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
 // Entity is one table.
@@ -47,24 +56,25 @@ type Entity struct {
 	Columns []string `yaml:"columns"`
 	// ExternalID is the column that receipts name the row by; Key by default.
 	ExternalID string `yaml:"external_id"`
-	// Floor overrides the connector's for this entity.
-	Floor map[string]gatehouse.RiskLevel `yaml:"floor"`
+	// Operations overrides the connector's for this entity.
+	Operations map[string]Operation `yaml:"operations"`
+	// Fields declares levels of columns, 1 to 5. An update of one row whose
+	// columns are all declared has the largest of their levels as its floor.
+	// Elsewhere a declared column can only raise the floor.
+	Fields connector.FieldLevels `yaml:"fields"`
 }
 
 const (
 	opInsert = "insert"
 	opUpdate = "update"
 	opDelete = "delete"
-	opBulk   = "bulk"
+	bulk     = "bulk_"
 )
 
 // maxBulkReversal bounds a bulk reversal: more rows are not kept for undoing.
 const maxBulkReversal = 1000
 
-var (
-	identifierForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}$`)
-	defaultFloor   = map[string]gatehouse.RiskLevel{opDelete: gatehouse.L4, opBulk: gatehouse.L5}
-)
+var identifierForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}$`)
 
 // validate checks all that needs no connection.
 func (c *Config) validate() error {
@@ -77,11 +87,19 @@ func (c *Config) validate() error {
 	if c.IdempotencyTable != "" && !validTable(c.IdempotencyTable) {
 		return fmt.Errorf("idempotency_table: %s is not a table's name", gatehouse.Quote(c.IdempotencyTable))
 	}
-	if err := checkFloor("floor", c.Floor); err != nil {
+	if err := checkOperations("operations", c.Operations); err != nil {
 		return err
 	}
+	folded := make(map[string]string, len(c.Entities))
 	for _, name := range slices.Sorted(maps.Keys(c.Entities)) {
+		if other, ok := folded[spelling.Fold(name)]; ok {
+			return fmt.Errorf("entities.%s: differs from %s only in its spelling", name, gatehouse.Quote(other))
+		}
+		folded[spelling.Fold(name)] = name
 		if err := c.Entities[name].validate("entities." + name); err != nil {
+			return err
+		}
+		if err := c.checkBulk(name); err != nil {
 			return err
 		}
 	}
@@ -108,48 +126,24 @@ func (e Entity) validate(at string) error {
 			return fmt.Errorf("%s.columns[%d]: %s is not a column's name", at, i, gatehouse.Quote(col))
 		}
 	}
-	return checkFloor(at+".floor", e.Floor)
-}
-
-func checkFloor(at string, floor map[string]gatehouse.RiskLevel) error {
-	for _, op := range slices.Sorted(maps.Keys(floor)) {
-		switch op {
-		case opInsert, opUpdate, opDelete, opBulk:
-		default:
-			return fmt.Errorf("%s.%s: must be insert, update, delete or bulk", at, op)
+	if err := checkOperations(at+".operations", e.Operations); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
+		if !identifierForm.MatchString(name) {
+			return fmt.Errorf("%s.fields: %s is not a column's name", at, gatehouse.Quote(name))
 		}
-		if l := floor[op]; l != 0 && !l.Valid() {
-			return fmt.Errorf("%s.%s: must be 1 to 5, or 0 for none", at, op)
+		if len(e.Columns) > 0 && name != e.Key && name != e.Version && !slices.Contains(e.Columns, name) {
+			return fmt.Errorf("%s.fields.%s: is not among columns", at, name)
 		}
 	}
-	return nil
+	return e.Fields.Validate(at + ".fields")
 }
 
 // validTable accepts name and schema.name.
 func validTable(s string) bool {
 	schema, name, two := strings.Cut(s, ".")
 	return identifierForm.MatchString(schema) && (!two || identifierForm.MatchString(name))
-}
-
-// floor is the least risk level of an operation on an entity; "" for the
-// entity means one that overrides nothing.
-func (c *Config) floor(entity, op string) gatehouse.RiskLevel {
-	if l, ok := c.Entities[entity].Floor[op]; ok {
-		return l
-	}
-	if l, ok := c.Floor[op]; ok {
-		return l
-	}
-	return defaultFloor[op]
-}
-
-// leastFloor is what holds for an operation whatever the entity.
-func (c *Config) leastFloor(op string) gatehouse.RiskLevel {
-	least := gatehouse.L5
-	for entity := range c.Entities {
-		least = min(least, c.floor(entity, op))
-	}
-	return least
 }
 
 // quote quotes name or schema.name, which identifierForm has accepted, or a

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
@@ -82,11 +81,12 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 }
 
 // fingerprint hashes the definition. The address comes without its password.
-// Floors are left out: they change who is asked, not what is done.
+// The levels are left out: they change who is asked, not what is done, and an
+// action keeps the level that it was proposed at.
 func fingerprint(address string, cfg Config) string {
 	entities := make(map[string]Entity, len(cfg.Entities))
 	for name, e := range cfg.Entities {
-		e.Floor = nil
+		e.Operations, e.Fields = nil, nil
 		entities[name] = e
 	}
 	b, err := json.Marshal(struct {
@@ -124,11 +124,11 @@ func (c *Connector) Probe(ctx context.Context) error {
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
 // splitOperation takes the prefix "bulk_" off; false for an unknown name.
-func splitOperation(name string) (op string, bulk, ok bool) {
-	op, bulk = strings.CutPrefix(name, "bulk_")
+func splitOperation(name string) (op string, many, ok bool) {
+	op, many = strings.CutPrefix(name, bulk)
 	switch op {
 	case opInsert, opUpdate, opDelete:
-		return op, bulk, true
+		return op, many, true
 	}
 	return "", false, false
 }
@@ -136,29 +136,8 @@ func splitOperation(name string) (op string, bulk, ok bool) {
 // Operation knows insert, update, delete, and each with "bulk_" before it. All
 // are of class A, since the idempotency record commits with the change.
 func (c *Connector) Operation(name string) (connector.Operation, bool) {
-	op, bulk, ok := splitOperation(name)
-	if !ok {
+	if _, _, ok := splitOperation(name); !ok {
 		return connector.Operation{}, false
 	}
-	floor := c.cfg.leastFloor(op)
-	if bulk {
-		floor = max(floor, c.cfg.leastFloor(opBulk))
-	}
-	return connector.Operation{
-		Name: name, Class: connector.ClassA, Floor: floor, Reverses: true, KeyRetention: c.cfg.KeyRetention.D(),
-	}, true
-}
-
-// Floor implements [connector.Floorer]: it knows the entity's own floor, and
-// that an update of many keys is a bulk operation by whatever name.
-func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	op, bulk, ok := splitOperation(call.Operation)
-	if !ok {
-		return gatehouse.L5
-	}
-	floor := c.cfg.floor(call.Target.EntityType, op)
-	if bulk || len(call.Target.EntityRefs) > 0 {
-		floor = max(floor, c.cfg.floor(call.Target.EntityType, opBulk))
-	}
-	return floor
+	return connector.Operation{Name: name, Class: connector.ClassA, Reverses: true, KeyRetention: c.cfg.KeyRetention.D()}, true
 }

@@ -3,11 +3,15 @@ package sqlconn
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
 // plan is a call, taken apart and checked.
@@ -75,7 +79,7 @@ func newPlan(call connector.Call, cfg Config, t *table) (*plan, error) {
 	}
 	entity, ok := cfg.Entities[call.Target.EntityType]
 	if !ok {
-		v.Add("/target/entity_type", "is not configured for this connector")
+		v.Add("/target/entity_type", "%s", unknownEntity(cfg, call.Target.EntityType))
 		return nil, v.Err()
 	}
 	p := &plan{
@@ -243,15 +247,43 @@ func (p *plan) known(name string, entity Entity) bool {
 		_, ok := p.table.column(name)
 		return ok
 	}
-	if len(entity.Columns) == 0 || name == entity.Key || name == entity.Version {
-		return true
+	if len(entity.Columns) == 0 {
+		_, near := spelling.Near(name, p.columns(entity))
+		return !near
 	}
-	for _, c := range entity.Columns {
-		if c == name {
-			return true
+	return slices.Contains(entity.Columns, name) || name == entity.Key || name == entity.Version
+}
+
+// columns yields the columns that are known of, from the catalogue or else from
+// the configuration.
+func (p *plan) columns(entity Entity) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if p.table != nil {
+			for _, c := range p.table.columns {
+				if !yield(c.name) {
+					return
+				}
+			}
+			return
+		}
+		named := slices.Concat([]string{entity.Key, entity.Version}, entity.Columns, slices.Collect(maps.Keys(entity.Fields)))
+		for _, name := range named {
+			if !yield(name) {
+				return
+			}
 		}
 	}
-	return false
+}
+
+func unknownEntity(cfg Config, name string) string {
+	if near, ok := spelling.Near(name, maps.Keys(cfg.Entities)); ok {
+		return anotherSpelling(near)
+	}
+	return "is not among the entities of this connector"
+}
+
+func anotherSpelling(known string) string {
+	return "is another spelling of " + gatehouse.Quote(known) + "; write it so"
 }
 
 func (p *plan) checkChange(v *gatehouse.Violations, at string, refs []string, change []gatehouse.Member, entity Entity) {
@@ -264,7 +296,11 @@ func (p *plan) checkChange(v *gatehouse.Violations, at string, refs []string, ch
 	for _, f := range change {
 		here := pointer(at, f.Name)
 		if !p.known(f.Name, entity) {
-			v.Add(here, "is not a column that can be written")
+			detail := "is not a column that can be written"
+			if near, ok := spelling.Near(f.Name, p.columns(entity)); ok {
+				detail = anotherSpelling(near)
+			}
+			v.Add(here, "%s", detail)
 			continue
 		}
 		switch f.Name {

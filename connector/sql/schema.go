@@ -5,9 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-
-	"github.com/gatehouse-dev/gatehouse"
 )
 
 // kind is what a column can hold, as far as comparing and binding go.
@@ -68,7 +67,7 @@ func (c *Connector) table(ctx context.Context, entity string, fresh bool) (*tabl
 	}
 	e, ok := c.cfg.Entities[entity]
 	if !ok {
-		return nil, &schemaError{"no entity " + gatehouse.Quote(entity) + " is configured"}
+		return nil, &schemaError{unknownEntity(c.cfg, entity)}
 	}
 	columns, err := c.dialect.columns(ctx, c.reader, e.Table)
 	if err != nil {
@@ -115,7 +114,7 @@ func newTable(e Entity, columns []column) (*table, error) {
 		t.byName[col.name] = len(t.columns)
 		t.columns = append(t.columns, col)
 	}
-	for _, name := range append([]string{e.Key, extern}, e.Columns...) {
+	for _, name := range slices.Concat([]string{e.Key, extern}, e.Columns, slices.Sorted(maps.Keys(e.Fields))) {
 		if _, ok := t.byName[name]; !ok {
 			return nil, &schemaError{fmt.Sprintf("table %s has no column %s", e.Table, name)}
 		}

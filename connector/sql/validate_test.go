@@ -27,6 +27,8 @@ func TestValidatePointsAtWhatIsWrong(t *testing.T) {
 		}{
 			{call("upsert", "a", "1", "", `{"price":"1"}`), "/operation"},
 			{withType(call("update", "a", "1", "", `{"price":"1"}`), "sqlite_master"), "/target/entity_type"},
+			{withType(call("update", "a", "1", "", `{"price":"1"}`), "Item"), "/target/entity_type"},
+			{call("update", "a", "1", "", `{"Price":"1"}`), "/proposed_change/Price"},
 			{call("update", "", "1", "", `{"price":"1"}`), "/target/entity_ref"},
 			{call("update", "a\x00b", "1", "", `{"price":"1"}`), "/target/entity_refs/0"},
 			{call("bulk_update", "", "", "", `{"price":"1"}`), "/target/entity_refs"},
@@ -110,38 +112,6 @@ func TestSchemaChanges(t *testing.T) {
 	})
 }
 
-func TestFloors(t *testing.T) {
-	t.Parallel()
-	cfg := items("sqlite:shop.db")
-	cfg.Floor = map[string]gatehouse.RiskLevel{"insert": 3}
-	cfg.Entities["note"] = sqlconn.Entity{Table: "notes", Key: "id", Floor: map[string]gatehouse.RiskLevel{"delete": 1, "insert": 0, "bulk": 2}}
-	c := newConnector(t, cfg)
-	for _, test := range []struct {
-		operation, entity string
-		refs              []string
-		want              gatehouse.RiskLevel
-	}{
-		{"insert", "item", nil, 3},
-		{"insert", "note", nil, 0},
-		{"update", "item", nil, 0},
-		{"update", "item", []string{"a"}, 5},
-		{"bulk_update", "item", []string{"a"}, 5},
-		{"delete", "item", nil, 4},
-		{"delete", "item", []string{"a"}, 5},
-		{"delete", "note", nil, 1},
-		{"delete", "note", []string{"a"}, 2},
-		{"no-such", "item", nil, 5},
-	} {
-		call := connector.Call{Operation: test.operation, Target: gatehouse.Target{EntityType: test.entity, EntityRefs: test.refs}}
-		if got := c.Floor(call); got != test.want {
-			t.Errorf("%s of %s %v: %v, want %v", test.operation, test.entity, test.refs, got, test.want)
-		}
-		if op, ok := c.Operation(test.operation); ok && op.Floor > test.want {
-			t.Errorf("%s: the operation's floor %v is above that of %s", test.operation, op.Floor, test.entity)
-		}
-	}
-}
-
 func TestConfigIsStrict(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*sqlconn.Config){
@@ -153,10 +123,24 @@ func TestConfigIsStrict(t *testing.T) {
 		"dsn: postgres: the database's address cannot be read": func(c *sqlconn.Config) { c.DSN = "postgres://u:x@hunter2@h/x" },
 		"entities":          func(c *sqlconn.Config) { c.Entities = nil },
 		"idempotency_table": func(c *sqlconn.Config) { c.IdempotencyTable = "a; DROP TABLE b" },
-		"floor.upsert":      func(c *sqlconn.Config) { c.Floor = map[string]gatehouse.RiskLevel{"upsert": 1} },
-		"floor.insert":      func(c *sqlconn.Config) { c.Floor = map[string]gatehouse.RiskLevel{"insert": 6} },
-		"entities.x.table":  func(c *sqlconn.Config) { c.Entities["x"] = sqlconn.Entity{Table: `a"b`, Key: "k"} },
-		"entities.x.key":    func(c *sqlconn.Config) { c.Entities["x"] = sqlconn.Entity{Table: "a"} },
+		"operations.upsert": func(c *sqlconn.Config) { c.Operations = declared("upsert", 1) },
+		"operations.bulk":   func(c *sqlconn.Config) { c.Operations = declared("bulk", 5) },
+		"operations.insert.floor: must be 1 to 5": func(c *sqlconn.Config) { c.Operations = declared("insert", 6) },
+		"operations.update.floor: must be 1 to 5": func(c *sqlconn.Config) { c.Operations = declared("update", 0) },
+		"entities.item: the floor of bulk_update is 2, below the 3 of update": func(c *sqlconn.Config) {
+			c.Operations = declared("bulk_update", 2)
+		},
+		"entities.x.fields.note: must be 1 to 5": func(c *sqlconn.Config) {
+			c.Entities["x"] = sqlconn.Entity{Table: "a", Key: "k", Fields: connector.FieldLevels{"note": 0}}
+		},
+		"entities.x.fields.note: is not among columns": func(c *sqlconn.Config) {
+			c.Entities["x"] = sqlconn.Entity{Table: "a", Key: "k", Columns: []string{"price"}, Fields: connector.FieldLevels{"note": 1}}
+		},
+		"entities.item: differs from \"Item\" only in its spelling": func(c *sqlconn.Config) {
+			c.Entities["Item"] = sqlconn.Entity{Table: "a", Key: "k"}
+		},
+		"entities.x.table": func(c *sqlconn.Config) { c.Entities["x"] = sqlconn.Entity{Table: `a"b`, Key: "k"} },
+		"entities.x.key":   func(c *sqlconn.Config) { c.Entities["x"] = sqlconn.Entity{Table: "a"} },
 		"entities.x.version": func(c *sqlconn.Config) {
 			c.Entities["x"] = sqlconn.Entity{Table: "a.b", Key: "k", Version: "k"}
 		},
@@ -188,7 +172,10 @@ func TestFingerprint(t *testing.T) {
 	}{
 		"password": {func(c *sqlconn.Config) { c.DSN = "postgres://app:two@db.example/shop" }, true},
 		"tenants":  {func(c *sqlconn.Config) { c.Tenants = []string{"acme"} }, true},
-		"floor":    {func(c *sqlconn.Config) { c.Floor = map[string]gatehouse.RiskLevel{"insert": 4} }, true},
+		"floor":    {func(c *sqlconn.Config) { c.Operations = declared("insert", 4) }, true},
+		"fields": {func(c *sqlconn.Config) {
+			c.Entities["item"] = withFields(c.Entities["item"], connector.FieldLevels{"note": 1})
+		}, true},
 		"host":     {func(c *sqlconn.Config) { c.DSN = "postgres://app:one@db2.example/shop" }, false},
 		"database": {func(c *sqlconn.Config) { c.DSN = "postgres://app:one@db.example/other" }, false},
 		"key": {func(c *sqlconn.Config) {

@@ -33,8 +33,15 @@ type Operation struct {
 	// idempotency key harmless, B where a condition guards it, else C, the
 	// default: then a worker that is not heard of leaves the outcome unknown.
 	Class connector.Class `yaml:"class"`
-	// RiskLevel is the least level of the operation; L3 by default.
-	RiskLevel gatehouse.RiskLevel `yaml:"risk_level"`
+	// Floor is the least risk level of the operation, 1 to 5. Absent it is 3,
+	// 4 for a name with the word delete, and 5 for a name with the word bulk or
+	// an action with entity_refs.
+	Floor gatehouse.RiskLevel `yaml:"floor"`
+	// Fields declares levels of fields of the proposed change, 1 to 5. Without
+	// Floor, an action on one entity that touches declared fields alone has the
+	// largest of their levels as its floor. Otherwise a declared field can only
+	// raise it. The workers must write no other field than those of the change.
+	Fields connector.FieldLevels `yaml:"fields"`
 	// KeyRetention is how long the target keeps idempotency keys; absent: for
 	// ever.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
@@ -42,12 +49,14 @@ type Operation struct {
 
 // Connector hands its pushes to workers outside.
 type Connector struct {
-	operations  map[string]connector.Operation
+	operations  map[string]Operation
 	fingerprint string
 }
 
 var (
 	_ connector.Connector = (*Connector)(nil)
+	_ connector.Floorer   = (*Connector)(nil)
+	_ connector.Declarer  = (*Connector)(nil)
 	_ connector.Outside   = (*Connector)(nil)
 )
 
@@ -56,7 +65,7 @@ func New(c Config) (*Connector, error) {
 	if len(c.Operations) == 0 {
 		return nil, errors.New("operations: at least one is needed")
 	}
-	out := &Connector{operations: make(map[string]connector.Operation, len(c.Operations))}
+	out := &Connector{operations: make(map[string]Operation, len(c.Operations))}
 	h := sha256.New()
 	fmt.Fprintln(h, "worker")
 	for _, name := range slices.Sorted(maps.Keys(c.Operations)) {
@@ -71,11 +80,13 @@ func New(c Config) (*Connector, error) {
 		default:
 			return nil, fmt.Errorf("operations.%s.class: must be A, B or C, not %s", name, gatehouse.Quote(string(o.Class)))
 		}
-		if o.RiskLevel == 0 {
-			o.RiskLevel = gatehouse.L3
+		if err := o.checkLevels(name); err != nil {
+			return nil, err
 		}
-		out.operations[name] = connector.Operation{Name: name, Class: o.Class, Floor: o.RiskLevel, KeyRetention: o.KeyRetention.D()}
-		fmt.Fprintln(h, name, o.Class, int(o.RiskLevel), o.KeyRetention)
+		out.operations[name] = o
+		// The levels are left out: they change who is asked, not what is done,
+		// and an action keeps the level that it was proposed at.
+		fmt.Fprintln(h, name, o.Class, o.KeyRetention)
 	}
 	out.fingerprint = hex.EncodeToString(h.Sum(nil))
 	return out, nil
@@ -87,7 +98,10 @@ func (c *Connector) Fingerprint() string { return c.fingerprint }
 // Operation describes an operation.
 func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	o, ok := c.operations[name]
-	return o, ok
+	if !ok {
+		return connector.Operation{}, false
+	}
+	return connector.Operation{Name: name, Class: o.Class, KeyRetention: o.KeyRetention.D()}, true
 }
 
 // Outside marks it as one that workers outside carry out.

@@ -2,6 +2,7 @@ package workerconn_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,12 @@ func TestNew(t *testing.T) {
 	}{
 		"no operation": {workerconn.Config{}, "at least one"},
 		"bad name":     {workerconn.Config{Operations: map[string]workerconn.Operation{"a b": {}}}, "cannot name an operation"},
-		"bad class":    {workerconn.Config{Operations: map[string]workerconn.Operation{"post": {Class: "D"}}}, "must be A, B or C"},
+		"bad floor":    {workerconn.Config{Operations: map[string]workerconn.Operation{"post": {Floor: 6}}}, "operations.post.floor: must be 1 to 5"},
+		"bad field":    {workerconn.Config{Operations: map[string]workerconn.Operation{"post": {Fields: connector.FieldLevels{"note": 0}}}}, "operations.post.fields.note: must be 1 to 5"},
+		"fields of a delete": {
+			workerconn.Config{Operations: map[string]workerconn.Operation{"delete": {Fields: connector.FieldLevels{"note": 1}}}}, "only floor lowers",
+		},
+		"bad class": {workerconn.Config{Operations: map[string]workerconn.Operation{"post": {Class: "D"}}}, "must be A, B or C"},
 	} {
 		if _, err := workerconn.New(c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -30,15 +36,15 @@ func TestNew(t *testing.T) {
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	c, err := workerconn.New(workerconn.Config{Operations: map[string]workerconn.Operation{
-		"plain": {}, "post": {Class: connector.ClassA, RiskLevel: gatehouse.L5},
+		"plain": {}, "post": {Class: connector.ClassA, Floor: gatehouse.L5},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o, ok := c.Operation("plain"); !ok || o.Class != connector.ClassC || o.Floor != gatehouse.L3 {
+	if o, ok := c.Operation("plain"); !ok || o.Class != connector.ClassC || connector.FloorOf(c, o, connector.Call{Operation: "plain"}) != gatehouse.L3 {
 		t.Errorf("plain: %+v", o)
 	}
-	if o, ok := c.Operation("post"); !ok || o.Class != connector.ClassA || o.Floor != gatehouse.L5 {
+	if o, ok := c.Operation("post"); !ok || o.Class != connector.ClassA || connector.FloorOf(c, o, connector.Call{Operation: "post"}) != gatehouse.L5 {
 		t.Errorf("post: %+v", o)
 	}
 	if _, ok := c.Operation("other"); ok {
@@ -65,9 +71,52 @@ func TestFingerprint(t *testing.T) {
 	if same != of(workerconn.Operation{Class: connector.ClassA}) || len(same) != 64 {
 		t.Errorf("fingerprint %s", same)
 	}
-	for _, o := range []workerconn.Operation{{}, {Class: connector.ClassA, RiskLevel: gatehouse.L4}, {Class: connector.ClassA, KeyRetention: 1e9}} {
+	if of(workerconn.Operation{Class: connector.ClassA, Floor: gatehouse.L4}) != same {
+		t.Error("a floor changes the fingerprint")
+	}
+	for _, o := range []workerconn.Operation{{}, {Class: connector.ClassA, KeyRetention: 1e9}} {
 		if of(o) == same {
 			t.Errorf("%+v has the same fingerprint", o)
 		}
+	}
+}
+
+func TestFloors(t *testing.T) {
+	t.Parallel()
+	c, err := workerconn.New(workerconn.Config{Operations: map[string]workerconn.Operation{
+		"update": {Fields: connector.FieldLevels{"note": 1, "text": 2, "price": 4}}, "tag": {Floor: 1, Fields: connector.FieldLevels{"price": 3}},
+		"delete": {}, "bulk_delete": {},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		operation, change string
+		refs              []string
+		want              gatehouse.RiskLevel
+	}{
+		{"update", `{"note":"x"}`, nil, 1},
+		{"update", `{"note":"x","text":"y"}`, nil, 2},
+		{"update", `{"note":"x","other":"y"}`, nil, 3},
+		{"update", `{"note":"x","price":"1"}`, nil, 4},
+		{"update", `{}`, nil, 3},
+		{"update", `{"note":"x"}`, []string{"a"}, 5},
+		{"tag", `{"other":"x"}`, nil, 1},
+		{"tag", `{"other":"x"}`, []string{"a", "b"}, 1},
+		{"tag", `{"price":"1"}`, nil, 3},
+		{"delete", `{}`, nil, 4},
+		{"bulk_delete", `{}`, nil, 5},
+		{"none", `{}`, nil, 5},
+	} {
+		call := connector.Call{Operation: test.operation, ProposedChange: gatehouse.JSON(test.change), Target: gatehouse.Target{EntityRefs: test.refs}}
+		if got := c.Floor(call); got != test.want {
+			t.Errorf("%s %s: %v, want %v", test.operation, test.change, got, test.want)
+		}
+	}
+	want := []connector.Declaration{
+		{Operation: "tag", Level: 1}, {Operation: "update", Field: "note", Level: 1}, {Operation: "update", Field: "text", Level: 2},
+	}
+	if got := c.Declarations(); !slices.Equal(got, want) {
+		t.Errorf("declared: %+v", got)
 	}
 }

@@ -291,6 +291,9 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	if err := checkKeys(p); err != nil {
+		return nil, err
+	}
 	var out *gatehouse.Explanation
 	err := g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		tenant := c.Principal.Tenant

@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
@@ -157,6 +158,9 @@ func knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.Proposal, c
 // draft makes the action as far as it does not depend on the store.
 func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*draft, error) {
 	tenant := c.Principal.Tenant
+	if err := checkKeys(p); err != nil {
+		return nil, err
+	}
 	fingerprint, floor, _, err := g.targets.Describe(tenant, p)
 	if err != nil {
 		return nil, err
@@ -183,6 +187,19 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 		return nil, err
 	}
 	return &draft{action: a}, nil
+}
+
+// checkKeys refuses a change of which two keys are spellings of one name. A
+// target may take both for one field, and a person reads only one. In a bulk
+// operation the members named like its targets are rows, not fields.
+func checkKeys(p *gatehouse.Proposal) error {
+	rows := make(map[string]bool, len(p.Target.EntityRefs))
+	for _, ref := range p.Target.EntityRefs {
+		rows[ref] = true
+	}
+	var v gatehouse.Violations
+	spelling.Twins(&v, "/proposed_change", p.ProposedChange, func(key string) bool { return rows[key] })
+	return v.Err()
 }
 
 // insert stores the judged action with what its outcome asks for: an approval,

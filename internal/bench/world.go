@@ -21,7 +21,7 @@ func (noop) Fingerprint() string {
 }
 
 func (noop) Operation(name string) (connector.Operation, bool) {
-	return connector.Operation{Name: name, Class: connector.ClassA}, name == "update"
+	return connector.Operation{Name: name, Class: connector.ClassA, Floor: gatehouse.L1}, name == "update"
 }
 
 func (noop) Execute(_ context.Context, c connector.Call) (connector.Result, error) {

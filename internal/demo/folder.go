@@ -38,9 +38,10 @@ gatehouse.db    what the gate stored; see "gatehouse dev --data" this folder
 //go:embed policy.yaml
 var policySource []byte
 
-// entities are what the sql connector can change in a ledger.
-const entities = `      item: {table: items, key: sku, version: version}
-      customer: {table: customers, key: id, version: version}
+// entities are what the sql connector can change in a ledger. Every change is L3
+// or more, which people decide, but for the fields that are declared lower.
+const entities = `      item: {table: items, key: sku, version: version, fields: {tag: 1, description: 2}}
+      customer: {table: customers, key: id, version: version, fields: {note: 1}}
       order: {table: orders, key: id, version: version}
       refund: {table: refunds, key: id, version: version}
 `
@@ -64,6 +65,9 @@ dispatch: {hold: 0s, retries: 2, backoff: [100ms, 200ms], lease: 10s}
 
 var devTemplate = template.Must(template.New("dev").Parse(`# Made by "gatehouse dev", with a shop of demo data to try things on. Edit it at
 # will: it is read at each start.
+#
+# Every change asks a person, whatever an agent calls it. What is named under
+# fields may be changed at that level: L1 and L2 need nobody under the default policy.
 connectors:
   shop:
     type: sql

@@ -101,10 +101,7 @@ func (r *Registry) Describe(tenant string, p *gatehouse.Proposal) (fingerprint s
 	if err != nil {
 		return "", 0, 0, err
 	}
-	floor = op.Floor
-	if f, ok := c.(connector.Floorer); ok {
-		floor = max(floor, f.Floor(callOf(&gatehouse.Action{Tenant: tenant, Proposal: *p}, 0)))
-	}
+	floor = connector.FloorOf(c, op, callOf(&gatehouse.Action{Tenant: tenant, Proposal: *p}, 0))
 	return c.Fingerprint(), floor, op.KeyRetention, nil
 }
 

@@ -78,10 +78,11 @@ func (g *Target) Calls(key string) int {
 // Fingerprint is a fixed one.
 func (*Target) Fingerprint() string { return strings.Repeat("0a", 32) }
 
-// Operation has one operation, of class A, and "once" of class C.
+// Operation has one operation, of class A, and "once" of class C. Both are
+// declared L1, so that the policy alone decides who is asked.
 func (*Target) Operation(name string) (connector.Operation, bool) {
 	class := map[string]connector.Class{"update": connector.ClassA, "once": connector.ClassC}[name]
-	return connector.Operation{Name: name, Class: class}, class != ""
+	return connector.Operation{Name: name, Class: class, Floor: gatehouse.L1}, class != ""
 }
 
 // Execute answers as it was told.

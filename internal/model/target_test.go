@@ -38,7 +38,7 @@ func newLedger() *ledger {
 func (l *ledger) Fingerprint() string { return strings.Repeat("0a", 32) }
 
 func (l *ledger) Operation(name string) (connector.Operation, bool) {
-	op := connector.Operation{Name: name, Class: connector.Class(strings.ToUpper(name))}
+	op := connector.Operation{Name: name, Class: connector.Class(strings.ToUpper(name)), Floor: gatehouse.L1}
 	if name == "a" {
 		op.KeyRetention = keyRetention
 	}

@@ -82,6 +82,7 @@ func configuration(s *shop, crm string) string {
         method: PATCH
         path: "/{entity_type}/{entity_ref}"
         class: A
+        floor: 1
         check: {path: "/{entity_type}/{entity_ref}", version: /version, state: /state}
         reverse: {operation: update}
       once:

@@ -36,7 +36,7 @@ type ledger struct {
 func (*ledger) Fingerprint() string { return fmt.Sprintf("%064d", 7) }
 
 func (*ledger) Operation(name string) (connector.Operation, bool) {
-	return connector.Operation{Name: name, Class: connector.ClassA}, name == "update"
+	return connector.Operation{Name: name, Class: connector.ClassA, Floor: gatehouse.L1}, name == "update"
 }
 
 func (l *ledger) Execute(_ context.Context, c connector.Call) (connector.Result, error) {

@@ -1,0 +1,104 @@
+package connector
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Floorer tells the floor of one call, by its entity, its keys and the fields
+// that it touches. Where a connector implements it, its answer stands in the
+// place of the Floor of [Operation]. It makes no call.
+type Floorer interface {
+	Floor(c Call) gatehouse.RiskLevel
+}
+
+// FloorOf is the least risk level of a call, always 1 to 5: what a [Floorer]
+// says of it, else the operation's Floor, else [UndeclaredFloor].
+func FloorOf(c Connector, op Operation, call Call) gatehouse.RiskLevel {
+	floor := op.Floor
+	if f, ok := c.(Floorer); ok {
+		floor = f.Floor(call)
+	}
+	switch {
+	case floor > gatehouse.L5:
+		return gatehouse.L5
+	case floor < gatehouse.L1:
+		return UndeclaredFloor(call.Operation, false, len(call.Target.EntityRefs) > 0)
+	}
+	return floor
+}
+
+// UndeclaredFloor is the floor of an operation that the operator has not
+// declared: L3, L4 for a delete, L5 for a bulk operation. A name with the word
+// delete or bulk in it, such as bulk_delete, makes it one.
+func UndeclaredFloor(operation string, deletes, bulk bool) gatehouse.RiskLevel {
+	words := strings.FieldsFunc(strings.ToLower(operation), func(r rune) bool { return strings.ContainsRune("_-.:@+", r) })
+	switch {
+	case bulk || slices.Contains(words, "bulk"):
+		return gatehouse.L5
+	case deletes || slices.Contains(words, "delete"):
+		return gatehouse.L4
+	}
+	return gatehouse.L3
+}
+
+// FieldLevels are the levels, 1 to 5, that an operator declares for top-level
+// fields of a proposed change.
+type FieldLevels map[string]gatehouse.RiskLevel
+
+// Validate checks the levels; at is where they stand in the configuration.
+func (f FieldLevels) Validate(at string) error {
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		if name == "" {
+			return fmt.Errorf("%s: a field needs a name", at)
+		}
+		if !f[name].Valid() {
+			return fmt.Errorf("%s.%s: must be 1 to 5", at, name)
+		}
+	}
+	return nil
+}
+
+// Of returns the largest level among the named fields that are declared, 0 for
+// none. all is whether there is a field, and each one is declared.
+func (f FieldLevels) Of(fields []string) (level gatehouse.RiskLevel, all bool) {
+	all = len(fields) > 0
+	for _, name := range fields {
+		declared, ok := f[name]
+		level, all = max(level, declared), all && ok
+	}
+	return level, all
+}
+
+// Fields returns the names of the top-level fields that a change touches.
+func Fields(change gatehouse.JSON) []string {
+	members, err := change.Fields()
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = m.Name
+	}
+	return names
+}
+
+// Declaration is an operation, or one field of what it changes, for which the
+// operator has declared a level below L3.
+type Declaration struct {
+	Operation string
+	// EntityType is empty for every entity.
+	EntityType string
+	// Field is empty for the operation as a whole.
+	Field string
+	Level gatehouse.RiskLevel
+}
+
+// Declarer lists all that an operator has declared below L3, in a fixed order.
+type Declarer interface {
+	Declarations() []Declaration
+}

@@ -1,0 +1,177 @@
+package httpconn
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
+)
+
+// Floor implements [connector.Floorer]. An operation that is declared has that
+// floor. Else an action on one entity whose fields are all declared has theirs.
+// Nothing but the declaration of the operation lowers a delete, or an action
+// with entity_refs.
+func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
+	op, ok := c.operations[call.Operation]
+	if !ok {
+		return gatehouse.L5
+	}
+	touched, entity := connector.Fields(call.ProposedChange), c.entities[call.Target.EntityType].Fields
+	own, _ := op.cfg.Fields.Of(touched)
+	ofEntity, _ := entity.Of(touched)
+	fields := max(own, ofEntity)
+	if op.cfg.Floor != 0 {
+		return max(op.cfg.Floor, fields)
+	}
+	undeclared := connector.UndeclaredFloor(call.Operation, op.deletes(), len(call.Target.EntityRefs) > 0)
+	if undeclared == gatehouse.L3 && len(touched) > 0 && !slices.ContainsFunc(touched, func(name string) bool { return !op.covers(name, entity) }) {
+		return fields
+	}
+	return max(undeclared, fields)
+}
+
+func (op *operation) deletes() bool { return op.method == http.MethodDelete }
+
+// covers reports whether a field is declared for what the operation does. What
+// is declared for an entity speaks of changing fields that are sent as they are.
+func (op *operation) covers(field string, entity connector.FieldLevels) bool {
+	if _, ok := op.cfg.Fields[field]; ok {
+		return true
+	}
+	_, ok := entity[field]
+	return ok && op.patches()
+}
+
+// patches reports whether the request changes the fields that the proposed
+// change names, and sends nothing else of the proposal than where they are.
+func (op *operation) patches() bool {
+	return op.method == http.MethodPatch && op.body == nil && !op.noBody && !op.sendsState()
+}
+
+// sendsState reports whether path, headers or body carry a part of the
+// pre-image, which the agent writes and no declaration of fields covers.
+func (op *operation) sendsState() bool {
+	if op.path == nil {
+		return false
+	}
+	if slices.ContainsFunc(op.path.segments, template.namesState) || op.path.query.namesState() || op.body.namesState() {
+		return true
+	}
+	return slices.ContainsFunc(op.headers, func(h header) bool { return h.value.namesState() })
+}
+
+func (t template) namesState() bool {
+	return slices.ContainsFunc(t, func(p part) bool {
+		return p.name == "current_state" || strings.HasPrefix(p.name, "current_state.")
+	})
+}
+
+func (b *bodyTemplate) namesState() bool {
+	if b == nil {
+		return false
+	}
+	return b.text.namesState() || slices.ContainsFunc(b.elements, (*bodyTemplate).namesState) ||
+		slices.ContainsFunc(b.members, func(m bodyMember) bool { return m.value.namesState() })
+}
+
+// levels checks what is declared of an operation.
+func (b *builder) levels(name string, op *operation) {
+	at := "operations." + name
+	if op.cfg.Floor != 0 && !op.cfg.Floor.Valid() {
+		b.fail(at+".floor", errors.New("must be 1 to 5"))
+	}
+	at += ".fields"
+	if b.err != nil || len(op.cfg.Fields) == 0 {
+		return
+	}
+	b.fail(at, op.cfg.Fields.Validate("levels"))
+	switch {
+	case op.deletes():
+		b.fail(at, errors.New("has no meaning for a DELETE; only floor lowers it"))
+	case op.cfg.Floor == 0 && connector.UndeclaredFloor(name, false, false) > gatehouse.L3:
+		b.fail(at, errors.New("only floor lowers a delete or a bulk operation"))
+	case op.noBody:
+		b.fail(at, errors.New("has no meaning for an operation that does not send the change; only floor lowers it"))
+	case op.sendsState():
+		b.fail(at, errors.New("does not cover the parts of current_state that this operation sends; only floor lowers it"))
+	}
+}
+
+func checkEntities(entities map[string]Entity) error {
+	folded := make(map[string]string, len(entities))
+	for _, name := range slices.Sorted(maps.Keys(entities)) {
+		at := "entities." + name
+		if other, ok := folded[spelling.Fold(name)]; ok {
+			return fmt.Errorf("%s: differs from %s only in its spelling", at, gatehouse.Quote(other))
+		}
+		folded[spelling.Fold(name)] = name
+		if err := entities[name].Fields.Validate(at + ".fields"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkNames refuses an entity type that is not among those that are named, and
+// a field that is another spelling of one that is declared. Errors are *missing.
+func (c *Connector) checkNames(op *operation, call connector.Call) error {
+	if c.entities != nil {
+		name := call.Target.EntityType
+		if near, ok := spelling.Near(name, maps.Keys(c.entities)); ok {
+			return &missing{"/target/entity_type", "is another spelling of " + gatehouse.Quote(near) + "; write it so"}
+		}
+		if _, ok := c.entities[name]; !ok {
+			return &missing{"/target/entity_type", "is not among the entities of this connector"}
+		}
+	}
+	entity := c.entities[call.Target.EntityType].Fields
+	if len(entity) == 0 && len(op.cfg.Fields) == 0 {
+		return nil
+	}
+	for _, field := range connector.Fields(call.ProposedChange) {
+		for _, declared := range []connector.FieldLevels{entity, op.cfg.Fields} {
+			if near, ok := spelling.Near(field, maps.Keys(declared)); ok {
+				return &missing{"/proposed_change/" + escapePointer(field), "is another spelling of " + gatehouse.Quote(near) + "; write it so"}
+			}
+		}
+	}
+	return nil
+}
+
+// Declarations implements [connector.Declarer].
+func (c *Connector) Declarations() []connector.Declaration {
+	var out []connector.Declaration
+	add := func(operation, entity string, fields connector.FieldLevels) {
+		for _, field := range slices.Sorted(maps.Keys(fields)) {
+			if l := fields[field]; l < gatehouse.L3 {
+				out = append(out, connector.Declaration{Operation: operation, EntityType: entity, Field: field, Level: l})
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.operations)) {
+		op := c.operations[name]
+		if op.cfg.Floor != 0 {
+			if op.cfg.Floor < gatehouse.L3 {
+				out = append(out, connector.Declaration{Operation: name, Level: op.cfg.Floor})
+			}
+			continue // the fields can only raise it
+		}
+		if connector.UndeclaredFloor(name, op.deletes(), false) > gatehouse.L3 {
+			continue // only its floor would lower it
+		}
+		add(name, "", op.cfg.Fields)
+		if !op.patches() {
+			continue
+		}
+		for _, entity := range slices.Sorted(maps.Keys(c.entities)) {
+			add(name, entity, c.entities[entity].Fields)
+		}
+	}
+	return out
+}

@@ -1,0 +1,138 @@
+package httpconn_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
+)
+
+const levels = `
+base_url: https://crm.example
+entities:
+  deal: {fields: {note: 1, stage: 2, owner: 4}}
+  customer: {}
+operations:
+  update: {method: PATCH, path: "/{entity_type}/{entity_ref}"}
+  replace: {method: PUT, path: "/{entity_type}/{entity_ref}"}
+  publish: {method: PATCH, path: "/{entity_type}/{entity_ref}", body: '{"published": true}'}
+  touch: {method: PATCH, path: "/{entity_type}/{entity_ref}", body: none}
+  rewrite: {method: PATCH, path: "/{entity_type}/{current_state.where}"}
+  comment: {method: POST, path: "/{entity_type}/{entity_ref}/comments", fields: {text: 2, note: 2}}
+  tag: {method: POST, path: "/{entity_type}/{entity_ref}/tags", floor: 1, fields: {price: 3}}
+  remove: {method: DELETE, path: "/{entity_type}/{entity_ref}"}
+  drop: {method: DELETE, path: "/{entity_type}/{entity_ref}", floor: 2}
+  bulk_archive: {method: POST, path: /archive}
+`
+
+func withLevels(t *testing.T) *httpconn.Connector {
+	t.Helper()
+	var cfg httpconn.Config
+	if err := yaml.Load([]byte(levels), &cfg, yaml.WithKnownFields()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := httpconn.New(t.Context(), cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*httpconn.Connector)
+}
+
+func TestFloors(t *testing.T) {
+	t.Parallel()
+	c := withLevels(t)
+	for _, test := range []struct {
+		operation, entity, change string
+		refs                      []string
+		want                      gatehouse.RiskLevel
+	}{
+		// Fields of an entity lower a PATCH that sends the change, and no other.
+		{"update", "deal", `{"note":"x"}`, nil, 1},
+		{"update", "deal", `{"note":"x","stage":"won"}`, nil, 2},
+		{"update", "deal", `{"amount":1,"note":"x"}`, nil, 3},
+		{"update", "deal", `{"note":"x","owner":"me"}`, nil, 4},
+		{"update", "deal", `{}`, nil, 3},
+		{"update", "customer", `{"note":"x"}`, nil, 3},
+		{"update", "deal", `{"note":"x"}`, []string{"a", "b"}, 5},
+		{"replace", "deal", `{"note":"x"}`, nil, 3},
+		{"replace", "deal", `{"note":"x","owner":"me"}`, nil, 4},
+		{"publish", "deal", `{"note":"x"}`, nil, 3},
+		{"touch", "deal", `{"note":"x"}`, nil, 3},
+		{"rewrite", "deal", `{"note":"x"}`, nil, 3},
+		// Fields of an operation: where both are declared, the larger counts.
+		{"comment", "customer", `{"text":"x"}`, nil, 2},
+		{"comment", "deal", `{"note":"x"}`, nil, 2},
+		{"comment", "customer", `{"price":"1","text":"x"}`, nil, 3},
+		{"comment", "deal", `{"stage":"won"}`, nil, 3},
+		{"comment", "deal", `{"text":"x"}`, []string{"a"}, 5},
+		// A declared operation; fields can still raise it.
+		{"tag", "customer", `{"other":"x"}`, nil, 1},
+		{"tag", "customer", `{"price":"1"}`, nil, 3},
+		{"tag", "deal", `{"owner":"me"}`, nil, 4},
+		{"remove", "deal", `{}`, nil, 4},
+		{"remove", "deal", `{"note":"x"}`, nil, 4},
+		{"remove", "deal", `{}`, []string{"a"}, 5},
+		{"drop", "deal", `{}`, nil, 2},
+		{"bulk_archive", "deal", `{"note":"x"}`, nil, 5},
+		{"none", "deal", `{"note":"x"}`, nil, 5},
+	} {
+		call := connector.Call{
+			Operation: test.operation, ProposedChange: gatehouse.JSON(test.change),
+			Target: gatehouse.Target{EntityType: test.entity, EntityRefs: test.refs},
+		}
+		if got := c.Floor(call); got != test.want {
+			t.Errorf("%s of %s %s: %v, want %v", test.operation, test.entity, test.change, got, test.want)
+		}
+	}
+	want := []connector.Declaration{
+		{Operation: "comment", Field: "note", Level: 2}, {Operation: "comment", Field: "text", Level: 2},
+		{Operation: "drop", Level: 2}, {Operation: "tag", Level: 1},
+		{Operation: "update", EntityType: "deal", Field: "note", Level: 1}, {Operation: "update", EntityType: "deal", Field: "stage", Level: 2},
+	}
+	if got := c.Declarations(); !slices.Equal(got, want) {
+		t.Errorf("declared: %+v", got)
+	}
+}
+
+// TestNamesAreOne: what is not among the named entities, or is another spelling
+// of a name that is declared, is refused when it is proposed, and not sent.
+func TestNamesAreOne(t *testing.T) {
+	t.Parallel()
+	c := withLevels(t)
+	for _, test := range []struct{ operation, entity, change, pointer string }{
+		{"update", "invoice", `{"note":"x"}`, "/target/entity_type"},
+		{"update", "Deal", `{"note":"x"}`, "/target/entity_type"},
+		{"update", "deal ", `{"note":"x"}`, "/target/entity_type"},
+		{"update", "ｄeal", `{"note":"x"}`, "/target/entity_type"},
+		{"update", "deal", `{"Owner":"me"}`, "/proposed_change/Owner"},
+		{"update", "deal", "{\"owner\u200b\":\"me\"}", "/proposed_change/owner\u200b"},
+		{"tag", "customer", `{" price":"1"}`, "/proposed_change/ price"},
+		{"update", "deal", `{"note":"x"}`, ""},
+		{"update", "customer", `{"Owner":"me"}`, ""},
+	} {
+		call := connector.Call{
+			Tenant: "default", ActionID: "act_1", IdempotencyKey: "k", Operation: test.operation, ProposedChange: gatehouse.JSON(test.change),
+			Target: gatehouse.Target{EntityType: test.entity, EntityRef: "1"},
+		}
+		err := c.Validate(call)
+		var e *gatehouse.Error
+		if test.pointer == "" {
+			if err != nil {
+				t.Errorf("%s of %s %s: %v", test.operation, test.entity, test.change, err)
+			}
+			continue
+		}
+		if !errors.As(err, &e) || e.Code != gatehouse.CodeInvalid || len(e.Violations) != 1 || e.Violations[0].Pointer != test.pointer {
+			t.Errorf("%s of %s %s: %v, want %s", test.operation, test.entity, test.change, err, test.pointer)
+		}
+		var failure *connector.Error
+		if _, err := c.Execute(t.Context(), call); !errors.As(err, &failure) || failure.Kind != connector.Terminal {
+			t.Errorf("%s of %s %s is sent: %v", test.operation, test.entity, test.change, err)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package sqlconn_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+)
+
+func declared(operation string, level gatehouse.RiskLevel) map[string]sqlconn.Operation {
+	return map[string]sqlconn.Operation{operation: {Floor: level}}
+}
+
+func withFields(e sqlconn.Entity, fields connector.FieldLevels) sqlconn.Entity {
+	e.Fields = fields
+	return e
+}
+
+func TestFloors(t *testing.T) {
+	t.Parallel()
+	cfg := items("sqlite:shop.db")
+	cfg.Entities["item"] = withFields(cfg.Entities["item"], connector.FieldLevels{"note": 1, "name": 2, "price": 4})
+	cfg.Entities["tag"] = sqlconn.Entity{Table: "tags", Key: "id", Operations: map[string]sqlconn.Operation{
+		"insert": {Floor: 1}, "update": {Floor: 2}, "bulk_update": {Floor: 3}, "delete": {Floor: 1}, "bulk_delete": {Floor: 2},
+	}, Fields: connector.FieldLevels{"owner": 3, "text": 1}}
+	cfg.Entities["plain"] = sqlconn.Entity{Table: "plain", Key: "id"}
+	cfg.Operations = declared("insert", 4)
+	c := newConnector(t, cfg)
+	for _, test := range []struct {
+		operation, entity, change string
+		refs                      []string
+		want                      gatehouse.RiskLevel
+	}{
+		// Nothing is declared.
+		{"update", "plain", `{"note":"x"}`, nil, 3},
+		{"delete", "plain", `{}`, nil, 4},
+		{"update", "plain", `{"note":"x"}`, []string{"a"}, 5},
+		{"bulk_update", "plain", `{"note":"x"}`, []string{"a"}, 5},
+		{"bulk_insert", "plain", `{"a":{"note":"x"}}`, []string{"a"}, 5},
+		{"bulk_delete", "plain", `{}`, []string{"a"}, 5},
+		{"update", "unknown", `{"note":"x"}`, nil, 3},
+		{"no-such", "plain", `{}`, nil, 5},
+		// The operation is declared for all entities.
+		{"insert", "plain", `{"note":"x"}`, nil, 4},
+		// Fields are declared: the largest counts, and each must be.
+		{"update", "item", `{"note":"x"}`, nil, 1},
+		{"update", "item", `{"name":"y","note":"x"}`, nil, 2},
+		{"update", "item", `{"note":"x","qty":1}`, nil, 3},
+		{"update", "item", `{"note":"x","price":"1"}`, nil, 4},
+		{"update", "item", `{"price":"1","qty":1}`, nil, 4},
+		{"update", "item", `{"Note":"x"}`, nil, 3},
+		{"update", "item", `{}`, nil, 3},
+		{"update", "item", ``, nil, 3},
+		{"update", "item", `[]`, nil, 3},
+		// They lower nothing but an update of one row.
+		{"insert", "item", `{"note":"x"}`, nil, 4},
+		{"delete", "item", `{"note":"x"}`, nil, 4},
+		{"update", "item", `{"note":"x"}`, []string{"a"}, 5},
+		{"bulk_update", "item", `{"note":"x"}`, []string{"a"}, 5},
+		// The operation is declared for the entity; fields can still raise it.
+		{"insert", "tag", `{"other":"x"}`, nil, 1},
+		{"update", "tag", `{"text":"x"}`, nil, 2},
+		{"update", "tag", `{"owner":"x"}`, nil, 3},
+		{"update", "tag", `{"text":"x"}`, []string{"a"}, 3},
+		{"delete", "tag", `{}`, nil, 1},
+		{"delete", "tag", `{}`, []string{"a"}, 2},
+		{"bulk_delete", "tag", `{"a":{"owner":"x"}}`, []string{"a"}, 3},
+	} {
+		call := connector.Call{
+			Operation: test.operation, ProposedChange: gatehouse.JSON(test.change),
+			Target: gatehouse.Target{EntityType: test.entity, EntityRefs: test.refs},
+		}
+		if got := c.Floor(call); got != test.want {
+			t.Errorf("%s of %s %v %s: %v, want %v", test.operation, test.entity, test.refs, test.change, got, test.want)
+		}
+	}
+	want := []connector.Declaration{
+		{Operation: "update", EntityType: "item", Field: "name", Level: 2},
+		{Operation: "update", EntityType: "item", Field: "note", Level: 1},
+		{Operation: "insert", EntityType: "tag", Level: 1},
+		{Operation: "update", EntityType: "tag", Level: 2},
+		{Operation: "delete", EntityType: "tag", Level: 1},
+		{Operation: "bulk_delete", EntityType: "tag", Level: 2},
+	}
+	if got := c.Declarations(); !slices.Equal(got, want) {
+		t.Errorf("declared: %+v", got)
+	}
+}
+
+// TestDeclaredFieldsExist: a declaration of a column that is not there is found
+// when the target is looked at, not taken for one of another column.
+func TestDeclaredFieldsExist(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		tg, _ := newShop(t, engine)
+		cfg := items(tg.dsn)
+		cfg.Entities["item"] = withFields(cfg.Entities["item"], connector.FieldLevels{"notes": 1})
+		c := newConnector(t, cfg)
+		if err := c.Probe(t.Context()); err == nil {
+			t.Error("a declared column that is not there is not found")
+		}
+		if code := gatehouse.CodeOf(c.Validate(call("update", "SKU-1042", "7", "", `{"notes":"x"}`))); code != gatehouse.CodeInvalid {
+			t.Errorf("a proposal for such an entity: %s", code)
+		}
+	})
+}

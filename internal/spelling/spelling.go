@@ -1,0 +1,97 @@
+// Package spelling finds names that a person takes for the same name, and a
+// program does not: they differ in case, in Unicode compatibility forms, in
+// invisible characters, or in spaces around them.
+package spelling
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Fold maps a name to the form that all its spellings have in common: NFKC and
+// case folding (Unicode 15, sections 3.11 and 5.18), without format characters
+// and variation selectors, and without white space at the ends.
+func Fold(s string) string {
+	if plain(s) {
+		return strings.TrimSpace(strings.ToLower(s))
+	}
+	s = strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector) {
+			return -1
+		}
+		return r
+	}, s)
+	// Folding may make a text that is not normalized, and the other way round.
+	s = norm.NFKC.String(s)
+	s = norm.NFKC.String(cases.Fold().String(s))
+	return strings.TrimSpace(s)
+}
+
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// Near returns the known name that name is another spelling of; false when
+// there is none, or name itself is known.
+func Near(name string, known iter.Seq[string]) (string, bool) {
+	var near string
+	found, folded := false, Fold(name)
+	for k := range known {
+		if k == name {
+			return "", false
+		}
+		if Fold(k) == folded && (!found || k < near) {
+			near, found = k, true
+		}
+	}
+	return near, found
+}
+
+// maxTwins bounds how many are told.
+const maxTwins = 20
+
+// Twins adds a violation for each key, at any depth of a JSON value, that is
+// another spelling of a key beside it. at is the value's JSON pointer. The
+// members of the value itself that distinct tells are not compared: they name
+// different things, such as rows.
+func Twins(v *gatehouse.Violations, at string, value gatehouse.JSON, distinct func(key string) bool) {
+	if members, err := value.Fields(); err == nil {
+		seen := make(map[string]string, len(members))
+		for _, m := range members {
+			if len(*v) >= maxTwins {
+				return
+			}
+			here := at + "/" + escape(m.Name)
+			if distinct == nil || !distinct(m.Name) {
+				folded := Fold(m.Name)
+				if other, ok := seen[folded]; ok {
+					v.Add(here, "is another spelling of %s beside it; a change can name a field once", gatehouse.Quote(other))
+				} else {
+					seen[folded] = m.Name
+				}
+			}
+			Twins(v, here, m.Value, nil)
+		}
+		return
+	}
+	if elements, err := value.Elements(); err == nil {
+		for i, e := range elements {
+			Twins(v, at+"/"+strconv.Itoa(i), e, nil)
+		}
+	}
+}
+
+// escape makes a segment of an RFC 6901 pointer.
+func escape(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }
