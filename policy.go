@@ -90,6 +90,9 @@ type PolicyVersion struct {
 	Active    bool      `json:"active"`
 	AppliedBy string    `json:"applied_by"`
 	AppliedAt time.Time `json:"applied_at"`
+	// ActionID is the action by which it was approved, "" for one that was
+	// applied directly.
+	ActionID string `json:"action_id,omitempty"`
 }
 
 // PolicyCheck is what a linter and the policy's own tests say of a text that

@@ -51,6 +51,9 @@ type Principal struct {
 	Sponsor   string    `json:"sponsor,omitempty"`
 	Disabled  bool      `json:"disabled"`
 	CreatedAt time.Time `json:"created_at"`
+	// ApproverSince is when the principal last gained the right to approve; nil
+	// for one that has had it since CreatedAt, or never had it.
+	ApproverSince *time.Time `json:"approver_since,omitempty"`
 }
 
 // Has reports whether the principal holds the role, directly or by admin.

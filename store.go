@@ -428,6 +428,9 @@ type ConsoleReader interface {
 	ActionFacts(tenant string, fn func(ActionFact) bool) error
 	// ListViews returns a person's saved views by name.
 	ListViews(tenant, principalID string) ([]*SavedView, error)
+	// ListNotices returns a page of notices since a time, the newest first, with
+	// Dismissed as it is for the principal.
+	ListNotices(tenant, principalID string, since time.Time, f NoticeFilter) (Page[*Notice], error)
 }
 
 // ConsoleWriter writes it.
@@ -436,4 +439,8 @@ type ConsoleWriter interface {
 	PutView(v *SavedView) error
 	// DeleteView removes a view, if it is there.
 	DeleteView(tenant, principalID, name string) error
+	InsertNotice(n *Notice) error
+	// DismissNotice hides a notice from a principal; dismissed is false when it
+	// was hidden before, and when there is no such notice.
+	DismissNotice(tenant, principalID, id string) (dismissed bool, err error)
 }

@@ -4,13 +4,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-const policyColumns = `v.tenant, v.version, v.sha256, a.version IS NOT NULL, v.applied_by, v.applied_at`
+const policyColumns = `v.tenant, v.version, v.sha256, a.version IS NOT NULL, v.applied_by, v.applied_at, v.action_id`
 
 const policyTables = ` FROM policy_version v LEFT JOIN policy_active a ON a.tenant = v.tenant AND a.version = v.version `
 
 func scanPolicy(r *row) *gatehouse.PolicyVersion {
 	return &gatehouse.PolicyVersion{
-		Tenant: r.text(), Version: int(r.int()), SHA256: r.text(), Active: r.bool(), AppliedBy: r.text(), AppliedAt: r.time(),
+		Tenant: r.text(), Version: int(r.int()), SHA256: r.text(), Active: r.bool(), AppliedBy: r.text(), AppliedAt: r.time(), ActionID: r.text(),
 	}
 }
 
@@ -49,10 +49,10 @@ func (t *readTx) ListPolicies(tenant string) (list []*gatehouse.PolicyVersion, e
 func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (version int, err error) {
 	t.wrote = true
 	t.ahead.forget()
-	err = t.locked([]query{lockFor("policy", p.Tenant)}, ask(`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at)
-SELECT $1, coalesce((SELECT version FROM policy_version WHERE tenant = $1 ORDER BY version DESC LIMIT 1), 0) + 1, $2, $3, $4, $5
+	err = t.locked([]query{lockFor("policy", p.Tenant)}, ask(`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at, action_id)
+SELECT $1, coalesce((SELECT version FROM policy_version WHERE tenant = $1 ORDER BY version DESC LIMIT 1), 0) + 1, $2, $3, $4, $5, $6
 RETURNING version`,
-		func(r *row) error { version = int(r.int()); return nil }, p.Tenant, p.Source, p.SHA256, p.AppliedBy, p.AppliedAt))
+		func(r *row) error { version = int(r.int()); return nil }, p.Tenant, p.Source, p.SHA256, p.AppliedBy, p.AppliedAt, p.ActionID))
 	if err != nil {
 		return 0, err
 	}

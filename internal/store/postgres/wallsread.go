@@ -161,6 +161,10 @@ func (w readWalls) ListViews(tenant, principalID string) ([]*gatehouse.SavedView
 	return w.in(tenant).ListViews(tenant, principalID)
 }
 
+func (w readWalls) ListNotices(tenant, principalID string, since time.Time, f gatehouse.NoticeFilter) (gatehouse.Page[*gatehouse.Notice], error) {
+	return w.in(tenant).ListNotices(tenant, principalID, since, f)
+}
+
 func (w readWalls) ActivePolicy(tenant string) (*gatehouse.PolicyVersion, error) {
 	return w.in(tenant).ActivePolicy(tenant)
 }

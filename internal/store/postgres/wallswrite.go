@@ -174,6 +174,14 @@ func (w walls) UseStepUp(tenant, id string) error {
 	return w.in(tenant).UseStepUp(tenant, id)
 }
 
+func (w walls) InsertNotice(n *gatehouse.Notice) error {
+	return w.in(n.Tenant).InsertNotice(n)
+}
+
+func (w walls) DismissNotice(tenant, principalID, id string) (bool, error) {
+	return w.in(tenant).DismissNotice(tenant, principalID, id)
+}
+
 func (w walls) PutView(v *gatehouse.SavedView) error {
 	return w.in(v.Tenant).PutView(v)
 }

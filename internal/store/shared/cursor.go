@@ -18,6 +18,7 @@ const (
 	KindCorpus     = "c"
 	KindPrincipals = "r"
 	KindSessions   = "s"
+	KindNotices    = "t"
 )
 
 // Buckets is how many due buckets the order by urgency has.

@@ -7,13 +7,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-const principalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at`
+const principalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since`
 
 func scanPrincipal(r *stmt) (*gatehouse.Principal, error) {
 	var err error
 	p := &gatehouse.Principal{
 		Tenant: r.text(), ID: r.text(), Name: r.text(), Kind: gatehouse.Kind(r.text()), Roles: listAt[gatehouse.Role](r, &err),
-		Person: r.text(), Sponsor: r.text(), Disabled: r.bool(), CreatedAt: r.time(),
+		Person: r.text(), Sponsor: r.text(), Disabled: r.bool(), CreatedAt: r.time(), ApproverSince: r.timePtr(),
 	}
 	return p, err
 }
@@ -53,17 +53,18 @@ func (t *readTx) ListPrincipals(tenant, cursor string, limit int) (page gatehous
 // InsertPrincipal stores a principal; a known id or name is ErrConflict.
 func (t *tx) InsertPrincipal(p *gatehouse.Principal) error {
 	t.w.people.touch()
-	_, err := t.exec(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		p.Tenant, p.ID, p.Name, string(p.Kind), encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt)
+	_, err := t.exec(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at, approver_since)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		p.Tenant, p.ID, p.Name, string(p.Kind), encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt, p.ApproverSince)
 	return err
 }
 
 // UpdatePrincipal writes all but the kind and the time of creation.
 func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
 	t.w.people.touch()
-	return t.found(`UPDATE principal SET name = ?, roles = ?, person = ?, sponsor = ?, disabled = ? WHERE tenant = ? AND id = ?`,
-		p.Name, encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.Tenant, p.ID)
+	return t.found(`UPDATE principal SET name = ?, roles = ?, person = ?, sponsor = ?, disabled = ?, approver_since = ?
+WHERE tenant = ? AND id = ?`,
+		p.Name, encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.ApproverSince, p.Tenant, p.ID)
 }
 
 // FindPrincipal of the writer keeps what it has found.

@@ -4,13 +4,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-const policyColumns = `v.tenant, v.version, v.sha256, a.version IS NOT NULL, v.applied_by, v.applied_at`
+const policyColumns = `v.tenant, v.version, v.sha256, a.version IS NOT NULL, v.applied_by, v.applied_at, v.action_id`
 
 const policyTables = ` FROM policy_version v LEFT JOIN policy_active a ON a.tenant = v.tenant AND a.version = v.version `
 
 func scanPolicy(r *stmt) *gatehouse.PolicyVersion {
 	return &gatehouse.PolicyVersion{
-		Tenant: r.text(), Version: int(r.int()), SHA256: r.text(), Active: r.bool(), AppliedBy: r.text(), AppliedAt: r.time(),
+		Tenant: r.text(), Version: int(r.int()), SHA256: r.text(), Active: r.bool(), AppliedBy: r.text(), AppliedAt: r.time(), ActionID: r.text(),
 	}
 }
 
@@ -54,8 +54,8 @@ func (t *tx) InsertPolicy(p *gatehouse.PolicyVersion) (int, error) {
 		return 0, err
 	}
 	version := int(last) + 1
-	_, err = t.exec(`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at) VALUES (?, ?, ?, ?, ?, ?)`,
-		p.Tenant, version, p.Source, p.SHA256, p.AppliedBy, p.AppliedAt)
+	_, err = t.exec(`INSERT INTO policy_version (tenant, version, source, sha256, applied_by, applied_at, action_id) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		p.Tenant, version, p.Source, p.SHA256, p.AppliedBy, p.AppliedAt, p.ActionID)
 	if err != nil {
 		return 0, err
 	}

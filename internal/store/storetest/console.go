@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -86,4 +88,120 @@ func (s *suite) savedViews() {
 	s.update(func(tx gatehouse.Tx) error { return tx.DeleteView(tenant, ana.ID, "urgent") })
 	want(tenant, ana, of(ana, "mine", "tab=mine", now))
 	want(tenant, bo, of(bo, "urgent", "risk=4", now))
+}
+
+// notices are a tenant's, and dismissed by one principal alone.
+func (s *suite) notices() {
+	ana, bo := s.insertPrincipal(), s.insertPrincipal()
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
+	})
+	now := s.now()
+	var all []*gatehouse.Notice
+	for i := range 5 {
+		n := &gatehouse.Notice{
+			ID: fmt.Sprintf("ntc_%d", i), Tenant: tenant, At: now.Add(time.Duration(i) * time.Second), Kind: "principal.changed",
+			Subject: bo.ID, SubjectName: bo.Name, Actor: ana.ID, ActorName: ana.Name, Via: gatehouse.ViaAPI, FromTenant: "acme", Detail: "roles: approver",
+		}
+		all = append([]*gatehouse.Notice{n}, all...)
+		s.update(func(tx gatehouse.Tx) error { return tx.InsertNotice(n) })
+	}
+	s.refused(gatehouse.ErrConflict, "the same notice", func(tx gatehouse.Tx) error { return tx.InsertNotice(all[0]) })
+	foreign := *all[0]
+	foreign.Tenant, foreign.ID = "acme", "ntc_9"
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertNotice(&foreign) })
+	list := func(tenant string, p *gatehouse.Principal, since time.Time, f gatehouse.NoticeFilter) (page gatehouse.Page[*gatehouse.Notice]) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) (err error) {
+			page, err = tx.ListNotices(tenant, p.ID, since, f)
+			return err
+		})
+		return page
+	}
+	want := func(got gatehouse.Page[*gatehouse.Notice], want ...*gatehouse.Notice) {
+		s.Helper()
+		if diff := cmp.Diff(want, got.Items, cmpopts.EquateEmpty()); diff != "" {
+			s.Errorf("notices (-want +got):\n%s", diff)
+		}
+	}
+	want(list(tenant, ana, now, gatehouse.NoticeFilter{}), all...)
+	want(list(tenant, ana, now.Add(3*time.Second), gatehouse.NoticeFilter{}), all[:2]...)
+	want(list("acme", ana, now, gatehouse.NoticeFilter{}), &foreign)
+	first := list(tenant, ana, now, gatehouse.NoticeFilter{Limit: 3})
+	want(first, all[:3]...)
+	want(list(tenant, ana, now, gatehouse.NoticeFilter{Limit: 3, Cursor: first.NextCursor}), all[3:]...)
+	dismiss := func(id string, want bool) {
+		s.Helper()
+		var got bool
+		s.update(func(tx gatehouse.Tx) (err error) {
+			got, err = tx.DismissNotice(tenant, ana.ID, id)
+			return err
+		})
+		if got != want {
+			s.Errorf("dismissed %s: %v", id, got)
+		}
+	}
+	dismiss(all[1].ID, true)
+	dismiss(all[1].ID, false)
+	dismiss(foreign.ID, false)
+	dismiss("ntc_none", false)
+	want(list(tenant, ana, now, gatehouse.NoticeFilter{}), all[0], all[2], all[3], all[4])
+	want(list(tenant, bo, now, gatehouse.NoticeFilter{}), all...)
+	gone := *all[1]
+	gone.Dismissed = true
+	want(list(tenant, ana, now, gatehouse.NoticeFilter{All: true}), all[0], &gone, all[2], all[3], all[4])
+}
+
+// approverSince is kept with a principal, wherever it is read.
+func (s *suite) approverSince() {
+	since := s.now().Add(-time.Hour)
+	p := s.insertPrincipal(func(p *gatehouse.Principal) { p.ApproverSince = &since })
+	read := func(want *time.Time) {
+		s.Helper()
+		s.update(func(tx gatehouse.Tx) error {
+			byID, err := tx.FindPrincipal(tenant, p.ID)
+			if err != nil {
+				return err
+			}
+			locked, err := tx.PrincipalsForShare(tenant, []string{p.ID})
+			if err != nil {
+				return err
+			}
+			for _, got := range append(locked, byID) {
+				if diff := cmp.Diff(want, got.ApproverSince); diff != "" {
+					s.Errorf("approver since (-want +got):\n%s", diff)
+				}
+			}
+			return nil
+		})
+	}
+	read(&since)
+	later := since.Add(time.Minute)
+	p.ApproverSince = &later
+	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePrincipal(p) })
+	read(&later)
+	p.ApproverSince = nil
+	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePrincipal(p) })
+	read(nil)
+}
+
+// policyActions: an action applies one version of a policy.
+func (s *suite) policyActions() {
+	version := func(action string) *gatehouse.PolicyVersion {
+		return &gatehouse.PolicyVersion{Tenant: tenant, Source: "x", SHA256: "y", AppliedBy: "ana", AppliedAt: s.now(), ActionID: action}
+	}
+	insert := func(v *gatehouse.PolicyVersion) func(gatehouse.Tx) error {
+		return func(tx gatehouse.Tx) error { _, err := tx.InsertPolicy(v); return err }
+	}
+	s.update(insert(version("act_1")))
+	s.update(insert(version("")))
+	s.update(insert(version("")))
+	s.refused(gatehouse.ErrConflict, "the same action", insert(version("act_1")))
+	s.view(func(tx gatehouse.ReadTx) error {
+		list, err := tx.ListPolicies(tenant)
+		if err == nil && list[len(list)-1].ActionID != "act_1" {
+			s.Errorf("the first version is of %q", list[len(list)-1].ActionID)
+		}
+		return err
+	})
 }

@@ -1,0 +1,50 @@
+package sqlite
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+// ListNotices lists the newest first.
+func (t *readTx) ListNotices(tenant, principalID string, since time.Time, f gatehouse.NoticeFilter) (page gatehouse.Page[*gatehouse.Notice], err error) {
+	filter := []string{tenant, principalID, strconv.FormatBool(f.All)}
+	c, err := parseCursor(f.Cursor, shared.KindNotices, filter...)
+	if err != nil {
+		return page, err
+	}
+	before := c.ID
+	if before == "" {
+		before = "\U0010FFFF"
+	}
+	limit := pageLimit(f.Limit)
+	page.Items = []*gatehouse.Notice{}
+	err = t.each(`SELECT n.tenant, n.id, n.at, n.kind, n.subject, n.subject_name, n.actor, n.actor_name, n.via, n.from_tenant, n.detail,
+d.notice_id IS NOT NULL
+FROM notice n LEFT JOIN notice_dismissed d ON d.tenant = n.tenant AND d.notice_id = n.id AND d.principal_id = ?
+WHERE n.tenant = ? AND n.id < ? AND n.at >= ? AND (? OR d.notice_id IS NULL) ORDER BY n.id DESC LIMIT ?`, func(r *stmt) error {
+		page.Items = append(page.Items, &gatehouse.Notice{
+			Tenant: r.text(), ID: r.text(), At: r.time(), Kind: r.text(), Subject: r.text(), SubjectName: r.text(), Actor: r.text(),
+			ActorName: r.text(), Via: gatehouse.Channel(r.text()), FromTenant: r.text(), Detail: r.text(), Dismissed: r.bool(),
+		})
+		return nil
+	}, principalID, tenant, before, since, f.All, limit+1)
+	return finish(page, limit, func(n *gatehouse.Notice) cursorAt { return cursorAt{ID: n.ID} }, shared.KindNotices, filter...), err
+}
+
+// InsertNotice stores a notice; a known id is ErrConflict.
+func (t *tx) InsertNotice(n *gatehouse.Notice) error {
+	_, err := t.exec(`INSERT INTO notice (tenant, id, at, kind, subject, subject_name, actor, actor_name, via, from_tenant, detail)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		n.Tenant, n.ID, n.At, n.Kind, n.Subject, n.SubjectName, n.Actor, n.ActorName, string(n.Via), n.FromTenant, n.Detail)
+	return err
+}
+
+// DismissNotice notes who dismissed it.
+func (t *tx) DismissNotice(tenant, principalID, id string) (bool, error) {
+	n, err := t.exec(`INSERT INTO notice_dismissed (tenant, principal_id, notice_id, at)
+SELECT tenant, ?, id, ? FROM notice WHERE tenant = ? AND id = ? ON CONFLICT DO NOTHING`, principalID, t.Now(), tenant, id)
+	return n > 0, err
+}
