@@ -22,6 +22,7 @@ const (
 	CodeStepUpRequired      Code = "step_up_required"
 	CodeConfirmation        Code = "confirmation_required"
 	CodeSelfApproval        Code = "self_approval"
+	CodeSenderNotAllowed    Code = "sender_not_allowed"
 	CodeNotFound            Code = "not_found"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
 	CodeAlreadyDecided      Code = "already_decided"
@@ -55,6 +56,7 @@ var statusOf = map[Code]int{
 	CodeStepUpRequired:      403,
 	CodeConfirmation:        403,
 	CodeSelfApproval:        403,
+	CodeSenderNotAllowed:    403,
 	CodeNotFound:            404,
 	CodeMethodNotAllowed:    405,
 	CodeAlreadyDecided:      409,

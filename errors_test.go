@@ -17,7 +17,7 @@ func TestCodes(t *testing.T) {
 	want := map[int]string{
 		400: "malformed",
 		401: "unauthenticated bad_signature",
-		403: "role_required edit_token_required step_up_required confirmation_required self_approval",
+		403: "role_required edit_token_required step_up_required confirmation_required self_approval sender_not_allowed",
 		404: "not_found",
 		405: "method_not_allowed",
 		409: "already_decided not_awaiting_approval digest_mismatch target_changed already_voted ceiling_exceeded " +

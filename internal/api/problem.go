@@ -47,6 +47,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeStepUpRequired:      "A fresh proof of who you are is missing",
 	gatehouse.CodeConfirmation:        "The value to retype is missing or wrong",
 	gatehouse.CodeSelfApproval:        "Nobody decides their own proposal",
+	gatehouse.CodeSenderNotAllowed:    "This event is for others to send",
 	gatehouse.CodeNotFound:            "Not found",
 	gatehouse.CodeMethodNotAllowed:    "Not with this method",
 	gatehouse.CodeAlreadyDecided:      "Decided already",

@@ -86,9 +86,10 @@ func (s *Server) runRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/runs/{id}/signals", name: "signalRun", tag: tagRuns,
-			summary: "Send an event to a run", doc: "One that comes before its step waits for it is kept.",
+			summary: "Send an event to a run", doc: "One that comes before its step waits for it is kept. The `from` of the step says whose events it takes; " +
+				"without it, those of an agent only if it started the run: else sender_not_allowed, and nothing is stored.",
 			roles: signalers, thing: ThingRun, status: http.StatusCreated, out: typeOf[gatehouse.Signal](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeTooLate},
+			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSenderNotAllowed},
 			handler: body(checkSignal, func(ctx context.Context, c *call, in *newSignal) (reply, error) {
 				return answer(s.cfg.Runs.SignalRun(ctx, c.id, in.Name, in.Data))
 			}),

@@ -196,6 +196,9 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 
 // signal stores an event, and gives it to the first step that waits for it.
 func (m *moving) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (*gatehouse.Signal, error) {
+	if err := m.takesFrom(c.Principal, name); err != nil {
+		return nil, err
+	}
 	known, err := m.tx.ListSignals(m.run.Tenant, m.run.ID)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,8 @@ func errorTitle(code gatehouse.Code) string {
 	switch code {
 	case gatehouse.CodeNotFound:
 		return "Not found"
-	case gatehouse.CodeRoleRequired, gatehouse.CodeSelfApproval, gatehouse.CodeEditTokenRequired, gatehouse.CodeStepUpRequired:
+	case gatehouse.CodeRoleRequired, gatehouse.CodeSelfApproval, gatehouse.CodeEditTokenRequired, gatehouse.CodeStepUpRequired,
+		gatehouse.CodeSenderNotAllowed:
 		return "Not allowed"
 	case gatehouse.CodeUnauthenticated:
 		return "Not signed in"
@@ -106,6 +107,8 @@ func errorAdvice(code gatehouse.Code) string {
 		return "Ask an administrator for the role, or sign in as somebody who has it."
 	case gatehouse.CodeSelfApproval:
 		return "Ask somebody else who may approve. Nobody decides on what was proposed by, or for, themselves."
+	case gatehouse.CodeSenderNotAllowed:
+		return "The workflow says in the step's from: who may send this event. Ask one of them."
 	case gatehouse.CodeEditTokenRequired, gatehouse.CodeStepUpRequired:
 		return "Prove once more that it is you, with your passkey, your provider, or your edit token, and decide again."
 	case gatehouse.CodeUnauthenticated:

@@ -81,6 +81,15 @@ var provocations = map[gatehouse.Code]provocation{
 		a := w.pending(t, object{"on_behalf_of": w.ana.name})
 		return func() answer { return w.ana.decide(a, "approved") }
 	}},
+	gatehouse.CodeSenderNotAllowed: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		other := w.admin.create(t, "other-agent", "agent", "proposer")
+		w.workflow(t, "asking", "steps: [{id: word, uses: wait, with: {event: go}}]")
+		res := w.agent.post("/workflows/asking/runs", object{})
+		if res.status != 201 {
+			t.Fatalf("start: %s", res)
+		}
+		return func() answer { return other.post("/runs/"+res.str("id")+"/signals", object{"name": "go"}) }
+	}},
 	gatehouse.CodeNotFound: {nil, func(_ *testing.T, w *codeWorld) func() answer {
 		return func() answer { return w.ana.get("/proposed-actions/act_nothing") }
 	}},

@@ -1,6 +1,8 @@
 package runtime_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,6 +60,22 @@ var handCases = map[string]struct {
 			p.ProposedChange = `{"price":"4"}`
 			a, err := w.gate.Revise(w.as("hand"), a.ID, &p)
 			w.must(err)
+			w.must(w.decide(a, "ana", gatehouse.Approve))
+			return run
+		},
+	},
+	"edited an earlier change that another person edited again": {
+		workflows: map[string]string{"main": shopStep},
+		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
+			w.person("rita", gatehouse.KindPerson, gatehouse.RoleProposer)
+			a := w.action(w.status(run.ID, gatehouse.RunWaitingApproval), "word")
+			p := shopChange
+			for i, who := range []string{"hand", "rita"} {
+				p.ProposedChange = gatehouse.JSON(fmt.Sprintf(`{"price":"4","n":%d}`, i))
+				var err error
+				a, err = w.gate.Revise(w.as(who), a.ID, &p)
+				w.must(err)
+			}
 			w.must(w.decide(a, "ana", gatehouse.Approve))
 			return run
 		},
@@ -204,4 +222,75 @@ func (w *world) complete(who string) {
 	s := w.leaseStep(who)
 	_, err := w.runs.CompleteStep(w.as(who), s.Step.ID, gatehouse.StepResult{Generation: s.Lease.Generation, Output: `{"n":1}`})
 	w.must(err)
+}
+
+// TestSendersOfEvents: by default, no other agent than the run's starter answers
+// a wait; with from, only those that it lists. What is refused is not stored.
+func TestSendersOfEvents(t *testing.T) { t.Parallel(); onBoth(t, testSendersOfEvents) }
+
+func testSendersOfEvents(t *testing.T, w *world) {
+	w.person("rival", gatehouse.KindAgent, gatehouse.RoleProposer, gatehouse.RoleWorker)
+	w.person("hook", gatehouse.KindService, gatehouse.RoleProposer)
+	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleProposer)
+	w.person("otto", gatehouse.KindPerson, gatehouse.RoleOperator)
+	everybody := []string{"bot", "rival", "hook", "cleo", "otto"}
+	for name, c := range map[string]struct {
+		from    string
+		allowed []string
+	}{
+		"default": {"", []string{"bot", "hook", "cleo", "otto"}},
+		"starter": {", from: [starter]", []string{"bot"}},
+		"kind":    {", from: ['kind:service']", []string{"hook"}},
+		"role":    {", from: ['role:operator']", []string{"otto"}},
+		"names":   {", from: [Cleo, rival]", []string{"rival", "cleo"}},
+		"several": {", from: [starter, 'kind:person']", []string{"bot", "cleo", "otto"}},
+	} {
+		for _, early := range []bool{false, true} {
+			w.apply(name, "name: "+name+"\nsteps:\n  - {id: first, uses: worker.page}\n  - {id: word, uses: wait, with: {event: go"+c.from+"}}\n")
+			for _, who := range everybody {
+				run := w.start(name, `{}`)
+				if !early {
+					w.complete("bot")
+					w.until(run.ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("word").Status == gatehouse.StepWaiting })
+				}
+				_, err := w.runs.SignalRun(w.as(who), run.ID, "go", "")
+				allowed := slices.Contains(c.allowed, who)
+				if want := map[bool]gatehouse.Code{true: "", false: gatehouse.CodeSenderNotAllowed}[allowed]; gatehouse.CodeOf(err) != want {
+					t.Errorf("%s, early %v: %s: %v, want %q", name, early, who, err, want)
+				}
+				if early {
+					w.complete("bot")
+				}
+				if allowed {
+					w.status(run.ID, gatehouse.RunSucceeded)
+					continue
+				}
+				w.until(run.ID, "still waiting", func(r *gatehouse.Run) bool { return r.StepOf("word").Status == gatehouse.StepWaiting })
+				w.must(w.store.View(t.Context(), func(tx gatehouse.ReadTx) error {
+					signals, err := tx.ListSignals(run.Tenant, run.ID)
+					if len(signals) > 0 {
+						t.Errorf("%s, early %v: the refused event of %s is stored", name, early, who)
+					}
+					return err
+				}))
+			}
+		}
+	}
+}
+
+// TestStarterAnswersTheRetry: the agent that started a run answers the run that
+// retries it, whoever retried.
+func TestStarterAnswersTheRetry(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		w.apply("main", "name: main\nsteps:\n  - {id: word, uses: wait, with: {event: go, from: [starter]}}\n")
+		run := w.start("main", `{}`)
+		_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")
+		w.must(err)
+		w.status(run.ID, gatehouse.RunCanceled)
+		again, err := w.runs.RetryRun(w.as("admin"), run.ID)
+		w.must(err)
+		w.sendGo("bot", again)
+		w.status(again.ID, gatehouse.RunSucceeded)
+	})
 }

@@ -148,12 +148,15 @@ type Step struct {
 	// ForEach gives the items; nil for none. MaxItems is set with it.
 	ForEach  *Expr
 	MaxItems int
+	// From lists the senders whose event a wait takes; empty for the default.
+	From []Sender
 	// Line is where it stands in the source.
 	Line int
 
 	// For the linter: where it stands, what was written, and which steps'
 	// output it reads.
 	column             int
+	event              string // what a wait waits for, where that is no expression
 	ownItems, ownRetry bool
 	withKeys           []string
 	reads              map[string]bool

@@ -78,6 +78,7 @@ func (s *Step) WaitFor(with gatehouse.JSON, now time.Time) (until time.Time, eve
 		Until   *string             `json:"until"`
 		Event   *string             `json:"event"`
 		Timeout *gatehouse.Duration `json:"timeout"`
+		From    []string            `json:"from"` // read when the workflow was parsed
 	}
 	if err := decode(with, &w); err != nil {
 		return time.Time{}, "", err

@@ -21,7 +21,7 @@ var withKeys = map[Kind][]string{
 		"artifact_diff",
 	},
 	KindModel: {"model", "system", "prompt", "messages", "max_tokens", "temperature", "json", "stop"},
-	KindWait:  {"for", "until", "event", "timeout"},
+	KindWait:  {"for", "until", "event", "timeout", "from"},
 }
 
 // partKeys lists what the parts of a proposal have, for those that say.
@@ -67,7 +67,7 @@ func (p *parser) with(s *Step, f form.Fields) {
 			p.Fail(w.Node, "with needs one of prompt and messages")
 		}
 	case KindWait:
-		p.wait(w)
+		p.wait(s, w)
 	}
 }
 
@@ -104,7 +104,7 @@ func hasExpression(n *yaml.Node) bool {
 }
 
 // wait checks that a wait is for one thing.
-func (p *parser) wait(w form.Fields) {
+func (p *parser) wait(s *Step, w form.Fields) {
 	if w.Node == nil {
 		return
 	}
@@ -128,8 +128,9 @@ func (p *parser) wait(w form.Fields) {
 		}
 	}
 	if v := w.Values["event"]; v != nil && !hasExpression(v) {
-		p.Name(v, "event")
+		s.event = p.Name(v, "event")
 	}
+	p.from(s, w)
 	if v := w.Values["until"]; v != nil && !hasExpression(v) {
 		if _, err := parseTime(v.Value); err != nil {
 			p.Fail(v, "until must be a time such as 2026-11-21T08:00:00Z")

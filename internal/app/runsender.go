@@ -1,0 +1,47 @@
+package app
+
+import (
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// takesFrom fails with sender_not_allowed when the run does not take an event of
+// this name from the principal. The workflow's from decides; where it says
+// nothing, an agent answers only the runs that it started: no agent speaks for
+// another one. The rule is applied when an event is sent, whether its step waits
+// already or not, so that no stored event needs another look.
+func (m *moving) takesFrom(p *gatehouse.Principal, event string) error {
+	from := m.def.Senders(event)
+	starter, err := m.startedBy(p)
+	if err != nil {
+		return err
+	}
+	if len(from) == 0 {
+		if p.Kind != gatehouse.KindAgent || starter {
+			return nil
+		}
+		return gatehouse.E(gatehouse.CodeSenderNotAllowed,
+			"the run takes the event %s from no other agent than the one that started it", gatehouse.Quote(event))
+	}
+	names := make([]string, len(from))
+	for i, s := range from {
+		if s.Is(p, starter) {
+			return nil
+		}
+		names[i] = s.String()
+	}
+	return gatehouse.E(gatehouse.CodeSenderNotAllowed, "the run takes the event %s from others", gatehouse.Quote(event)).With("from", names)
+}
+
+// startedBy reports whether a principal started the run, or one that it retries.
+func (m *moving) startedBy(p *gatehouse.Principal) (bool, error) {
+	if m.run.StarterID == p.ID {
+		return true, nil
+	}
+	if m.run.RetryOf == "" {
+		return false, nil
+	}
+	line, err := m.tx.ListLineage(m.run.Tenant, m.run.ID)
+	return slices.ContainsFunc(line, func(r *gatehouse.Run) bool { return r.StarterID == p.ID }), err
+}
