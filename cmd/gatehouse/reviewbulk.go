@@ -97,8 +97,11 @@ func (m *reviewer) bulkPage() page {
 		p.indented("", "  ", count(t.Records, "record"))
 	}
 	for _, sum := range t.Sums {
-		p.indented("", "  ", sumText(sum)+" in "+count(sum.Actions, "action")+"; the largest is "+
-			strings.TrimSpace(string(sum.Amount)+" "+sum.Currency)+": "+card.Short(sum.Largest))
+		p.indented("", "  ", sum.Total()+" in "+count(sum.Actions, "action")+"; the largest is "+
+			strings.TrimSpace(string(sum.LargestSize)+" "+sum.Currency)+": "+card.Short(sum.Largest))
+	}
+	for _, c := range t.Claimed {
+		p.indented(yellow, "  ", "Not in the sums: the agent claims "+c.Claim+" for: "+card.Short(c.Action))
 	}
 	if t.Unpriced > 0 {
 		p.indented("", "  ", strconv.Itoa(t.Unpriced)+" without an amount")
@@ -123,9 +126,6 @@ func (m *reviewer) bulkPage() page {
 	p.payload = len(p.lines)
 	return p.page
 }
-
-// sumText is what the amounts in one currency come to.
-func sumText(s card.Sum) string { return strings.TrimSpace(s.Total() + " " + s.Currency) }
 
 // bulkKeys says what can be done with the selection.
 func (m *reviewer) bulkKeys() string {
@@ -167,7 +167,7 @@ func (m *reviewer) decideBulk(k string) {
 	if d.Decision == gatehouse.Approve {
 		text := "Enter: approve " + count(n, "action")
 		for _, sum := range m.bulk.totals.Sums {
-			text += ", " + sumText(sum)
+			text += ", " + sum.Total()
 		}
 		m.ask(question{text: text + "   Esc: back", confirm: true})
 	} else {

@@ -144,8 +144,12 @@ func (p *pager) change(a *gatehouse.Action) {
 	} else {
 		p.indented("", "  ", "in "+a.Connector+": "+a.Operation+" "+targetText(a.Target)+versionText(a.Target))
 	}
-	if m := a.Magnitude; m != nil {
-		p.indented("", "  ", strings.TrimSpace("claimed magnitude "+string(m.Amount)+" "+m.Currency))
+	amounts := card.Amounts(a)
+	if claim := card.Claim(a, amounts); claim != "" {
+		for _, x := range amounts {
+			p.indented("", "  ", "amount "+x.String())
+		}
+		p.indented(yellow, "  ", "the agent claims "+claim)
 	}
 }
 

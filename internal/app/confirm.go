@@ -20,17 +20,14 @@ const maxRetyped = 24
 // confirmation says what an approver has to retype at L4 and L5: how many
 // things change, else the amount, else the name of what is made, else the new
 // value of the one field that changes, if it is short, else the target's
-// reference. Text that cannot be typed is passed over.
+// reference. All of it comes from the payload: the magnitude that the proposer
+// claims is never asked for. Text that cannot be typed is passed over.
 func confirmation(a *gatehouse.Action) *gatehouse.Confirm {
 	if !a.RiskLevel.NeedsConfirmation() {
 		return nil
 	}
 	if n := len(a.Target.EntityRefs); n > 0 {
 		return &gatehouse.Confirm{Value: strconv.Itoa(n), Prompt: fmt.Sprintf("Type %d, the number of %s records affected", n, label(a.Target.EntityType))}
-	}
-	if a.Magnitude != nil && a.Magnitude.Amount != "" {
-		v := string(a.Magnitude.Amount)
-		return &gatehouse.Confirm{Value: v, Prompt: strings.TrimSpace(fmt.Sprintf("Type the amount %s %s", v, label(a.Magnitude.Currency)))}
 	}
 	for _, field := range salientFields {
 		if v, ok := a.ProposedChange.Get(field); ok {

@@ -242,7 +242,10 @@ func TestConfirmationAsksForWhatMatters(t *testing.T) {
 		change func(*gatehouse.Proposal)
 		want   string
 	}{
-		"amount":    {func(p *gatehouse.Proposal) { p.Magnitude = &gatehouse.Magnitude{Amount: "480.00", Currency: "USD"} }, "480.00"},
+		"amount":    {func(p *gatehouse.Proposal) { p.ProposedChange = `{"amount":"480.00","currency":"USD"}` }, "480.00"},
+		"an amount that is claimed": {func(p *gatehouse.Proposal) {
+			p.ProposedChange, p.Magnitude = `{"amount":"9800.00"}`, &gatehouse.Magnitude{Amount: "98.00", Currency: "USD"}
+		}, "9800.00"},
 		"price":     {func(*gatehouse.Proposal) {}, "12.50"},
 		"number":    {func(p *gatehouse.Proposal) { p.ProposedChange = `{"total":9007199254740993123}` }, "9007199254740993123"},
 		"name":      {func(p *gatehouse.Proposal) { p.ProposedChange = `{"name":"Acme Ltd"}` }, "Acme Ltd"},

@@ -80,7 +80,7 @@ func (d Delta) String() string {
 // pre-image. The fields that change come in the order of their names, then the
 // context in that order; records of a bulk operation in the order of their keys.
 func Changes(a *gatehouse.Action) []Change {
-	return changes(a, walker{magnitude: a.Magnitude})
+	return changes(a, walker{})
 }
 
 func changes(a *gatehouse.Action, w walker) []Change {

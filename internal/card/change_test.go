@@ -96,11 +96,12 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func TestMagnitudeNamesTheCurrencyWhereThePayloadDoesNot(t *testing.T) {
+// TestAClaimNamesNoCurrency: the currency of an amount comes from the payload.
+func TestAClaimNamesNoCurrency(t *testing.T) {
 	t.Parallel()
 	a := action(t, "x", "update", "item/A", `{"price":"1.00"}`, `{"price":"2.00"}`)
 	a.Magnitude = &gatehouse.Magnitude{Amount: "1.00", Currency: "EUR"}
-	if got := card.Changes(a)[0].Delta.String(); got != "+1.00 EUR" {
+	if got := card.Changes(a)[0].Delta.String(); got != "+1.00" {
 		t.Errorf("got %s", got)
 	}
 	a = action(t, "x", "update", "item/A", `{"price":"1.00","currency":"USD"}`, `{"price":"2.00"}`)

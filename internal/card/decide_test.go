@@ -118,22 +118,82 @@ func TestHiddenSeesEveryLeaf(t *testing.T) {
 	})
 }
 
-// TestTotal: what fields grow by goes before what is claimed.
 func TestTotal(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		sum  card.Sum
+	for want, sum := range map[string]card.Amount{
+		"4.50 USD, net +4.50":      {Currency: "USD", Size: "4.50", Change: "4.50"},
+		"20.00 USD, net 0.00":      {Currency: "USD", Size: "20.00", Change: "0.00"},
+		"1.00, net -1.00":          {Size: "1.00", Change: "-1.00"},
+		"126079.99, net +126079.9": {Size: "126079.99", Change: "126079.9"},
+	} {
+		if got := (card.Sum{Amount: sum}).Total(); got != want {
+			t.Errorf("%+v: %q, want %q", sum, got, want)
+		}
+	}
+}
+
+func TestAmounts(t *testing.T) {
+	t.Parallel()
+	bulk := func(a *gatehouse.Action) *gatehouse.Action {
+		a.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"A", "B", "C"}}
+		return a
+	}
+	act := func(operation, before, after string) *gatehouse.Action {
+		a := pending(t, gatehouse.L3, before, after)
+		a.Operation = operation
+		return a
+	}
+	for name, c := range map[string]struct {
+		a    *gatehouse.Action
 		want string
 	}{
-		{card.Sum{Delta: "4.50", Magnitude: "9"}, "+4.50"},
-		{card.Sum{Delta: "-1.00"}, "-1.00"},
-		{card.Sum{Delta: "0", Magnitude: "480.00"}, "claimed 480.00"},
-		{card.Sum{Magnitude: "480.00"}, "claimed 480.00"},
-		{card.Sum{Delta: "0.00"}, "0.00"},
+		"an update":                     {act("update", `{"currency":"USD","price":"10"}`, `{"price":"99.99"}`), "+89.99 USD"},
+		"down":                          {act("update", `{"currency":"USD","price":"10.00"}`, `{"price":"9"}`), "-1.00 USD"},
+		"a payment":                     {act("pay", ``, `{"amount":"125000","currency":"USD"}`), "+125000 USD"},
+		"of no currency":                {act("pay", ``, `{"amount":9800.00}`), "+9800.00"},
+		"something new":                 {act("insert", ``, `{"currency":"USD","price":"1.50"}`), "+1.50 USD"},
+		"what was there is not known":   {act("update", ``, `{"currency":"USD","price":"7"}`), "7 USD"},
+		"what goes":                     {act("delete", `{"currency":"USD","total":"5"}`, `{}`), "-5 USD"},
+		"two fields that cancel out":    {act("update", `{"cost":"5","currency":"USD","price":"5"}`, `{"cost":"4","price":"6"}`), "0 USD (2 USD moved)"},
+		"another currency":              {act("update", `{"currency":"USD","price":"10"}`, `{"currency":"EUR","price":"12"}`), "+12 EUR, -10 USD"},
+		"deep within":                   {act("pay", ``, `{"lines":[{"amount":"2","currency":"EUR"},{"amount":"3","currency":"EUR"}]}`), "+5 EUR"},
+		"no number":                     {act("update", `{"price":"10"}`, `{"price":"ask us"}`), "-10"},
+		"no money":                      {act("update", `{"stock":1}`, `{"stock":2}`), ""},
+		"one value for all":             {bulk(act("update", ``, `{"currency":"USD","price":"7"}`)), "21 USD"},
+		"one value, two are known":      {bulk(act("update", `{"A":{"currency":"USD","price":"1"},"B":{"currency":"USD","price":"2"}}`, `{"currency":"USD","price":"7"}`)), "18 USD"},
+		"one value, all are known":      {bulk(act("update", `{"A":{"currency":"USD","price":"1"},"B":{"currency":"USD","price":"2"},"C":{"currency":"USD","price":"3"}}`, `{"currency":"USD","price":"7"}`)), "+15 USD"},
+		"record by record":              {bulk(act("update", `{"A":{"currency":"USD","price":"1"},"B":{"currency":"USD","price":"2"}}`, `{"A":{"price":"2"},"B":{"price":"1"}}`)), "0 USD (2 USD moved)"},
+		"what stays is not counted":     {act("update", `{"currency":"USD","price":"10","stock":1}`, `{"stock":2}`), ""},
+		"written again as it is, again": {act("update", `{"currency":"USD","price":"10"}`, `{"price":"10"}`), ""},
 	} {
-		if got := c.sum.Total(); got != c.want {
-			t.Errorf("%+v: %q, want %q", c.sum, got, c.want)
+		c.a.Magnitude = &gatehouse.Magnitude{Amount: "98.00", Currency: "CHF"}
+		var got []string
+		for _, x := range card.Amounts(c.a) {
+			got = append(got, x.String())
 		}
+		if s := strings.Join(got, ", "); s != c.want {
+			t.Errorf("%s: %q, want %q", name, s, c.want)
+		}
+	}
+}
+
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	a := pending(t, gatehouse.L3, "", `{"amount":"9800.00","currency":"USD"}`)
+	a.Operation = "pay"
+	for want, m := range map[string]gatehouse.Magnitude{
+		"98.00 USD":   {Amount: "98.00", Currency: "USD"},
+		"9800.00 EUR": {Amount: "9800.00", Currency: "EUR"},
+		"":            {Amount: "-9800", Currency: "USD"},
+	} {
+		a.Magnitude = &m
+		if got := card.Claim(a, card.Amounts(a)); got != want {
+			t.Errorf("%+v: %q, want %q", m, got, want)
+		}
+	}
+	a.Magnitude = nil
+	if got := card.Claim(a, card.Amounts(a)); got != "" {
+		t.Error(got)
 	}
 }
 
@@ -158,11 +218,11 @@ func TestEffect(t *testing.T) {
 
 	got := card.Effect([]*gatehouse.Action{usd, down, claimed, unpriced, many, high, decided, own, over}, card.Person{ID: "prn_1", Person: "prn_1", Name: "ana"}, noon)
 	want := card.Totals{
-		Count: 5, Records: 7, Largest: many, Unpriced: 2,
+		Count: 5, Records: 7, Largest: many, Unpriced: 3,
 		Sums: []card.Sum{
-			{Currency: "EUR", Magnitude: "30.10", Delta: "0", Actions: 1, Largest: claimed, Amount: "30.10"},
-			{Currency: "USD", Delta: "-797.495", Actions: 2, Largest: down, Amount: "800"},
+			{Amount: card.Amount{Currency: "USD", Size: "802.505", Change: "-797.495"}, Actions: 2, Largest: down, LargestSize: "800"},
 		},
+		Claimed:    []card.Claimed{{claimed, "-30.10 EUR"}},
 		Types:      []card.Tally{{"price_change", 4}, {"note", 1}},
 		Connectors: []card.Tally{{"shop", 4}, {"other", 1}},
 		Excluded: []card.Exclusion{

@@ -33,35 +33,36 @@ type Totals struct {
 	// Largest is the bulk operation with most records, nil when there is none.
 	// The action with the largest amount stands with each sum.
 	Largest *gatehouse.Action
-	// Unpriced counts the actions of which no amount is known.
-	Unpriced   int
+	// Unpriced counts the actions whose payload has no amount.
+	Unpriced int
+	// Claimed are the actions whose proposer claims another amount than the
+	// payload has.
+	Claimed    []Claimed
 	Types      []Tally
 	Connectors []Tally
 	Excluded   []Exclusion
 }
 
-// Sum adds up the actions in one currency.
+// Sum adds up the payloads of the actions in one currency: see [Amount]. What
+// the proposers claim is no part of it.
 type Sum struct {
-	Currency string // "" where the magnitude has none
-	// Magnitude adds up what the proposers claim, without signs; Delta what the
-	// fields that hold money grow by.
-	Magnitude, Delta gatehouse.Decimal
-	Actions          int
-	// Largest is the action with the largest amount, and that amount.
-	Largest *gatehouse.Action
-	Amount  gatehouse.Decimal
+	Amount
+	Actions int
+	// Largest is the action with the largest Size, and that size.
+	Largest     *gatehouse.Action
+	LargestSize gatehouse.Decimal
 }
 
-// Total is what the fields that hold money grow by, with its sign, or, where no
-// field says, what the proposers claim: "+4.50", "claimed 480.00".
+// Total returns the sum of the absolute amounts, and the sum of the changes with
+// its sign: "126079.99 USD, net +126079.99".
 func (s Sum) Total() string {
-	switch {
-	case s.Delta.Sign() > 0:
-		return "+" + string(s.Delta)
-	case s.Delta.Sign() == 0 && s.Magnitude.Sign() > 0:
-		return "claimed " + string(s.Magnitude)
-	}
-	return string(s.Delta)
+	return withCurrency(s.Size, s.Currency) + ", net " + Delta{Amount: s.Change}.String()
+}
+
+// Claimed is an action with the amount that its proposer claims: see [Claim].
+type Claimed struct {
+	Action *gatehouse.Action
+	Claim  string
 }
 
 // Tally counts the actions of one kind.
@@ -103,8 +104,13 @@ func Effect(actions []*gatehouse.Action, who Person, now time.Time) Totals {
 		if len(a.Target.EntityRefs) > 1 && (t.Largest == nil || len(a.Target.EntityRefs) > len(t.Largest.Target.EntityRefs)) {
 			t.Largest = a
 		}
-		if !addAmounts(sums, a) {
+		amounts := Amounts(a)
+		if len(amounts) == 0 {
 			t.Unpriced++
+		}
+		addAmounts(sums, a, amounts)
+		if claim := Claim(a, amounts); claim != "" {
+			t.Claimed = append(t.Claimed, Claimed{a, claim})
 		}
 	}
 	for _, s := range sums {
@@ -130,40 +136,20 @@ func excluded(a *gatehouse.Action, who Person, now time.Time) (code, reason stri
 	return "", ""
 }
 
-// addAmounts adds the amounts of one action to the sums; false when it has none.
-func addAmounts(sums map[string]*Sum, a *gatehouse.Action) bool {
-	deltas := make(map[string]gatehouse.Decimal)
-	for _, c := range Changes(a) {
-		if c.Delta != nil && c.Delta.Currency != "" {
-			deltas[c.Delta.Currency] = deltas[c.Delta.Currency].Add(c.Delta.Amount)
-		}
-	}
-	amounts := make(map[string]gatehouse.Decimal, len(deltas)+1)
-	for currency, d := range deltas {
-		amounts[currency] = d.Abs()
-	}
-	m := a.Magnitude
-	if m != nil && m.Amount != "" {
-		if claimed := m.Amount.Abs(); claimed.Cmp(amounts[m.Currency]) > 0 || amounts[m.Currency] == "" {
-			amounts[m.Currency] = claimed
-		}
-	}
-	for currency, amount := range amounts {
-		s := sums[currency]
+// addAmounts adds the amounts of one action to the sums.
+func addAmounts(sums map[string]*Sum, a *gatehouse.Action, amounts []Amount) {
+	for _, x := range amounts {
+		s := sums[x.Currency]
 		if s == nil {
-			s = &Sum{Currency: currency}
-			sums[currency] = s
+			s = &Sum{Amount: Amount{Currency: x.Currency}}
+			sums[x.Currency] = s
 		}
 		s.Actions++
-		s.Delta = s.Delta.Add(deltas[currency])
-		if m != nil && m.Amount != "" && m.Currency == currency {
-			s.Magnitude = s.Magnitude.Add(m.Amount.Abs())
-		}
-		if s.Largest == nil || amount.Cmp(s.Amount) > 0 {
-			s.Largest, s.Amount = a, amount
+		s.Size, s.Change, s.Set = s.Size.Add(x.Size), s.Change.Add(x.Change), s.Set || x.Set
+		if s.Largest == nil || x.Size.Cmp(s.LargestSize) > 0 {
+			s.Largest, s.LargestSize = a, x.Size
 		}
 	}
-	return len(amounts) > 0
 }
 
 // tallies lists counts, the largest first, then by name.

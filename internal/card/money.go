@@ -23,11 +23,10 @@ func isMoney(name string) bool {
 // after; "" stands for one that is there and is no currency.
 type scope struct {
 	before, after map[string]string
-	magnitude     *gatehouse.Magnitude
 }
 
-func newScope(before, after []gatehouse.Member, m *gatehouse.Magnitude) *scope {
-	return &scope{before: currenciesIn(before), after: currenciesIn(after), magnitude: m}
+func newScope(before, after []gatehouse.Member) *scope {
+	return &scope{before: currenciesIn(before), after: currenciesIn(after)}
 }
 
 func currenciesIn(members []gatehouse.Member) map[string]string {
@@ -51,8 +50,8 @@ func currenciesIn(members []gatehouse.Member) map[string]string {
 
 // of returns the currency of a field before and after, "" for not known. The
 // payload is asked first: beside the field, for <field>_currency and then for
-// currency; one that the change does not name stays as it is. The magnitude
-// that the proposer claims counts only where the payload names no currency.
+// currency; one that the change does not name stays as it is. The currency of
+// the magnitude that the proposer claims is not asked.
 func (s *scope) of(field string) (before, after string) {
 	if s == nil || !isMoney(field) {
 		return "", ""
@@ -69,9 +68,6 @@ func (s *scope) of(field string) (before, after string) {
 		case inAfter:
 			return "", y // nothing says what it was
 		}
-	}
-	if s.magnitude != nil && validCurrency(s.magnitude.Currency) && len(s.before) == 0 && len(s.after) == 0 {
-		return s.magnitude.Currency, s.magnitude.Currency
 	}
 	return "", ""
 }

@@ -14,7 +14,7 @@ type narrator struct {
 	longest int
 	changes []Change // those that are no context
 	fields  []field
-	moved   *Delta // the first sum of money that changes
+	amounts []Amount // what the change does to money
 }
 
 // field is a member of the change, or of each record's change in bulk.
@@ -31,17 +31,16 @@ const largePayload = 128 << 10
 
 func newNarrator(a *gatehouse.Action, longest int) *narrator {
 	n := &narrator{a: a, shape: shapeOf(a), longest: longest}
-	if n.shape.delete {
-		return n
-	}
 	byName := make(map[string]int)
 	// A list of actions says a sentence of each. What is too large to be taken
 	// apart so often is told by its members.
-	w := walker{magnitude: a.Magnitude, shallow: len(a.CurrentState)+len(a.ProposedChange) > largePayload}
-	for _, c := range changes(a, w) {
-		if n.moved == nil && c.Delta != nil && c.Delta.Currency != "" {
-			n.moved = c.Delta
-		}
+	w := walker{shallow: len(a.CurrentState)+len(a.ProposedChange) > largePayload}
+	all := changes(a, w)
+	n.amounts = amountsOf(a, all)
+	if n.shape.delete {
+		return n
+	}
+	for _, c := range all {
 		if c.Context || c.Kind == Same {
 			continue
 		}

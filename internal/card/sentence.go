@@ -39,11 +39,10 @@ func ShortPhrase(a *gatehouse.Action) Phrase {
 	return short
 }
 
-// Row is [ShortPhrase] with how much the first sum of money in the change grows;
-// nil where none does.
-func Row(a *gatehouse.Action) (short Phrase, moved *Delta) {
+// Row is [ShortPhrase] with what the change does to money: see [Amounts].
+func Row(a *gatehouse.Action) (short Phrase, amounts []Amount) {
 	n := newNarrator(a, longInButton)
-	return n.undo(n.short()), n.moved
+	return n.undo(n.short()), n.amounts
 }
 
 // Reversal says whether an action can be undone.

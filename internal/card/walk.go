@@ -9,7 +9,6 @@ import (
 
 // walker collects leaves.
 type walker struct {
-	magnitude    *gatehouse.Magnitude
 	shallow      bool   // members and columns are left whole
 	scope        *scope // the object whose members are compared
 	out, context []Change
@@ -45,7 +44,7 @@ func (w *walker) members(at []string, before, after gatehouse.JSON, perKey bool)
 // returns goes back to the one around it.
 func (w *walker) enter(before, after []gatehouse.Member) (leave func()) {
 	outer := w.scope
-	w.scope = newScope(before, after, w.magnitude)
+	w.scope = newScope(before, after)
 	return func() { w.scope = outer }
 }
 
@@ -123,7 +122,7 @@ func (w *walker) removal(a *gatehouse.Action) {
 
 // keep adds what the change does not name, to the context.
 func (w *walker) keep(steps []string, x gatehouse.JSON) {
-	inner := walker{magnitude: w.magnitude, shallow: w.shallow}
+	inner := walker{shallow: w.shallow}
 	inner.compare(steps, steps, x, x)
 	for _, c := range inner.out {
 		c.Context = true
@@ -222,6 +221,13 @@ func (w *walker) whole(steps []string, v Value, kind ChangeKind) {
 		w.single(steps, steps, Value{Type: Absent}, v)
 	case v.container() && v.Type == Object:
 		members, _ := v.JSON.Fields()
+		if len(currenciesIn(members)) > 0 {
+			before, after := members, []gatehouse.Member(nil)
+			if kind != Removed {
+				before, after = after, before
+			}
+			defer w.enter(before, after)()
+		}
 		for _, m := range members {
 			w.whole(step(steps, m.Name), NewValue(m.Value), kind)
 		}

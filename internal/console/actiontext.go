@@ -24,23 +24,27 @@ func rawBytes(a *gatehouse.Action) int {
 
 // shortOf is what a line of a list says.
 func shortOf(a *gatehouse.Action) card.Phrase {
-	short, _ := rowOf(a)
+	short, _, _ := rowOf(a)
 	return short
 }
 
-// rowOf is that and how much money the change moves; "" where it moves none.
-func rowOf(a *gatehouse.Action) (short card.Phrase, delta string) {
-	if a.Magnitude != nil && a.Magnitude.Currency != "" {
-		delta = string(a.Magnitude.Amount) + " " + a.Magnitude.Currency
-	}
+// rowOf returns that, how much money the change moves by its payload, and what
+// the proposer claims where that differs. A change that is too large for a line
+// has only a claim.
+func rowOf(a *gatehouse.Action) (short card.Phrase, amount, claim string) {
 	if large(a) {
-		return card.Phrase{{Text: "Large change of "}, {Text: a.Target.EntityRef, Value: true}}, delta
+		return card.Phrase{{Text: "Large change of "}, {Text: a.Target.EntityRef, Value: true}}, "", card.Claim(a, nil)
 	}
-	short, moved := card.Row(a)
-	if moved != nil {
-		delta = moved.String()
+	short, amounts := card.Row(a)
+	return short, amountsText(amounts), card.Claim(a, amounts)
+}
+
+func amountsText(amounts []card.Amount) string {
+	texts := make([]string, len(amounts))
+	for i, x := range amounts {
+		texts[i] = x.String()
 	}
-	return short, delta
+	return strings.Join(texts, ", ")
 }
 
 func isAre(n int) string {

@@ -31,6 +31,7 @@ type inboxRow struct {
 	a      *gatehouse.Action
 	short  card.Phrase
 	delta  string
+	claim  string
 	looks  []string // who else has it open
 	bulk   bool     // may be selected
 	voted  bool     // by this person
@@ -151,7 +152,7 @@ func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow 
 		a: a, isOpen: a.ID == q.Open,
 		looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 	}
-	row.short, row.delta = rowOf(a)
+	row.short, row.delta, row.claim = rowOf(a)
 	if a.Approval != nil {
 		row.voted = a.Approval.VoteOf(v.person.Person) != nil
 	}

@@ -1,0 +1,66 @@
+// Amounts come from the payload. What an agent claims stands apart, marked as
+// its claim.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newPage, signIn } from "../lib/browser.mjs";
+import { elsewhere, put } from "../lib/elsewhere.mjs";
+import { limit, stage } from "../lib/stage.mjs";
+
+const { g, browser } = await stage(await elsewhere());
+await g.person("ana", "approver");
+
+const payment = (ref, amount, claimed, more = {}) => g.propose(put(ref, {
+  action_type: "price_change", operation: "put", proposed_change: { amount, currency: "USD" }, magnitude: { amount: claimed, currency: "USD" }, ...more,
+}));
+const price = (ref, after) => g.propose(put(ref, {
+  action_type: "price_change", current_state: { price: "10", currency: "USD" }, proposed_change: { price: after },
+}));
+
+test("the totals of a selection", limit, async (t) => {
+  const page = await newPage(browser, t);
+  await signIn(page, await g.setupLink("ana"));
+  const three = [await price("a", "99.99"), await price("b", "1000"), await payment("c", "125000", "1250")];
+  await page.goto(`${g.url}/inbox/bulk?${three.map((a) => `pick=${a.id}`).join("&")}`);
+  assert.equal(await page.getByTestId("bulk-sum").count(), 1);
+  assert.equal(await page.getByTestId("bulk-sum").innerText(), "126079.99 USD, net +126079.99");
+  const totals = await page.getByTestId("bulk-totals").innerText();
+  assert.match(totals, /in 3 actions; the largest is 125000 USD/);
+  assert.doesNotMatch(totals, /without an amount/);
+  assert.match(await page.getByTestId("bulk-claim").innerText(), /^Not in the sums: the agent claims 1250 USD for/);
+
+  // Up and down do not hide each other.
+  const two = [await price("d", "110"), await g.propose(put("e", { action_type: "price_change", current_state: { price: "200", currency: "USD" }, proposed_change: { price: "100" } }))];
+  await page.goto(`${g.url}/inbox/bulk?${two.map((a) => `pick=${a.id}`).join("&")}`);
+  assert.equal(await page.getByTestId("bulk-sum").innerText(), "200 USD, net 0");
+});
+
+test("a claim that differs from the payload", limit, async (t) => {
+  const page = await newPage(browser, t);
+  await signIn(page, await g.setupLink("ana"));
+  const a = await payment("big", "9800.00", "98.00");
+  const row = async (id) => {
+    await page.goto(`${g.url}/inbox?open=${id}`);
+    return page.locator(`.row[data-id="${id}"]`);
+  };
+  let here = await row(a.id);
+  assert.equal(await here.getByTestId("moved").innerText(), "+9800.00 USD");
+  assert.equal((await here.getByTestId("claimed").innerText()).trim(), "the agent claims 98.00 USD");
+  assert.equal(await page.getByTestId("amount").innerText(), "+9800.00 USD");
+  assert.equal((await page.getByTestId("claim").innerText()).trim(), "the agent claims 98.00 USD");
+
+  // What agrees is not said twice; what the payload lacks is not made up.
+  const same = await payment("same", "45.50", "45.5");
+  here = await row(same.id);
+  assert.equal(await here.getByTestId("moved").innerText(), "+45.50 USD");
+  assert.equal(await here.getByTestId("claimed").count(), 0);
+  assert.equal(await page.getByTestId("claim").count(), 0);
+  const none = await payment("none", "1", "7.00", { proposed_change: { note: "x" } });
+  here = await row(none.id);
+  assert.equal(await here.getByTestId("moved").count(), 0);
+  assert.equal((await here.getByTestId("claimed").innerText()).trim(), "the agent claims 7.00 USD");
+
+  // Where the value that matters is retyped, it is that of the payload.
+  const high = await payment("high", "9800.00", "98.00", { risk_level: 4 });
+  await row(high.id);
+  assert.match(await page.getByTestId("approve-form").textContent(), /Type the new amount 9800\.00/);
+});

@@ -1,0 +1,144 @@
+package card
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Amount is what the payload of one action does to money in one currency. The
+// magnitude that a proposer claims is no part of it: see [Claim].
+type Amount struct {
+	Currency string // "" where the payload names none
+	// Size adds up the absolute amounts by which fields change; Change adds them
+	// up with their signs. Money that a change sets counts as it is where nothing
+	// was there before, and money that it removes counts against.
+	Size, Change gatehouse.Decimal
+	// Set is true where a field is overwritten whose value before is not known:
+	// its new value counts.
+	Set bool
+}
+
+// String returns the change with its sign and currency: "+2.50 USD"; a value
+// that is set has no sign, and amounts that cancel out name their sizes.
+func (a Amount) String() string {
+	s := Delta{Amount: a.Change, Currency: a.Currency}.String()
+	switch {
+	case a.Set:
+		return strings.TrimPrefix(s, "+")
+	case a.Change.Abs().Cmp(a.Size) != 0:
+		return s + " (" + withCurrency(a.Size, a.Currency) + " moved)"
+	}
+	return s
+}
+
+func withCurrency(d gatehouse.Decimal, currency string) string {
+	return strings.TrimSpace(string(d) + " " + currency)
+}
+
+// Amounts returns what an action does to money, by its payload, in the order of
+// the currencies; none where no field that holds money changes.
+func Amounts(a *gatehouse.Action) []Amount {
+	return amountsOf(a, changes(a, walker{}))
+}
+
+// amountsOf adds up the changes of one action. A bulk operation with one value
+// for all records counts each record: by what it replaces there, or by the value
+// itself where that is not known.
+func amountsOf(a *gatehouse.Action, all []Change) []Amount {
+	shape := shapeOf(a)
+	replaced := make(map[string]int) // by field: the records whose earlier value is known
+	for _, c := range all {
+		if c.Common && len(c.Steps) == 2 {
+			replaced[c.Steps[1]]++
+		}
+	}
+	sums := make(map[string]*Amount)
+	for _, c := range all {
+		if c.Context || c.Kind == Same || len(c.Steps) == 0 || !isMoney(c.moneyField()) {
+			continue
+		}
+		records := 1
+		if n := len(a.Target.EntityRefs); n > 0 && c.Key == "" && !c.Common && !shape.byKey && !shape.delete {
+			records = n - replaced[c.Steps[0]]
+		}
+		if records > 0 {
+			addMoney(sums, c, records, c.Kind == Added && shape.effect == effectUpdate)
+		}
+	}
+	out := make([]Amount, 0, len(sums))
+	for _, s := range sums {
+		out = append(out, *s)
+	}
+	slices.SortFunc(out, func(x, y Amount) int { return cmp.Compare(x.Currency, y.Currency) })
+	return out
+}
+
+// moneyField is the name of the field that a change is of: an element of a list
+// has that of the list.
+func (c Change) moneyField() string {
+	for i := len(c.Steps) - 1; i > 0; i-- {
+		if strings.Trim(c.Steps[i], "0123456789") != "" {
+			return c.Steps[i]
+		}
+	}
+	return c.Steps[0]
+}
+
+// addMoney adds what one field does in a number of records, in the currency that
+// it had and in the one that it gets.
+func addMoney(sums map[string]*Amount, c Change, records int, set bool) {
+	before, wasNumber := c.Before.Decimal()
+	after, isNumber := c.After.Decimal()
+	if !wasNumber && !isNumber {
+		return
+	}
+	add := func(currency string, change gatehouse.Decimal) {
+		change = times(change, records)
+		s := sums[currency]
+		if s == nil {
+			s = &Amount{Currency: currency}
+			sums[currency] = s
+		}
+		s.Size, s.Change, s.Set = s.Size.Add(change.Abs()), s.Change.Add(change), s.Set || set
+	}
+	switch {
+	case wasNumber && isNumber && c.CurrencyBefore == c.Currency:
+		add(c.Currency, after.Sub(before))
+		return
+	case wasNumber:
+		add(cmp.Or(c.CurrencyBefore, c.Currency), before.Neg())
+	}
+	if isNumber {
+		add(c.Currency, after)
+	}
+}
+
+// times returns d × n, for an n that is not negative.
+func times(d gatehouse.Decimal, n int) gatehouse.Decimal {
+	sum := gatehouse.Decimal("0")
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			sum = sum.Add(d)
+		}
+		d = d.Add(d)
+	}
+	return sum
+}
+
+// Claim returns the magnitude that the proposer claims, where the payload does
+// not say the same: "98.00 USD"; "" where it does, and where nothing is claimed.
+func Claim(a *gatehouse.Action, amounts []Amount) string {
+	m := a.Magnitude
+	if m == nil || m.Amount == "" {
+		return ""
+	}
+	for _, x := range amounts {
+		if x.Currency == m.Currency && x.Size.Cmp(m.Amount.Abs()) == 0 {
+			return ""
+		}
+	}
+	return withCurrency(m.Amount, m.Currency)
+}
