@@ -177,6 +177,37 @@ test("a key at the very moment of a change", limit, async (t) => {
   assert.equal(await page.locator("#detail [data-busy]").count(), 0);
 });
 
+test("the rest of a word that began too early decides nothing", limit, async (t) => {
+  await clear();
+  const first = await g.propose(priced(0, "12.00"));
+  const second = await g.propose(priced(1, "36.00"));
+  const { page, log } = await reviewer(t, "max");
+  await page.keyboard.press("j");
+  await enter(page);
+  await page.keyboard.press("a");
+  await open(page, second.id);
+  // "d" comes too early, and the reason that was meant for its field after it:
+  // a letter each 100 ms, past the time that would have been quiet without them.
+  assert.ok(await page.getByTestId("ignored").isHidden());
+  await awake(page, 200);
+  await page.keyboard.press("d");
+  await page.getByTestId("ignored").waitFor(); // the person sees it
+  for (const letter of "margin a dxu a") {
+    await awake(page, 150);
+    await page.keyboard.press(letter === " " ? "Space" : letter);
+  }
+  await awake(page, settle - 1);
+  await page.keyboard.press("a");
+  assert.equal(await page.locator("[data-busy], [data-testid=reject][open], input[name=pick]:checked").count(), 0);
+  assert.deepEqual(posts(log).map((e) => e.posted), [first.id]);
+  assert.equal((await g.action(second.id)).status, "pending");
+  await page.getByTestId("ignored").waitFor({ state: "hidden" });
+  // Keys work again once none came for as long.
+  await awake(page);
+  await page.keyboard.press("a");
+  await done(page, second.id);
+});
+
 test("a double click answers once", limit, async (t) => {
   await clear();
   const first = await g.propose(priced(0, "12.00"));

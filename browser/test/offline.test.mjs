@@ -36,10 +36,11 @@ test("the server ends and is started again", limit, async (t) => {
   await g.ended;
   await page.locator("#offline").waitFor();
   await page.getByTestId("approve").click();
-  await page.locator("#announce").getByText(/nothing was sent/i).waitFor({ state: "attached" });
+  await page.getByTestId("standing").getByText(/checking/i).waitFor();
   await undecided(page, a);
 
   await g.launch();
+  await page.getByTestId("standing").getByText(/no answer from you\. The action is still pending/).waitFor();
   await back(page);
   assert.equal((await g.action(a.id)).status, "pending");
   await undecided(page, a);
@@ -55,7 +56,7 @@ test("what changed meanwhile is there after the reconnect", limit, async (t) => 
   await page.context().setOffline(true);
   await page.locator("#offline").waitFor();
   await page.getByTestId("approve").click();
-  await page.locator("#announce").getByText(/nothing was sent/i).waitFor({ state: "attached" });
+  await page.getByTestId("standing").getByText(/checking/i).waitFor();
   await undecided(page, a);
   await g.decide(a.id, { decision: "rejected", notes: "meanwhile" });
   await g.propose(priced(2, "43.00"));
@@ -63,7 +64,46 @@ test("what changed meanwhile is there after the reconnect", limit, async (t) => 
   await back(page);
   await page.locator("#live[data-stale]").getByText("it is rejected").waitFor();
   await page.getByTestId("fresh-pill").waitFor();
+  await page.getByTestId("standing").getByText(/no answer from you\. It is rejected, decided by/).waitFor();
 });
+
+/** Lets the server have what the page sends to it, and the page no answer, until the server is asked what stands. */
+async function deaf(page, path, how) {
+  const asked = [];
+  await page.route(/\/standing\?/, (route) => {
+    asked.push(route.request().url());
+    return asked.length < 3 ? route.abort("connectionreset") : route.continue();
+  });
+  await page.route(path, async (route) => {
+    await route.fetch({ maxRedirects: 0 });
+    await how(route);
+  });
+  return asked;
+}
+
+for (const [i, [name, how]] of [
+  ["the connection breaks", (route) => route.abort("connectionreset")],
+  ["a balancer gives up", (route) => route.fulfill({ status: 504, contentType: "text/html", body: "<!doctype html><h1>Gateway timeout</h1>" })],
+].entries()) {
+  test(`the server has the answer, and ${name} before it says so`, limit, async (t) => {
+    const a = await g.propose(priced(6 + 2 * i, "53.00"));
+    const next = await g.propose(priced(7 + 2 * i, "54.00"));
+    const page = await opened(t, a);
+    const said = [];
+    await page.exposeFunction("heard", (text) => said.push(text));
+    await page.evaluate(() => new MutationObserver(() => window.heard(document.querySelector("#standing").textContent)).observe(document.querySelector("#standing"), { childList: true }));
+    const asked = await deaf(page, `**/actions/${a.id}/decide`, how);
+    await page.getByTestId("approve").click();
+    await page.getByTestId("standing").getByText(/checking/i).waitFor();
+    await page.locator(`#detail[data-done="${a.id}"]`).waitFor();
+    assert.equal(await page.locator("#detail").getAttribute("data-open"), next.id); // where the answer would have led
+    assert.ok(asked.length >= 3, `asked ${asked.length} times`);
+    assert.match(said[0], /checking/i);
+    assert.doesNotMatch((await page.locator("#announce").textContent()) + said.join(), /nothing was sent/i);
+    assert.equal((await g.finished(a.id)).approval.votes.length, 1);
+    await g.decide(next.id, { decision: "rejected", notes: "end of the test" });
+  });
+}
 
 test("a server that hangs", limit, async (t) => {
   const a = await g.propose(priced(3, "51.00"));

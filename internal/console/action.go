@@ -15,6 +15,7 @@ func (c *Console) actionRoutes() []route {
 	return []route{
 		{pattern: "GET /actions/{id}", handle: c.action},
 		{pattern: "GET /actions/{id}/live", background: true, handle: c.actionLive},
+		{pattern: "GET /actions/{id}/standing", background: true, handle: c.actionStanding},
 		{pattern: "POST /actions/{id}/decide", handle: c.decide},
 		{pattern: "POST /actions/{id}/cancel", handle: c.cancel},
 		{pattern: "POST /actions/{id}/reverse", handle: c.reverse},

@@ -68,13 +68,12 @@ func (c *Console) refuse(v *view, id string, err error) error {
 // onward redirects after an answer: to the next action of the list that it was
 // opened from, else to the action itself.
 func (v *view) onward(done string) error {
-	to := localPath(v.form("return"))
-	if path, _, _ := strings.Cut(to, "?"); path != "/inbox" || v.form("return") == "" {
-		return v.redirect(actionPath(done))
-	}
-	q := queryOf(to)
-	q.Open, q.Done = v.form("next"), done
-	return v.redirect(q.url())
+	return v.redirect(onwardPath(v.form("return"), v.form("next"), done))
+}
+
+func isInbox(path string) bool {
+	path, _, _ = strings.Cut(path, "?")
+	return path == "/inbox"
 }
 
 // queryOf reads the inbox's query out of its URL.

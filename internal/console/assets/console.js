@@ -59,6 +59,20 @@ let quietUntil = performance.now() + settle;
 let arrived = null; // the open action that the script has heard of
 const hush = () => { quietUntil = performance.now() + settle; };
 
+// ignore swallows a key within that moment, and shows that it did. The moment
+// lasts until no key has come for as long: the rest of a word that began too
+// early is not taken for keys either.
+let shownIgnored = 0;
+function ignore() {
+  hush();
+  const flash = $("#ignored");
+  if (!flash) return;
+  flash.hidden = false;
+  root.classList.add("ignoring");
+  clearTimeout(shownIgnored);
+  shownIgnored = setTimeout(() => { flash.hidden = true; root.classList.remove("ignoring"); }, 2 * settle);
+}
+
 // The list and the open action.
 
 const rows = () => $$("#rows > .row");
@@ -119,6 +133,7 @@ document.addEventListener("htmx:after:swap", (e) => {
   const ctx = e.detail?.ctx;
   if (ctx?.target && ctx.target.id !== "detail") return; // a pill or a mark, nothing that is read
   if (ctx && ctx.changes !== changes) changed();
+  if (!$("form[data-checking]")) tell("");
   hush();
   arrive();
   change = -1;
@@ -173,19 +188,77 @@ const isLive = (ctx) => ctx?.sourceElement?.matches("[hx-trigger^='gatehouse:cha
 
 document.addEventListener("htmx:before:response", (e) => {
   const { ctx } = e.detail;
+  const form = answered(ctx);
+  // An error of the server, or of a balancer before it, does not tell whether
+  // the answer was stored.
+  if (form && ctx.response.status >= 500) {
+    e.preventDefault();
+    askWhatStands(form, ctx.request.submitter);
+    return;
+  }
   if (!isLive(ctx) || ctx.response.status < 400 || ctx.hx.redirect) return;
   e.preventDefault();
   if (ctx.response.status >= 500 || ctx.response.status === 429) askAgain();
 });
 
 document.addEventListener("htmx:error", (e) => {
-  if (isLive(e.detail?.ctx)) askAgain();
-  for (const form of $$("form[data-busy]")) delete form.dataset.busy;
+  const ctx = e.detail?.ctx;
+  if (isLive(ctx)) askAgain();
+  const sent = answered(ctx);
+  for (const form of $$("form[data-busy]:not([data-checking])")) if (form !== sent) delete form.dataset.busy;
+  if (sent) { askWhatStands(sent, ctx.request.submitter); return; }
   const pane = detail();
-  if (!pane || e.detail?.ctx?.target !== pane) return;
-  say("Nothing was sent: the server cannot be reached.");
+  if (!pane || ctx?.target !== pane) return;
+  say("The server cannot be reached.");
   $("#offline").hidden = false;
 });
+
+// What was sent and not answered may have arrived: the server is asked until it
+// has said what stands. Till then the form sends nothing more.
+
+const answerPath = /^\/actions\/([^/]+)\/(decide|cancel)$/;
+const answered = (ctx) => {
+  const form = ctx?.sourceElement;
+  return form instanceof HTMLFormElement && answerPath.test(form.getAttribute("hx-post") || "") ? form : null;
+};
+
+function tell(text) {
+  const box = $("#standing");
+  if (box) { box.textContent = text; box.hidden = text === ""; }
+}
+
+async function standing(url) {
+  for (;;) {
+    try {
+      const res = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin", signal: AbortSignal.timeout(10000) });
+      if (res.ok) return await res.json();
+      if (res.status === 401) { location.reload(); return new Promise(() => {}); }
+      if (res.status < 500 && res.status !== 429) return { stands: false, text: "The server does not show this action to you. Look at the list again." };
+    } catch {
+      // not reached: again
+    }
+    await new Promise((resolve) => setTimeout(resolve, 500 + 1000 * Math.random()));
+  }
+}
+
+async function askWhatStands(form, button) {
+  if (form.dataset.checking) return;
+  form.dataset.busy = form.dataset.checking = "1";
+  const [, id, verb] = answerPath.exec(form.getAttribute("hx-post"));
+  const pane = detail();
+  tell("No answer came. Checking… what the server has of yours.");
+  const query = new URLSearchParams({
+    want: verb === "cancel" ? "canceled" : button?.value || form.dataset.decide,
+    return: form.elements.namedItem("return")?.value || "",
+    next: form.elements.namedItem("next")?.value || "",
+  });
+  const { stands, text, onward } = await standing("/actions/" + id + "/standing?" + query);
+  delete form.dataset.checking;
+  if (stands && pane === detail()) { location.assign(onward); return; }
+  delete form.dataset.busy;
+  tell(text);
+  changed();
+}
 
 // Passkeys.
 
@@ -392,6 +465,8 @@ const keys = {
   g: () => { going = performance.now() + 1500; },
 };
 
+const modifiers = new Set(["Shift", "Control", "Alt", "Meta", "AltGraph", "CapsLock"]);
+
 const typing = (el) => el?.closest?.("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
 
 document.addEventListener("keydown", (e) => {
@@ -399,7 +474,10 @@ document.addEventListener("keydown", (e) => {
   if (e.key === "Escape" && typing(e.target) && !e.target.closest("dialog")) { e.target.blur(); return; }
   if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.repeat && !"jknp".includes(e.key)) return;
   if (root.dataset.keys === "off" || typing(e.target) || $("dialog[open]")) return;
-  if (performance.now() < quietUntil || detail() !== arrived) return;
+  if (performance.now() < quietUntil || detail() !== arrived) {
+    if (!modifiers.has(e.key)) ignore();
+    return;
+  }
   if (going && performance.now() < going) {
     going = 0;
     const link = $('[data-go="' + CSS.escape(e.key) + '"]');
