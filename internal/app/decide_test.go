@@ -242,7 +242,7 @@ func TestConfirmationAsksForWhatMatters(t *testing.T) {
 		change func(*gatehouse.Proposal)
 		want   string
 	}{
-		"amount":    {func(p *gatehouse.Proposal) { p.ProposedChange = `{"amount":"480.00","currency":"USD"}` }, "480.00"},
+		"amount": {func(p *gatehouse.Proposal) { p.ProposedChange = `{"amount":"480.00","currency":"USD"}` }, "480.00"},
 		"an amount that is claimed": {func(p *gatehouse.Proposal) {
 			p.ProposedChange, p.Magnitude = `{"amount":"9800.00"}`, &gatehouse.Magnitude{Amount: "98.00", Currency: "USD"}
 		}, "9800.00"},
