@@ -1,6 +1,9 @@
 package gatehouse
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ApprovalStatus is the state of the question put to people.
 type ApprovalStatus string
@@ -22,10 +25,11 @@ type Approval struct {
 	Status   ApprovalStatus `json:"status"`
 	// Required is the number of distinct persons who must approve.
 	Required int `json:"required"`
-	// Roles and People say who may answer: holders of any of the roles, and
-	// the principals named. Never the excluded.
+	// Roles, People and Groups say who may answer: holders of any of the roles,
+	// the principals named, and members of any of the groups. Never the excluded.
 	Roles  []Role   `json:"roles"`
 	People []string `json:"people,omitempty"`
+	Groups []string `json:"groups,omitempty"`
 	// Excluded lists principal ids, person ids and names that cannot decide:
 	// proposer, sponsor, and the person proposed for.
 	Excluded  []string  `json:"excluded"`
@@ -74,6 +78,30 @@ func (a *Approval) Approvals() int {
 		}
 	}
 	return n
+}
+
+// Names reports whether the approval names anybody: else every approver may
+// answer.
+func (a *Approval) Names() bool { return len(a.Roles) > 0 || len(a.People) > 0 || len(a.Groups) > 0 }
+
+// Asks reports whether the principal is one of those whom the approval names,
+// or nobody is named. It says nothing of exclusions, nor of the right to decide.
+func (a *Approval) Asks(p *Principal) bool {
+	return !a.Names() || slices.ContainsFunc(a.Roles, p.Has) || slices.ContainsFunc(a.Groups, p.In) ||
+		slices.Contains(a.People, p.Name) || slices.Contains(a.People, p.ID)
+}
+
+// Whom lists whom a question asks, in words: roles, then groups as "group
+// finance", then people.
+func Whom(roles []Role, groups, people []string) []string {
+	who := make([]string, 0, len(roles)+len(groups)+len(people))
+	for _, r := range roles {
+		who = append(who, string(r))
+	}
+	for _, g := range groups {
+		who = append(who, "group "+g)
+	}
+	return append(who, people...)
 }
 
 // VoteOf returns the vote of a person, nil when there is none.

@@ -21,11 +21,12 @@ type Verdict struct {
 	// Rules are the ids of the rules that decided, Reasons their words.
 	Rules   []string
 	Reasons []string
-	// Required, Roles, People, Expiry are those of the approval; they are set
+	// Required, Roles, People, Groups, Expiry are those of the approval; they are set
 	// for every outcome but deny, since the gate may still ask.
 	Required int
 	Roles    []Role
 	People   []string
+	Groups   []string
 	Expiry   time.Duration
 	// Hold is nil where no rule sets one.
 	Hold *time.Duration

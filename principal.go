@@ -48,9 +48,11 @@ type Principal struct {
 	// unless an administrator says otherwise.
 	Person string `json:"person"`
 	// Sponsor is the id of the person who answers for an agent.
-	Sponsor   string    `json:"sponsor,omitempty"`
-	Disabled  bool      `json:"disabled"`
-	CreatedAt time.Time `json:"created_at"`
+	Sponsor string `json:"sponsor,omitempty"`
+	// Groups are the memberships of a person, by group and source.
+	Groups    []Membership `json:"groups,omitempty"`
+	Disabled  bool         `json:"disabled"`
+	CreatedAt time.Time    `json:"created_at"`
 	// ApproverSince is when the principal last gained the right to approve; nil
 	// for one that has had it since CreatedAt, or never had it.
 	ApproverSince *time.Time `json:"approver_since,omitempty"`
@@ -96,6 +98,12 @@ func (p *Principal) Validate() error {
 		if r == RoleViewer && len(p.Roles) > 1 {
 			v.Add("/roles", "viewer stands alone")
 		}
+	}
+	if len(p.Groups) > 0 && p.Kind != KindPerson {
+		v.Add("/groups", "only a person is in a group")
+	}
+	if len(p.Groups) > MaxGroupMemberships {
+		v.Add("/groups", "a person is in at most %d groups", MaxGroupMemberships)
 	}
 	if p.Sponsor != "" && p.Kind != KindAgent {
 		v.Add("/sponsor", "only an agent has a sponsor")

@@ -21,6 +21,7 @@ func (a *Approval) Question() Digest {
 		Member{"created_at", micros(a.CreatedAt)},
 		Member{"excluded", set(a.Excluded)},
 		Member{"expires_at", micros(a.ExpiresAt)},
+		Member{"groups", set(a.Groups)},
 		Member{"people", set(a.People)},
 		Member{"required", JSON(strconv.Itoa(a.Required))},
 		Member{"roles", set(a.Roles)},

@@ -30,6 +30,7 @@ func TestQuestion(t *testing.T) {
 		"required": func(a *gatehouse.Approval) { a.Required = 1 },
 		"roles":    func(a *gatehouse.Approval) { a.Roles = a.Roles[:1] },
 		"people":   func(a *gatehouse.Approval) { a.People = nil },
+		"groups":   func(a *gatehouse.Approval) { a.Groups = []string{"finance"} },
 		"excluded": func(a *gatehouse.Approval) { a.Excluded = a.Excluded[:1] },
 		"created":  func(a *gatehouse.Approval) { a.CreatedAt = at.Add(time.Microsecond) },
 		"expires":  func(a *gatehouse.Approval) { a.ExpiresAt = at },

@@ -222,6 +222,14 @@ type AdminService interface {
 	ListKeys(ctx context.Context, principal string) ([]*Key, error)
 	RevokeKey(ctx context.Context, keyID string) error
 	RotateEditToken(ctx context.Context, principal string) (*Credentials, error)
+	// PutGroup makes a group, or sets the members that are set by hand. ChangeGroup
+	// adds members by hand and removes members of any source. DeleteGroup ends all
+	// memberships. All three need the caller's edit token, or a fresh sign-in.
+	PutGroup(ctx context.Context, name string, m GroupMembers) (*Group, error)
+	ChangeGroup(ctx context.Context, name string, c GroupChange) (*Group, error)
+	DeleteGroup(ctx context.Context, name string) error
+	FindGroup(ctx context.Context, name string) (*Group, error)
+	ListGroups(ctx context.Context) ([]*Group, error)
 	CreateTenant(ctx context.Context, id string) (*Tenant, error)
 	ListTenants(ctx context.Context) ([]*Tenant, error)
 	WhoAmI(ctx context.Context) (*Principal, error)
@@ -271,6 +279,7 @@ type Explanation struct {
 	Required  int            `json:"required"`
 	Roles     []Role         `json:"roles"`
 	People    []string       `json:"people,omitempty"`
+	Groups    []string       `json:"groups,omitempty"`
 	Expiry    Duration       `json:"expiry"`
 	Hold      Duration       `json:"hold"`
 	Ceilings  []CeilingClaim `json:"ceilings,omitempty"`

@@ -163,6 +163,9 @@ type ExternalSignIn struct {
 	// Roles are those of the person's groups. Managed are all that the
 	// mapping can give: those, and no others, are taken away again.
 	Roles, Managed []Role
+	// Groups are the groups of this tenant that the person is a member of, as the
+	// mapping says; memberships that the issuer gave earlier end.
+	Groups []string
 	// Provision makes a person of an unknown identity that has a role.
 	Provision bool
 }

@@ -274,6 +274,12 @@ type IdentityReader interface {
 	// FindEditToken returns the hash of the principal's edit token.
 	FindEditToken(tenant, principalID string) ([32]byte, error)
 	ListPrincipals(tenant, cursor string, limit int) (Page[*Principal], error)
+	// ListPeople returns all principals of kind person, disabled ones too, by id.
+	ListPeople(tenant string) ([]*Principal, error)
+	// FindGroup and ListGroups return groups without their members, which are
+	// found at the principals. ListGroups goes by name.
+	FindGroup(tenant, name string) (*Group, error)
+	ListGroups(tenant string) ([]*Group, error)
 	ListKeys(tenant, principalID string) ([]*Key, error)
 	// FindKeyByID returns a key, revoked or not.
 	FindKeyByID(tenant, id string) (*Key, error)
@@ -288,6 +294,10 @@ type IdentityWriter interface {
 	InsertTenant(t *Tenant) error
 	InsertPrincipal(p *Principal) error
 	UpdatePrincipal(p *Principal) error
+	// InsertGroup stores a group without members; a known name is ErrConflict.
+	// DeleteGroup leaves the principals as they are.
+	InsertGroup(g *Group) error
+	DeleteGroup(tenant, name string) error
 	InsertKey(k *Key) error
 	// RevokeKey sets revoked_at to Now, once.
 	RevokeKey(tenant, keyID string) error

@@ -69,6 +69,41 @@ func (c *Client) UpdatePrincipal(ctx context.Context, idOrName string, r gatehou
 	return out, nil
 }
 
+// ListGroups returns the tenant's groups with their members.
+func (c *Client) ListGroups(ctx context.Context) ([]*gatehouse.Group, error) {
+	p, err := page[*gatehouse.Group](ctx, c, "/groups", nil)
+	return p.Items, err
+}
+
+// FindGroup reads a group with its members.
+func (c *Client) FindGroup(ctx context.Context, name string) (*gatehouse.Group, error) {
+	return get[gatehouse.Group](ctx, c, "/groups/"+segment(name), nil)
+}
+
+// PutGroup makes a group, or sets the members that are set by hand.
+func (c *Client) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembers) (*gatehouse.Group, error) {
+	return c.group(ctx, http.MethodPut, name, m)
+}
+
+// ChangeGroup adds members by hand, and removes members of any source.
+func (c *Client) ChangeGroup(ctx context.Context, name string, r gatehouse.GroupChange) (*gatehouse.Group, error) {
+	return c.group(ctx, http.MethodPatch, name, r)
+}
+
+func (c *Client) group(ctx context.Context, method, name string, body any) (*gatehouse.Group, error) {
+	out := new(gatehouse.Group)
+	if _, err := c.do(ctx, request{method: method, path: "/groups/" + segment(name), body: body, out: out}); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// DeleteGroup ends a group and every membership.
+func (c *Client) DeleteGroup(ctx context.Context, name string) error {
+	_, err := c.do(ctx, request{method: http.MethodDelete, path: "/groups/" + segment(name)})
+	return err
+}
+
 // CreateKey makes another API key for a principal.
 func (c *Client) CreateKey(ctx context.Context, idOrName string) (*gatehouse.Credentials, error) {
 	out, _, err := post[gatehouse.Credentials](ctx, c, true, principal(idOrName, "/keys"), nil)

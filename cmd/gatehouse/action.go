@@ -164,10 +164,6 @@ func riskStyle(level string) string {
 
 // votesText says how far the quorum is.
 func votesText(p *gatehouse.Approval) string {
-	who := make([]string, 0, len(p.Roles)+len(p.People))
-	for _, r := range p.Roles {
-		who = append(who, string(r))
-	}
-	who = append(who, p.People...)
+	who := gatehouse.Whom(p.Roles, p.Groups, p.People)
 	return fmt.Sprintf("%d of %d approvals, by %s", p.Approvals(), p.Required, strings.Join(who, ", "))
 }

@@ -52,6 +52,7 @@ type cli struct {
 	MigrateStore migrateStoreCmd `cmd:"" group:"operate" help:"Copy a data folder into a PostgreSQL database."`
 
 	Policy    policyCmd    `cmd:"" group:"administer" help:"Policies: lint, test, explain, apply, show, list, activate."`
+	Group     groupCmd     `cmd:"" group:"administer" help:"Groups of people whom policies ask."`
 	Principal principalCmd `cmd:"" group:"administer" help:"People, agents and services."`
 	Key       keyCmd       `cmd:"" group:"administer" help:"API keys: create, list, revoke."`
 	Session   sessionCmd   `cmd:"" group:"administer" help:"Signed-in browsers: list, revoke."`

@@ -251,7 +251,7 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal) (*gatehous
 	verdict, trace := parsed.Explain(policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: floor})
 	e := &gatehouse.Explanation{
 		PolicyOutcome: gatehouse.PolicyOutcome{Outcome: verdict.Outcome, Rules: verdict.Rules, Reasons: verdict.Reasons},
-		RiskLevel:     verdict.RiskLevel, Required: verdict.Required, Roles: verdict.Roles, People: verdict.People,
+		RiskLevel:     verdict.RiskLevel, Required: verdict.Required, Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,
 		Expiry: gatehouse.Duration(verdict.Expiry), Ceilings: verdict.Ceilings, Trace: trace,
 	}
 	if verdict.Hold != nil {
@@ -269,8 +269,7 @@ func (s *sheet) explanation(e *gatehouse.Explanation) {
 		s.line("reason", r)
 	}
 	if e.Outcome != gatehouse.OutcomeDeny {
-		who := append([]string{rolesText(e.Roles)}, e.People...)
-		s.line("asks", fmt.Sprintf("%d of %s", e.Required, strings.Trim(strings.Join(who, ","), ",")))
+		s.line("asks", fmt.Sprintf("%d of %s", e.Required, strings.Join(gatehouse.Whom(e.Roles, e.Groups, e.People), ",")))
 		s.line("expires", "after "+e.Expiry.String())
 	}
 	if e.Hold > 0 {

@@ -253,8 +253,7 @@ func (m *reviewer) mine(a *gatehouse.Action) bool {
 	if p == nil || (card.Person{ID: m.me.ID, Person: m.me.Person, Name: m.me.Name}).IsOne(p.Excluded) || p.VoteOf(m.me.Person) != nil {
 		return false
 	}
-	return len(p.Roles) == 0 && len(p.People) == 0 || slices.ContainsFunc(p.Roles, m.me.Has) ||
-		slices.Contains(p.People, m.me.Name) || slices.Contains(p.People, m.me.ID)
+	return p.Asks(m.me)
 }
 
 func (m *reviewer) arrived(l loaded) tea.Cmd {

@@ -193,6 +193,9 @@ func appendApproval(b []byte, a *gatehouse.Approval) []byte {
 	if len(a.People) > 0 {
 		b = texts(b, `,"people":`, a.People)
 	}
+	if len(a.Groups) > 0 {
+		b = texts(b, `,"groups":`, a.Groups)
+	}
 	b = texts(b, `,"excluded":`, a.Excluded)
 	b = moment(b, `,"expires_at":`, a.ExpiresAt)
 	b = moment(b, `,"created_at":`, a.CreatedAt)

@@ -44,6 +44,7 @@ const (
 	ThingWorkflow  = "workflow" // by name
 	ThingRun       = "run"
 	ThingStep      = "step"
+	ThingGroup     = "group" // by name
 )
 
 // Lookup tells whether the caller's tenant has a thing, whatever the caller's

@@ -54,6 +54,8 @@ func TestClientRoundTrip(t *testing.T) {
 		"CreatePrincipal": {person}, "FindPrincipal": {"prn_1"}, "ListPrincipals": {"cur", 8},
 		"UpdatePrincipal": {"prn_1", gatehouse.PrincipalChange{Roles: &roles, Disabled: &dry}},
 		"CreateKey":       {"prn_1"}, "ListKeys": {"prn_1"}, "RevokeKey": {"key_1"}, "RotateEditToken": {"prn_1"},
+		"PutGroup": {"finance", gatehouse.GroupMembers{Members: []string{"ana"}}}, "ChangeGroup": {"finance", gatehouse.GroupChange{Add: []string{"ana"}, Remove: []string{"ben"}}},
+		"DeleteGroup": {"finance"}, "FindGroup": {"finance"}, "ListGroups": {},
 		"CreateTenant": {"acme"}, "ListTenants": {}, "WhoAmI": {},
 		"ApplyPolicy": {"a: 1\n"}, "ActivePolicy": {}, "FindPolicy": {1}, "ListPolicies": {}, "ActivatePolicy": {1}, "ExplainPolicy": {&proposal},
 		"ListEntries": {int64(5), 10}, "Head": {},

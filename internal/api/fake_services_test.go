@@ -139,6 +139,30 @@ func (f *fake) CreateSetupLink(ctx context.Context, id string) (*gatehouse.NewSe
 	return use[*gatehouse.NewSetupLink](ctx, f, "CreateSetupLink", id, id)
 }
 
+func (f *fake) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembers) (*gatehouse.Group, error) {
+	return use[*gatehouse.Group](ctx, f, "PutGroup", "", name, m)
+}
+
+func (f *fake) ChangeGroup(ctx context.Context, name string, r gatehouse.GroupChange) (*gatehouse.Group, error) {
+	return use[*gatehouse.Group](ctx, f, "ChangeGroup", name, name, r)
+}
+
+func (f *fake) DeleteGroup(ctx context.Context, name string) error {
+	f.mu.Lock()
+	f.values["DeleteGroup"] = struct{}{}
+	f.mu.Unlock()
+	_, err := use[struct{}](ctx, f, "DeleteGroup", name, name)
+	return err
+}
+
+func (f *fake) FindGroup(ctx context.Context, name string) (*gatehouse.Group, error) {
+	return use[*gatehouse.Group](ctx, f, "FindGroup", name, name)
+}
+
+func (f *fake) ListGroups(ctx context.Context) ([]*gatehouse.Group, error) {
+	return use[[]*gatehouse.Group](ctx, f, "ListGroups", "")
+}
+
 func (f *fake) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, error) {
 	return use[*gatehouse.Tenant](ctx, f, "CreateTenant", "", id)
 }

@@ -38,7 +38,7 @@ var testTime = time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 
 // exists are the ids that the fake's tenant has.
 var exists = map[string]bool{
-	"act_1": true, "apr_1": true, "psh_1": true, "prn_1": true, "key_1": true, "ses_1": true, "1": true,
+	"act_1": true, "apr_1": true, "psh_1": true, "prn_1": true, "key_1": true, "finance": true, "ses_1": true, "1": true,
 	"triage": true, "run_1": true, "stp_1": true,
 }
 
@@ -76,6 +76,7 @@ func newFake() *fake {
 		ID: "prn_1", Tenant: "default", Name: "ana", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "prn_1", CreatedAt: testTime,
 	}
 	version := &gatehouse.PolicyVersion{Tenant: "default", Version: 1, Source: "rules: []\n", SHA256: "ab", Active: true, AppliedBy: "admin", AppliedAt: testTime}
+	group := &gatehouse.Group{Tenant: "default", Name: "finance", CreatedAt: testTime, Members: []gatehouse.GroupMember{{ID: "prn_1", Name: "ana", From: []string{gatehouse.ByHand}}}}
 	credentials := &gatehouse.Credentials{ID: "prn_1", Key: "gth_new", KeyID: "key_2", EditToken: "gte_new"}
 	tenant := &gatehouse.Tenant{ID: "acme", CreatedAt: testTime}
 	session := &gatehouse.Session{
@@ -107,6 +108,7 @@ func newFake() *fake {
 			"CreateSetupLink": &gatehouse.NewSetupLink{
 				ID: "sul_1", PrincipalID: "prn_1", Token: "gtu_new", Path: "/setup?token=gtu_new", ExpiresAt: testTime.Add(time.Hour),
 			},
+			"PutGroup": group, "ChangeGroup": group, "FindGroup": group, "ListGroups": []*gatehouse.Group{group},
 			"CreateTenant": tenant, "ListTenants": []*gatehouse.Tenant{tenant},
 			"ApplyPolicy": version, "ActivePolicy": version, "FindPolicy": version, "ActivatePolicy": version,
 			"ListPolicies": []*gatehouse.PolicyVersion{version},

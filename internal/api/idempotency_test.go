@@ -103,6 +103,7 @@ func roundBodies() map[string]string {
 		"bulkDecide":  `{"decision":"rejected","items":[{"action_id":"act_1"}]}`,
 		"approve":     `{"digest":"sha256:aa"}`, "resolvePush": `{"outcome":"applied","reason":"seen"}`, "replayDeadLetters": `{"all":true}`,
 		"createPrincipal": `{"name":"eve","kind":"person","roles":["approver"]}`, "updatePrincipal": `{"disabled":true}`,
+		"putGroup": `{"members":["ana"]}`, "changeGroup": `{"add":["ana"],"remove":["ben"]}`,
 		"createTenant": `{"id":"acme"}`, "applyPolicy": `{"source":"rules: []"}`,
 		"applyWorkflow": `{"name": "triage", "steps": []}`, "startRun": `{"input":{"n":1},"trigger_ref":"INC1"}`, "cancelRun": `{"reason":"no"}`,
 		"signalRun": `{"name":"closed","data":{"n":1.10}}`, "leaseSteps": `{"tools":["page"],"max":10,"wait":"30s"}`, "heartbeatStep": `{"generation":1}`,

@@ -20,6 +20,8 @@ func (l serviceLookup) Exists(ctx context.Context, kind, id string) (err error) 
 		_, err = l.cfg.Runs.FindWorkflow(ctx, id, 0)
 	case ThingPrincipal:
 		_, err = l.cfg.Admin.FindPrincipal(ctx, id)
+	case ThingGroup:
+		_, err = l.cfg.Admin.FindGroup(ctx, id)
 	case ThingPolicy:
 		version, convErr := strconv.Atoi(id)
 		if convErr != nil || version < 1 {

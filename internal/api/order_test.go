@@ -39,10 +39,13 @@ func wantCode(t *testing.T, w *httptest.ResponseRecorder, code gatehouse.Code) m
 func (rt *route) example() string {
 	id := map[string]string{
 		ThingAction: "act_1", ThingPush: "psh_1", ThingPrincipal: "prn_1", ThingKey: "key_1", ThingPolicy: "1",
-		ThingSession: "ses_1", ThingWorkflow: "triage", ThingRun: "run_1", ThingStep: "stp_1",
+		ThingSession: "ses_1", ThingWorkflow: "triage", ThingRun: "run_1", ThingStep: "stp_1", ThingGroup: "finance",
 	}[rt.thing]
 	if rt.name == "applyWorkflow" { // it names what need not be there
 		id = "triage"
+	}
+	if rt.name == "putGroup" { // the same
+		id = "finance"
 	}
 	return Prefix + strings.Replace(rt.path, "{id}", id, 1)
 }
@@ -146,6 +149,7 @@ func TestRoles(t *testing.T) {
 		"drain": "op root", "resolvePush": "op root", "replayDeadLetters": "root",
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
 		"createKey": "root", "listKeys": "root", "revokeKey": "root", "rotateEditToken": "root",
+		"listGroups": "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",
 		"createTenant": "root", "listTenants": "root", "applyPolicy": "root", "activatePolicy": "root",
 		"checkStore": "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",
 		"listEntries": "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",

@@ -157,6 +157,7 @@ func (s *Server) table() []route {
 	t = append(t, s.runReads()...)
 	t = append(t, s.workerRoutes()...)
 	t = append(t, s.adminRoutes()...)
+	t = append(t, s.groupRoutes()...)
 	t = append(t, s.sessionRoutes()...)
 	t = append(t, s.policyRoutes()...)
 	t = append(t, s.checkRoutes()...)

@@ -9,7 +9,7 @@ import (
 
 // Exists returns nil when the caller's tenant has the thing, else not_found.
 // Kinds are action (an approval's id names its action), push, principal, key,
-// session, policy, workflow (by name), run and step; of a kind that it does not
+// session, policy, group and workflow (by name), run and step; of a kind that it does not
 // know, everything exists.
 func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 	return g.view(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
@@ -31,6 +31,8 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 			_, err = tx.FindRunHead(tenant, id)
 		case "step":
 			_, err = tx.FindStep(tenant, id)
+		case "group":
+			_, err = tx.FindGroup(tenant, id)
 		case "policy":
 			version, convErr := strconv.Atoi(id)
 			if convErr != nil || version < 1 {

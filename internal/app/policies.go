@@ -313,7 +313,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 		}
 		v, trace := active.Explain(policy.Facts{Tenant: tenant, Proposal: p, Proposer: c.Principal, Floor: floor})
 		out.Outcome, out.Rules, out.Reasons = v.Outcome, v.Rules, v.Reasons
-		out.RiskLevel, out.Required, out.Roles, out.People = v.RiskLevel, v.Required, v.Roles, v.People
+		out.RiskLevel, out.Required, out.Roles, out.People, out.Groups = v.RiskLevel, v.Required, v.Roles, v.People, v.Groups
 		out.Expiry, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Ceilings, trace
 		out.Hold = gatehouse.Duration(g.hold(v))
 		return nil

@@ -36,7 +36,7 @@ func (m *remembered) keep(key [32]byte, p *gatehouse.Principal) {
 		m.keys = make(map[[32]byte]gatehouse.Principal)
 	}
 	c := *p
-	c.Roles = slices.Clone(p.Roles)
+	c.Roles, c.Groups = slices.Clone(p.Roles), slices.Clone(p.Groups)
 	m.keys[key] = c
 }
 
@@ -68,7 +68,7 @@ func (m *remembered) find(key [32]byte) (p *gatehouse.Principal, token [32]byte)
 	if !found {
 		return nil, token
 	}
-	c.Roles = slices.Clone(c.Roles)
+	c.Roles, c.Groups = slices.Clone(c.Roles), slices.Clone(c.Groups)
 	return &c, m.tokens[personKey{c.Tenant, c.ID}]
 }
 
@@ -123,5 +123,6 @@ func prove(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 
 func samePrincipal(p, q *gatehouse.Principal) bool {
 	return p.ID == q.ID && p.Tenant == q.Tenant && p.Name == q.Name && p.Kind == q.Kind && p.Person == q.Person &&
-		p.Sponsor == q.Sponsor && p.Disabled == q.Disabled && slices.Equal(p.Roles, q.Roles)
+		p.Sponsor == q.Sponsor && p.Disabled == q.Disabled && slices.Equal(p.Roles, q.Roles) &&
+		slices.Equal(p.Groups, q.Groups)
 }

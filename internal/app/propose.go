@@ -303,13 +303,13 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 		required = max(required, 2)
 	}
 	roles := v.Roles
-	if len(roles) == 0 && len(v.People) == 0 {
+	if len(roles) == 0 && len(v.People) == 0 && len(v.Groups) == 0 {
 		roles = []gatehouse.Role{gatehouse.RoleApprover}
 	}
 	a.HoldFor = gatehouse.Duration(g.holdAt(v, a.RiskLevel))
 	a.Approval = &gatehouse.Approval{
 		ID: NewID("apr"), ActionID: a.ID, Status: gatehouse.ApprovalRequested, Required: required,
-		Roles: orEmpty(roles), People: v.People, Excluded: barred,
+		Roles: orEmpty(roles), People: v.People, Groups: v.Groups, Excluded: barred,
 		ExpiresAt: now.Add(expiry), CreatedAt: now, Confirm: confirmation(a), Votes: []gatehouse.Vote{},
 	}
 	if err := tx.InsertAction(a); err != nil {

@@ -50,14 +50,15 @@ func entitled(ap *gatehouse.Approval, p *gatehouse.Principal) error {
 	if p.Disabled || p.Kind != gatehouse.KindPerson || !p.Has(gatehouse.RoleApprover) {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides")
 	}
-	if len(ap.Roles) == 0 && len(ap.People) == 0 {
+	if ap.Asks(p) {
 		return nil
 	}
-	if slices.ContainsFunc(ap.Roles, p.Has) || slices.Contains(ap.People, p.Name) || slices.Contains(ap.People, p.ID) {
-		return nil
-	}
-	return gatehouse.E(gatehouse.CodeRoleRequired, "the policy names others for this approval").
+	e := gatehouse.E(gatehouse.CodeRoleRequired, "the policy names others for this approval").
 		With("roles", ap.Roles).With("people", ap.People)
+	if len(ap.Groups) > 0 {
+		e = e.With("groups", ap.Groups)
+	}
+	return e
 }
 
 // excluded compares without regard to case, since the names in the list may

@@ -13,8 +13,8 @@ import (
 
 // SignInExternal begins a session for a proven OIDC identity: of the principal
 // that it is linked to, or of a new one. The roles that the configuration
-// manages are brought in line with the groups first, also when that leaves
-// none, and the sign-in is refused.
+// manages, and the memberships that come from this provider, are brought in line
+// with its groups first, also when that leaves no role, and the sign-in is refused.
 func (g *Gate) SignInExternal(ctx context.Context, e gatehouse.ExternalSignIn, b gatehouse.Browser) (out *gatehouse.SignedIn, err error) {
 	n := newSignIn(gatehouse.SignInOIDC, e.Issuer, b)
 	var refused error
@@ -28,6 +28,9 @@ func (g *Gate) SignInExternal(ctx context.Context, e gatehouse.ExternalSignIn, b
 			return gatehouse.E(gatehouse.CodeUnauthenticated, "this principal is disabled")
 		}
 		if err := mapRoles(tx, p, e); err != nil {
+			return err
+		}
+		if err := mapGroups(tx, p, e); err != nil {
 			return err
 		}
 		if len(p.Roles) == 0 {

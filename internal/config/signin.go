@@ -41,6 +41,10 @@ type OIDC struct {
 	// Roles maps a group to roles. At each sign-in a person gets those of its
 	// groups, and loses those that other groups of this map would give.
 	Roles map[string][]gatehouse.Role `yaml:"roles"`
+	// Groups maps a group of the provider to groups here, which policies can ask.
+	// At each sign-in a person becomes a member of those of its groups, and loses
+	// the memberships that this provider gave before.
+	Groups map[string][]string `yaml:"groups"`
 	// Tenant is where the provider's people are; default by default.
 	Tenant string `yaml:"tenant"`
 	// Provision makes a person of an identity that is linked to nobody and
@@ -128,6 +132,14 @@ func (p *OIDC) problem() (key, why string) {
 		who := gatehouse.Principal{Name: "group", Kind: gatehouse.KindPerson, Roles: roles}
 		if err := who.Validate(); err != nil {
 			return "roles", fmt.Sprintf("%s: %v", gatehouse.Quote(group), err)
+		}
+	}
+	for group, names := range p.Groups {
+		for _, name := range names {
+			if !gatehouse.ValidGroupName(name) {
+				return "groups", fmt.Sprintf("%s: %s cannot name a group: a name is lower-case letters, digits, or any of ._-",
+					gatehouse.Quote(group), gatehouse.Quote(name))
+			}
 		}
 	}
 	return "", ""

@@ -295,11 +295,18 @@ func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
 // quorumLine says who must answer, and until when.
 func quorumLine(ap *gatehouse.Approval) string {
 	s := plural(ap.Required, "person", "different persons") + " must approve"
+	var from []string
 	if len(ap.Roles) > 0 {
-		s += ", from the role " + joinRoles(ap.Roles)
+		from = append(from, "the role "+joinRoles(ap.Roles))
+	}
+	if len(ap.Groups) > 0 {
+		from = append(from, "the group "+strings.Join(ap.Groups, ", "))
 	}
 	if len(ap.People) > 0 {
-		s += ", or " + strings.Join(ap.People, ", ")
+		from = append(from, strings.Join(ap.People, ", "))
+	}
+	if len(from) > 0 {
+		s += ", from " + strings.Join(from, ", or ")
 	}
 	return s + ". Until " + clock(ap.ExpiresAt) + "."
 }

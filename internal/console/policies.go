@@ -258,11 +258,10 @@ func outcomeWords(o gatehouse.Outcome) string {
 }
 
 func whoMayAnswer(x *gatehouse.Explanation) string {
-	who := make([]string, 0, len(x.Roles)+len(x.People))
+	who := gatehouse.Whom(nil, x.Groups, x.People)
 	for _, r := range x.Roles {
 		who = append(who, "role "+string(r))
 	}
-	who = append(who, x.People...)
 	if len(who) == 0 {
 		return "any approver but the proposer"
 	}

@@ -116,7 +116,7 @@ func whom(a *gatehouse.Action) string {
 	if p == nil || a.Status != gatehouse.StatusPending {
 		return "the outcome of " + a.ActionType + ", which is " + string(a.Status)
 	}
-	who := strings.Join(p.People, ", ")
+	who := strings.Join(gatehouse.Whom(nil, p.Groups, p.People), ", ")
 	if who == "" && len(p.Roles) > 0 {
 		who = "anybody with the role " + joinRoles(p.Roles)
 	}

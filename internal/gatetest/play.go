@@ -115,8 +115,8 @@ func (w *World) principal(name string) *gatehouse.Principal {
 	return p
 }
 
-// people makes those who take part, and leaves a revoked key and a policy
-// that is no longer the active one.
+// people makes those who take part, and leaves a revoked key, a group, and a
+// policy that is no longer the active one.
 func (w *World) people(tenant string) {
 	w.t.Helper()
 	for _, n := range []gatehouse.NewPrincipal{
@@ -134,6 +134,10 @@ func (w *World) people(tenant string) {
 	keys, err := w.Gate.ListKeys(w.Admin(), "ben")
 	w.must(err)
 	w.must(w.Gate.RevokeKey(w.Admin(), keys[0].ID))
+	if tenant == gatehouse.DefaultTenant {
+		_, err = w.Gate.PutGroup(w.Admin(), "finance", gatehouse.GroupMembers{Members: []string{"ben"}})
+		w.must(err)
+	}
 	disabled := true
 	_, err = w.Gate.UpdatePrincipal(w.Admin(), "cy", gatehouse.PrincipalChange{Disabled: &disabled})
 	w.must(err)

@@ -53,6 +53,8 @@ type loggedPrincipal struct {
 	Sponsor  string           `json:"sponsor"`
 	Person   string           `json:"person"`
 	Disabled bool             `json:"disabled"`
+	// Groups has the memberships with their sources.
+	Groups []gatehouse.Membership `json:"groups"`
 }
 
 // readRights reads the entries of principals and policies in the order in which
@@ -98,17 +100,20 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 }
 
 func (c *checker) principals(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
-	const query = `SELECT tenant, id, name, kind, roles, sponsor, person, disabled FROM principal`
+	const query = `SELECT tenant, id, name, kind, roles, sponsor, person, disabled, groups FROM principal`
 	return each(ctx, tx, query, func(rows *sql.Rows) error {
 		var at subject
 		var p loggedPrincipal
-		var roles string
-		if err := rows.Scan(&at.tenant, &at.id, &p.Name, &p.Kind, &roles, &p.Sponsor, &p.Person, &p.Disabled); err != nil {
+		var roles, groups string
+		if err := rows.Scan(&at.tenant, &at.id, &p.Name, &p.Kind, &roles, &p.Sponsor, &p.Person, &p.Disabled, &groups); err != nil {
 			return err
 		}
 		c.r.examined(23, 1)
 		var err error
 		if p.Roles, err = shared.DecodeList[gatehouse.Role](roles); err != nil {
+			return fmt.Errorf("%s: %w", at.id, err)
+		}
+		if p.Groups, err = shared.DecodeMemberships(groups); err != nil {
 			return fmt.Errorf("%s: %w", at.id, err)
 		}
 		logged := h.principals[at]
@@ -136,6 +141,7 @@ func (l *loggedPrincipal) differences(row *loggedPrincipal) (list []string) {
 	differ("sponsor", l.Sponsor, row.Sponsor)
 	differ("person", l.Person, row.Person)
 	differ("disabled", l.Disabled, row.Disabled)
+	differ("groups", l.Groups, row.Groups)
 	return list
 }
 

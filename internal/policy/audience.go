@@ -6,22 +6,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// audience says who may answer: holders of any of the roles, and the people
-// named, by principal name or id. Whoever answers is an approver besides; the
+// audience says who may answer: holders of any of the roles, members of any of
+// the groups, and the people named, by principal name or id. Whoever answers is an approver besides; the
 // use cases see to that. The zero audience leaves it to another.
 type audience struct {
 	roles  []gatehouse.Role
 	people []string
+	groups []string
 }
 
-func (a audience) stated() bool { return len(a.roles) > 0 || len(a.people) > 0 }
+func (a audience) stated() bool { return len(a.roles) > 0 || len(a.people) > 0 || len(a.groups) > 0 }
 
 // everyone reports whether every approver is in it.
 func (a audience) everyone() bool { return slices.Contains(a.roles, gatehouse.RoleApprover) }
 
-// and returns who is in both. A person named in one and covered by a role of
-// the other is left out, since who holds a role is not known here; except that
-// everybody is covered by approver.
+// and returns who is in both. A person named in one and covered by a role or a
+// group of the other is left out, since who holds a role or is a member is not
+// known here; except that everybody is covered by approver.
 func (a audience) and(b audience) audience {
 	switch {
 	case !a.stated() || a.everyone():
@@ -48,10 +49,18 @@ func (a audience) and(b audience) audience {
 			both.people = append(both.people, name)
 		}
 	}
+	for _, name := range a.groups {
+		if slices.Contains(b.groups, name) {
+			both.groups = append(both.groups, name)
+		}
+	}
 	slices.Sort(both.roles)
 	slices.Sort(both.people)
+	slices.Sort(both.groups)
 	return both
 }
 
 // enough reports whether n distinct persons could be in it.
-func (a audience) enough(n int) bool { return len(a.roles) > 0 || len(a.people) >= n }
+func (a audience) enough(n int) bool {
+	return len(a.roles) > 0 || len(a.groups) > 0 || len(a.people) >= n
+}

@@ -176,7 +176,7 @@ func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
 		return
 	}
 	v.Required, v.Expiry = all.required, all.expiry
-	v.Roles, v.People = slices.Clone(all.audience.roles), slices.Clone(all.audience.people)
+	v.Roles, v.People, v.Groups = slices.Clone(all.audience.roles), slices.Clone(all.audience.people), slices.Clone(all.audience.groups)
 	if all.hold != nil {
 		hold := *all.hold
 		v.Hold = &hold

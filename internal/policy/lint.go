@@ -36,8 +36,8 @@ func (p *Policy) Lint() []Remark {
 		if least := minimum(r.risk); r.risk != 0 && r.required != 0 && r.required < least {
 			say(r.at, true, "rule %s requires %d, but %s always needs %d persons", r.id, r.required, r.risk, least)
 		}
-		if r.audience.everyone() && len(r.audience.people) > 0 {
-			say(r.at, false, "rule %s names people beside the role approver, which everyone who can decide has", r.id)
+		if r.audience.everyone() && (len(r.audience.people) > 0 || len(r.audience.groups) > 0) {
+			say(r.at, false, "rule %s names people or groups beside the role approver, which everyone who can decide has", r.id)
 		}
 	}
 	for level := gatehouse.L1; level <= gatehouse.L5; level++ {
@@ -45,8 +45,8 @@ func (p *Policy) Lint() []Remark {
 		if q.required < minimum(level) {
 			say(at, true, "%s always needs %d persons, whatever is required here", level, minimum(level))
 		}
-		if q.audience.everyone() && len(q.audience.people) > 0 {
-			say(at, false, "%s names people beside the role approver, which everyone who can decide has", level)
+		if q.audience.everyone() && (len(q.audience.people) > 0 || len(q.audience.groups) > 0) {
+			say(at, false, "%s names people or groups beside the role approver, which everyone who can decide has", level)
 		}
 	}
 	usual := Default()

@@ -21,6 +21,7 @@ const (
 	maxCeilings = 100
 	maxTests    = 5000
 	maxPeople   = 100
+	maxGroups   = 20
 	maxQuorum   = 20
 	minExpiry   = gatehouse.Duration(time.Minute)
 	maxExpiry   = gatehouse.Duration(gatehouse.MaxExpiry)
@@ -116,7 +117,7 @@ func (p *parser) approvals(n *yaml.Node) {
 	for _, key := range f.Keys {
 		level, _ := strconv.Atoi(key.Value)
 		value := f.Values[key.Value]
-		q := p.question(p.Mapping(value, "an approvals entry", "required", "roles", "people", "expiry", "hold"))
+		q := p.question(p.Mapping(value, "an approvals entry", "required", "roles", "people", "groups", "expiry", "hold"))
 		s := standard(gatehouse.RiskLevel(level))
 		q.required = cmp.Or(q.required, s.required)
 		q.expiry = cmp.Or(q.expiry, s.expiry)
@@ -157,18 +158,27 @@ func (p *parser) question(f form.Fields) question {
 	if p.few(f.Values["people"], "people", maxPeople) != nil {
 		q.audience.people = p.Texts(f.Values["people"], "people")
 	}
-	for _, key := range []string{"roles", "people"} {
+	if p.few(f.Values["groups"], "groups", maxGroups) != nil {
+		q.audience.groups = p.Texts(f.Values["groups"], "groups")
+	}
+	for _, group := range q.audience.groups {
+		if !gatehouse.ValidGroupName(group) {
+			p.Fail(f.Values["groups"], "%s cannot name a group: a name is lower-case letters, digits, or any of ._-", gatehouse.Quote(group))
+		}
+	}
+	for _, key := range []string{"roles", "people", "groups"} {
 		if n := f.Values[key]; n != nil && n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 			p.Fail(n, "%s is empty, so that nobody could answer", key)
 		}
 	}
 	slices.Sort(q.audience.roles)
 	slices.Sort(q.audience.people)
+	slices.Sort(q.audience.groups)
 	return q
 }
 
 func (p *parser) rule(n *yaml.Node) {
-	f := p.Mapping(n, "a rule", "id", "when", "then", "reason", "risk", "required", "roles", "people", "expiry", "hold")
+	f := p.Mapping(n, "a rule", "id", "when", "then", "reason", "risk", "required", "roles", "people", "groups", "expiry", "hold")
 	if f.Node == nil {
 		return
 	}
@@ -187,9 +197,9 @@ func (p *parser) rule(n *yaml.Node) {
 	var idle []string
 	switch r.then {
 	case gatehouse.OutcomeAllow:
-		idle = []string{"required", "roles", "people", "expiry"}
+		idle = []string{"required", "roles", "people", "groups", "expiry"}
 	case gatehouse.OutcomeDeny:
-		idle = []string{"required", "roles", "people", "expiry", "hold"}
+		idle = []string{"required", "roles", "people", "groups", "expiry", "hold"}
 	case gatehouse.OutcomeNeedsApproval:
 		if q := r.question; q.audience.stated() && !q.audience.enough(max(1, q.required)) {
 			p.Fail(n, "%d persons are required, but only %d named", q.required, len(q.audience.people))

@@ -29,6 +29,7 @@ type expectation struct {
 	required int
 	roles    *[]string
 	people   *[]string
+	groups   *[]string
 	expiry   time.Duration
 	hold     *time.Duration
 	reason   string
@@ -81,6 +82,9 @@ func (e *expectation) differences(v gatehouse.Verdict) []string {
 	}
 	if e.people != nil {
 		differ("people", *e.people, v.People)
+	}
+	if e.groups != nil {
+		differ("groups", *e.groups, v.Groups)
 	}
 	if e.expiry != 0 {
 		differ("expiry", gatehouse.Duration(e.expiry), gatehouse.Duration(v.Expiry))
@@ -201,7 +205,7 @@ func (p *parser) proposer(n *yaml.Node, who *gatehouse.Principal) {
 }
 
 func (p *parser) expect(n *yaml.Node) expectation {
-	f := p.Mapping(n, "expect", "outcome", "risk", "rules", "required", "roles", "people", "expiry", "hold", "reason", "ceilings")
+	f := p.Mapping(n, "expect", "outcome", "risk", "rules", "required", "roles", "people", "groups", "expiry", "hold", "reason", "ceilings")
 	if f.Node == nil {
 		return expectation{}
 	}
@@ -213,6 +217,7 @@ func (p *parser) expect(n *yaml.Node) expectation {
 		required: p.Whole(f.Values["required"], "required", maxQuorum),
 		roles:    p.set(f.Values["roles"], "roles"),
 		people:   p.set(f.Values["people"], "people"),
+		groups:   p.set(f.Values["groups"], "groups"),
 		expiry:   p.Duration(f.Values["expiry"], "expiry", 0, maxExpiry).D(),
 		reason:   p.Text(f.Values["reason"], "reason"),
 	}

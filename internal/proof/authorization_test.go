@@ -172,6 +172,9 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 	if res := w.admin.post("/policies", object{"source": rules + "# again\n"}); res.status != 201 {
 		t.Fatal(res)
 	}
+	if res := w.admin.call("PUT", "/groups/finance", object{"members": []string{}}); res.status != 200 {
+		t.Fatal(res)
+	}
 	run := c.bot.post("/workflows/paging/runs", object{"input": object{}})
 	if run.status != 201 {
 		t.Fatal(run)
@@ -184,6 +187,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 	return map[string]string{
 		"proposed-actions": a.ID, "approvals": waiting.Approval.ID, "pushes": a.Push.ID, "runs": run.str("id"),
 		"steps": steps[0].Step.ID, "workflows": "paging", "principals": c.ana.id, "keys": keys.Items[0].ID, "policies": "2",
+		"groups":   "finance",
 		"sessions": "ses_0", // nobody has a session here: 404 for everyone whose key is known
 	}
 }

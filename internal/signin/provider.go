@@ -210,5 +210,12 @@ func (p *provider) external(id *identity) gatehouse.ExternalSignIn {
 			e.Roles = append(e.Roles, roles...)
 		}
 	}
+	for group, names := range p.Groups {
+		if slices.Contains(id.groups, group) {
+			e.Groups = append(e.Groups, names...)
+		}
+	}
+	slices.Sort(e.Groups)
+	e.Groups = slices.Compact(e.Groups)
 	return e
 }

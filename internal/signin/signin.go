@@ -73,6 +73,8 @@ type Provider struct {
 	NameClaim string
 	// Roles maps a group to its roles; nil leaves the roles alone.
 	Roles map[string][]gatehouse.Role
+	// Groups maps a group to groups of the tenant, which policies can ask.
+	Groups map[string][]string
 	// Tenant is where the provider's people are; default by default.
 	Tenant string
 	// Provision makes persons of unknown identities whose groups give a role.

@@ -53,7 +53,7 @@ LEFT JOIN LATERAL (SELECT * FROM principal x WHERE x.tenant = p.tenant AND x.id 
 LEFT JOIN LATERAL (SELECT * FROM vote x WHERE x.seq = a.seq` + kept + ` v ON true`
 	sidesOfAction   = selectSides + theAction + besideIt
 	sidesOfApproval = selectSides + theApproval + kept + ` o` + itsAction + besideIt
-	sponsorColumns  = `s.tenant, s.id, s.name, s.kind, s.roles, s.person, s.sponsor, s.disabled, s.created_at, s.approver_since`
+	sponsorColumns  = `s.tenant, s.id, s.name, s.kind, s.roles, s.person, s.sponsor, s.disabled, s.created_at, s.approver_since, s.groups`
 )
 
 // Foresee keeps what the next batch is to fetch besides.

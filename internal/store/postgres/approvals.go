@@ -20,18 +20,19 @@ func scanApproval(r *row, actionID string, err *error) *gatehouse.Approval {
 	} else {
 		o.Confirm = &gatehouse.Confirm{Prompt: r.text(), Value: r.text()}
 	}
+	o.Groups = listAt[string](r, err)
 	return o
 }
 
 const (
 	insertApprovalOf = `, o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
-confirm_prompt, confirm_value) SELECT seq, $1, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57 FROM `
+confirm_prompt, confirm_value, groups) SELECT seq, $1, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58 FROM `
 
 	insertApproval = insertApprovalOf + `a)
 `
 	insertApprovals = insertApprovalOf + `s u)
 `
-	approvalKinds = "tti tttii tt"
+	approvalKinds = "tti tttii tt t"
 )
 
 // insertAsked inserts an action with its approval; args are those of the action.
@@ -46,7 +47,7 @@ func (t *tx) insertAsked(a *gatehouse.Action, args []any) error {
 	}
 	err := t.write(insertAction+insertApproval+insertProposal, append(args,
 		o.ID, string(o.Status), o.Required, shared.EncodeList(o.Roles), shared.EncodeList(o.People), shared.EncodeList(o.Excluded),
-		o.ExpiresAt, o.CreatedAt, prompt, value)...)
+		o.ExpiresAt, o.CreatedAt, prompt, value, shared.EncodeList(o.Groups))...)
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const principalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since`
+const principalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since, p.groups`
 
 func scanPrincipal(r *row) (*gatehouse.Principal, error) {
 	var err error
 	p := &gatehouse.Principal{
 		Tenant: r.text(), ID: r.text(), Name: r.text(), Kind: gatehouse.Kind(r.text()), Roles: listAt[gatehouse.Role](r, &err),
 		Person: r.text(), Sponsor: r.text(), Disabled: r.bool(), CreatedAt: r.time(), ApproverSince: r.timePtr(),
+		Groups: membershipsAt(r, &err),
 	}
 	return p, err
 }
@@ -61,16 +62,17 @@ func (t *readTx) ListPrincipals(tenant, cursor string, limit int) (page gatehous
 
 // InsertPrincipal stores a principal; a known id or name is ErrConflict.
 func (t *tx) InsertPrincipal(p *gatehouse.Principal) error {
-	return t.write(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at, approver_since)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		p.Tenant, p.ID, p.Name, string(p.Kind), shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt, p.ApproverSince)
+	return t.write(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at, approver_since, groups)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		p.Tenant, p.ID, p.Name, string(p.Kind), shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt, p.ApproverSince,
+		shared.EncodeMemberships(p.Groups))
 }
 
 // UpdatePrincipal writes all but the kind and the time of creation.
 func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
-	return t.write(guarded+`UPDATE principal SET name = $3, roles = $4, person = $5, sponsor = $6, disabled = $7, approver_since = $8
+	return t.write(guarded+`UPDATE principal SET name = $3, roles = $4, person = $5, sponsor = $6, disabled = $7, approver_since = $8, groups = $9
 WHERE tenant = $1 AND id = $2`+orMissing, p.Tenant, p.ID, p.Name, shared.EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled,
-		p.ApproverSince)
+		p.ApproverSince, shared.EncodeMemberships(p.Groups))
 }
 
 // PrincipalsForShare reads principals and locks them against change, in the

@@ -93,6 +93,18 @@ func (w readWalls) ListPrincipals(tenant, cursor string, limit int) (gatehouse.P
 	return w.in(tenant).ListPrincipals(tenant, cursor, limit)
 }
 
+func (w readWalls) ListPeople(tenant string) ([]*gatehouse.Principal, error) {
+	return w.in(tenant).ListPeople(tenant)
+}
+
+func (w readWalls) FindGroup(tenant, name string) (*gatehouse.Group, error) {
+	return w.in(tenant).FindGroup(tenant, name)
+}
+
+func (w readWalls) ListGroups(tenant string) ([]*gatehouse.Group, error) {
+	return w.in(tenant).ListGroups(tenant)
+}
+
 func (w readWalls) ListKeys(tenant, principalID string) ([]*gatehouse.Key, error) {
 	return w.in(tenant).ListKeys(tenant, principalID)
 }

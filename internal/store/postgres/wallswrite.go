@@ -138,6 +138,14 @@ func (w walls) UseSetupLink(tenant, id string) error {
 	return w.in(tenant).UseSetupLink(tenant, id)
 }
 
+func (w walls) InsertGroup(g *gatehouse.Group) error {
+	return w.in(g.Tenant).InsertGroup(g)
+}
+
+func (w walls) DeleteGroup(tenant, name string) error {
+	return w.in(tenant).DeleteGroup(tenant, name)
+}
+
 func (w walls) InsertIdentity(i *gatehouse.ExternalIdentity) error {
 	return w.in(i.Tenant).InsertIdentity(i)
 }

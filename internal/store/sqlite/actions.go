@@ -31,7 +31,7 @@ const actionColumns = `
   p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint, p.content_hash,
   p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by, p.rationale,
   p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
-  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value`
+  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups`
 
 const actionTables = ` FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq `
 

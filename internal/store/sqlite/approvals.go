@@ -12,9 +12,12 @@ func scanApproval(r *stmt, actionID string, err *error) *gatehouse.Approval {
 		Roles: listAt[gatehouse.Role](r, err), People: listAt[string](r, err), Excluded: listAt[string](r, err),
 		ExpiresAt: r.time(), CreatedAt: r.time(), Votes: []gatehouse.Vote{},
 	}
-	if !r.null() {
+	if r.null() {
+		r.column += 2
+	} else {
 		o.Confirm = &gatehouse.Confirm{Prompt: r.text(), Value: r.text()}
 	}
+	o.Groups = listAt[string](r, err)
 	return o
 }
 
@@ -28,9 +31,9 @@ func (t *tx) insertApproval(seq int64, a *gatehouse.Action) error {
 		prompt, value = o.Confirm.Prompt, o.Confirm.Value
 	}
 	_, err := t.exec(`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
-confirm_prompt, confirm_value) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+confirm_prompt, confirm_value, groups) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		seq, a.Tenant, o.ID, string(o.Status), o.Required, encodeList(o.Roles), encodeList(o.People), encodeList(o.Excluded),
-		o.ExpiresAt, o.CreatedAt, prompt, value)
+		o.ExpiresAt, o.CreatedAt, prompt, value, encodeList(o.Groups))
 	if err != nil {
 		return err
 	}

@@ -5,15 +5,17 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const principalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since`
+const principalColumns = `p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since, p.groups`
 
 func scanPrincipal(r *stmt) (*gatehouse.Principal, error) {
 	var err error
 	p := &gatehouse.Principal{
 		Tenant: r.text(), ID: r.text(), Name: r.text(), Kind: gatehouse.Kind(r.text()), Roles: listAt[gatehouse.Role](r, &err),
 		Person: r.text(), Sponsor: r.text(), Disabled: r.bool(), CreatedAt: r.time(), ApproverSince: r.timePtr(),
+		Groups: membershipsAt(r, &err),
 	}
 	return p, err
 }
@@ -53,18 +55,19 @@ func (t *readTx) ListPrincipals(tenant, cursor string, limit int) (page gatehous
 // InsertPrincipal stores a principal; a known id or name is ErrConflict.
 func (t *tx) InsertPrincipal(p *gatehouse.Principal) error {
 	t.w.people.touch()
-	_, err := t.exec(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at, approver_since)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		p.Tenant, p.ID, p.Name, string(p.Kind), encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt, p.ApproverSince)
+	_, err := t.exec(`INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at, approver_since, groups)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		p.Tenant, p.ID, p.Name, string(p.Kind), encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt, p.ApproverSince,
+		shared.EncodeMemberships(p.Groups))
 	return err
 }
 
 // UpdatePrincipal writes all but the kind and the time of creation.
 func (t *tx) UpdatePrincipal(p *gatehouse.Principal) error {
 	t.w.people.touch()
-	return t.found(`UPDATE principal SET name = ?, roles = ?, person = ?, sponsor = ?, disabled = ?, approver_since = ?
+	return t.found(`UPDATE principal SET name = ?, roles = ?, person = ?, sponsor = ?, disabled = ?, approver_since = ?, groups = ?
 WHERE tenant = ? AND id = ?`,
-		p.Name, encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.ApproverSince, p.Tenant, p.ID)
+		p.Name, encodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.ApproverSince, shared.EncodeMemberships(p.Groups), p.Tenant, p.ID)
 }
 
 // FindPrincipal of the writer keeps what it has found.

@@ -148,6 +148,6 @@ func (w *writer) settle() {
 // copied keeps callers from changing what is kept.
 func copied(p *gatehouse.Principal) *gatehouse.Principal {
 	c := *p
-	c.Roles = slices.Clone(p.Roles)
+	c.Roles, c.Groups = slices.Clone(p.Roles), slices.Clone(p.Groups)
 	return &c
 }

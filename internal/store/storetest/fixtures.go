@@ -64,6 +64,7 @@ func (s *suite) full(at time.Time) *gatehouse.Action {
 		a.ContentHash = [32]byte{1, 2, 3, 31: 9}
 		a.Approval.Required = 2
 		a.Approval.People = []string{"ana", "ben"}
+		a.Approval.Groups = []string{"finance", "legal"}
 		a.Approval.Confirm = &gatehouse.Confirm{Prompt: "Type the number of items", Value: "3"}
 	})
 }

@@ -59,6 +59,7 @@ func (s *suite) principals() {
 		return tx.InsertPrincipal(&gatehouse.Principal{ID: "prn_y", Tenant: "nobody", Name: "y", Kind: gatehouse.KindPerson, Person: "prn_y", CreatedAt: tx.Now()})
 	})
 	ana.Roles, ana.Disabled, ana.Person = []gatehouse.Role{gatehouse.RoleViewer}, true, "somebody"
+	ana.Groups = []gatehouse.Membership{{Group: "finance", From: gatehouse.ByHand}, {Group: "finance", From: `https://id.example/"x"`}}
 	s.update(func(tx gatehouse.Tx) error {
 		if err := tx.UpdatePrincipal(ana); err != nil {
 			return err
@@ -77,6 +78,56 @@ func (s *suite) principals() {
 			return tx.ListPrincipals(tenant, cursor, 1)
 		})
 		s.same("listed", list, []*gatehouse.Principal{ana, bot, third})
+		return err
+	})
+}
+
+func (s *suite) groups() {
+	ana := s.insertPrincipal(func(p *gatehouse.Principal) {
+		p.Groups = []gatehouse.Membership{{Group: "finance", From: gatehouse.ByHand}}
+	})
+	ben := s.insertPrincipal(func(p *gatehouse.Principal) { p.Disabled = true })
+	s.insertPrincipal(func(p *gatehouse.Principal) { p.Kind = gatehouse.KindService })
+	at := s.now()
+	finance, board := &gatehouse.Group{Tenant: tenant, Name: "finance", CreatedAt: at}, &gatehouse.Group{Tenant: tenant, Name: "board", CreatedAt: at}
+	s.update(func(tx gatehouse.Tx) error { return errors.Join(tx.InsertGroup(finance), tx.InsertGroup(board)) })
+	s.refused(gatehouse.ErrConflict, "the same name", func(tx gatehouse.Tx) error { return tx.InsertGroup(finance) })
+	s.refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
+		return tx.InsertGroup(&gatehouse.Group{Tenant: "nobody", Name: "finance", CreatedAt: at})
+	})
+	s.refused(gatehouse.ErrNotFound, "deleting nothing", func(tx gatehouse.Tx) error { return tx.DeleteGroup(tenant, "none") })
+	s.view(func(tx gatehouse.ReadTx) error {
+		list, err := tx.ListGroups(tenant)
+		s.same("listed", list, []*gatehouse.Group{board, finance})
+		if err != nil {
+			return err
+		}
+		found, err := tx.FindGroup(tenant, "finance")
+		s.same("found", found, finance)
+		if err != nil {
+			return err
+		}
+		people, err := tx.ListPeople(tenant)
+		people = slices.DeleteFunc(people, func(p *gatehouse.Principal) bool {
+			return p.ID != ana.ID && p.ID != ben.ID && p.Kind == gatehouse.KindPerson
+		})
+		s.same("people", people, []*gatehouse.Principal{ana, ben})
+		if err != nil {
+			return err
+		}
+		if others, err := tx.ListGroups("nobody"); err != nil || len(others) != 0 {
+			s.Errorf("groups of another tenant: %v, %v", others, err)
+		}
+		_, err = tx.FindGroup(tenant, "Finance")
+		if !errors.Is(err, gatehouse.ErrNotFound) {
+			s.Errorf("a name in another case: error %v", err)
+		}
+		return nil
+	})
+	s.update(func(tx gatehouse.Tx) error { return tx.DeleteGroup(tenant, "board") })
+	s.view(func(tx gatehouse.ReadTx) error {
+		list, err := tx.ListGroups(tenant)
+		s.same("after deleting one", list, []*gatehouse.Group{finance})
 		return err
 	})
 }

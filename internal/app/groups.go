@@ -1,0 +1,275 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// ListGroups returns the tenant's groups with their members, by name.
+func (g *Gate) ListGroups(ctx context.Context) (list []*gatehouse.Group, err error) {
+	err = g.view(ctx, "group", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		if list, err = tx.ListGroups(c.Principal.Tenant); err != nil {
+			return err
+		}
+		return withMembers(tx, c.Principal.Tenant, list...)
+	})
+	return list, err
+}
+
+// FindGroup returns a group with its members.
+func (g *Gate) FindGroup(ctx context.Context, name string) (found *gatehouse.Group, err error) {
+	err = g.view(ctx, "group", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		if found, err = tx.FindGroup(c.Principal.Tenant, name); err != nil {
+			return err
+		}
+		return withMembers(tx, c.Principal.Tenant, found)
+	})
+	return found, err
+}
+
+// withMembers fills in the members of groups of one tenant.
+func withMembers(tx gatehouse.ReadTx, tenant string, groups ...*gatehouse.Group) error {
+	people, err := tx.ListPeople(tenant)
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		group.Members = []gatehouse.GroupMember{}
+		for _, p := range people {
+			if !p.In(group.Name) {
+				continue
+			}
+			m := gatehouse.GroupMember{ID: p.ID, Name: p.Name, Disabled: p.Disabled}
+			for _, membership := range p.Groups {
+				if membership.Group == group.Name {
+					m.From = append(m.From, membership.From)
+				}
+			}
+			group.Members = append(group.Members, m)
+		}
+		slices.SortFunc(group.Members, func(a, b gatehouse.GroupMember) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return nil
+}
+
+// PutGroup makes a group, or sets the members that are set by hand.
+func (g *Gate) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembers) (*gatehouse.Group, error) {
+	if !gatehouse.ValidGroupName(name) {
+		return nil, gatehouse.Violations{{Pointer: "/name", Detail: "must be 1 to 64 lower-case letters, digits, or any of ._- and begin with a letter or digit"}}.Err()
+	}
+	return g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
+		_, err := tx.FindGroup(c.Principal.Tenant, name)
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			err = insertGroup(tx, c.Principal.Tenant, name, c.Principal.ID)
+		}
+		if err != nil {
+			return err
+		}
+		wanted, err := peopleNamed(people, "/members", m.Members)
+		if err != nil {
+			return err
+		}
+		return setMembers(tx, c, people, func(p *gatehouse.Principal) bool {
+			return setMembership(p, name, slices.Contains(wanted, p.ID))
+		})
+	})
+}
+
+// ChangeGroup adds members by hand, and removes members of any source.
+func (g *Gate) ChangeGroup(ctx context.Context, name string, r gatehouse.GroupChange) (*gatehouse.Group, error) {
+	if len(r.Add) == 0 && len(r.Remove) == 0 {
+		return nil, gatehouse.E(gatehouse.CodeInvalid, "say whom to add or to remove")
+	}
+	return g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
+		if _, err := tx.FindGroup(c.Principal.Tenant, name); err != nil {
+			return err
+		}
+		add, err := peopleNamed(people, "/add", r.Add)
+		if err != nil {
+			return err
+		}
+		remove, err := peopleNamed(people, "/remove", r.Remove)
+		if err != nil {
+			return err
+		}
+		return setMembers(tx, c, people, func(p *gatehouse.Principal) bool {
+			switch {
+			case slices.Contains(remove, p.ID):
+				return p.LeaveGroup(name)
+			case slices.Contains(add, p.ID):
+				return setMembership(p, name, true)
+			}
+			return false
+		})
+	})
+}
+
+// DeleteGroup ends a group and every membership. A group that the configuration
+// maps comes back with the next sign-in.
+func (g *Gate) DeleteGroup(ctx context.Context, name string) error {
+	_, err := g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
+		if err := tx.DeleteGroup(c.Principal.Tenant, name); err != nil {
+			return err
+		}
+		err := setMembers(tx, c, people, func(p *gatehouse.Principal) bool { return p.LeaveGroup(name) })
+		if err != nil {
+			return err
+		}
+		return recordGroup(tx, c.Principal.Tenant, "group.deleted", name, c.Principal.ID)
+	})
+	return err
+}
+
+// changeGroup runs a change of a group as administrator. fn gets all people of
+// the tenant as they are.
+func (g *Gate) changeGroup(ctx context.Context, name string, fn func(gatehouse.Tx, *gatehouse.Caller, []*gatehouse.Principal) error) (*gatehouse.Group, error) {
+	c, err := g.minter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out *gatehouse.Group
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		out = nil
+		_, self, err := lockPrincipals(tx, c.Principal.Tenant, c.Principal.ID, c.Principal.ID)
+		if err != nil {
+			return err
+		}
+		if err := stillAdmin(self); err != nil {
+			return err
+		}
+		people, err := tx.ListPeople(c.Principal.Tenant)
+		if err != nil {
+			return err
+		}
+		if err := fn(tx, c, people); err != nil {
+			return err
+		}
+		out, err = tx.FindGroup(c.Principal.Tenant, name)
+		switch {
+		case errors.Is(err, gatehouse.ErrNotFound):
+			return nil // it was deleted
+		case err != nil:
+			return err
+		}
+		return withMembers(tx, c.Principal.Tenant, out)
+	})
+	if err != nil {
+		return nil, notFound(err, "group")
+	}
+	g.hints.Notify(TopicAudit)
+	return out, nil
+}
+
+// peopleNamed finds the ids of people by id or by name, whatever its case.
+func peopleNamed(people []*gatehouse.Principal, pointer string, names []string) ([]string, error) {
+	var v gatehouse.Violations
+	if len(names) > gatehouse.MaxGroupMembers {
+		v.Add(pointer, "a group has at most %d members", gatehouse.MaxGroupMembers)
+		return nil, v.Err()
+	}
+	ids := make([]string, 0, len(names))
+	for i, name := range names {
+		at := slices.IndexFunc(people, func(p *gatehouse.Principal) bool { return p.ID == name || strings.EqualFold(p.Name, name) })
+		if at < 0 {
+			v.Add(fmt.Sprintf("%s/%d", pointer, i), "no person %s", gatehouse.Quote(name))
+			continue
+		}
+		ids = append(ids, people[at].ID)
+	}
+	return ids, v.Err()
+}
+
+// setMembership makes a person a member by hand, or ends that; what comes from
+// a sign-in stays.
+func setMembership(p *gatehouse.Principal, group string, member bool) bool {
+	var byHand []string
+	for _, m := range p.Groups {
+		if m.From == gatehouse.ByHand && m.Group != group {
+			byHand = append(byHand, m.Group)
+		}
+	}
+	if member {
+		byHand = append(byHand, group)
+	}
+	return p.SetGroups(gatehouse.ByHand, byHand)
+}
+
+// setMembers applies a change to each person, and records it. The rows that change are locked and read again first.
+func setMembers(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal, change func(*gatehouse.Principal) bool) error {
+	var ids []string
+	for _, p := range people {
+		trial := *p
+		if change(&trial) {
+			ids = append(ids, p.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	locked, err := tx.PrincipalsForShare(c.Principal.Tenant, ids)
+	if err != nil {
+		return err
+	}
+	for _, p := range locked {
+		if !change(p) {
+			continue
+		}
+		if err := p.Validate(); err != nil {
+			return err
+		}
+		if err := putMemberships(tx, p, c.Principal.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putMemberships stores and records the groups that a person is in.
+func putMemberships(tx gatehouse.Tx, p *gatehouse.Principal, by string) error {
+	if err := tx.UpdatePrincipal(p); err != nil {
+		return err
+	}
+	return tx.AppendLeaf(&gatehouse.Leaf{
+		Tenant: p.Tenant, Type: "principal.changed", Subject: p.ID, Actor: by,
+		Data: gatehouse.MustJSON(map[string]any{"groups": orEmpty(p.Groups)}),
+	})
+}
+
+func insertGroup(tx gatehouse.Tx, tenant, name, by string) error {
+	if err := tx.InsertGroup(&gatehouse.Group{Tenant: tenant, Name: name, CreatedAt: tx.Now()}); err != nil {
+		return err
+	}
+	return recordGroup(tx, tenant, "group.created", name, by)
+}
+
+func recordGroup(tx gatehouse.Tx, tenant, event, name, by string) error {
+	return tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: event, Subject: "group:" + name, Actor: by})
+}
+
+// mapGroups makes a person a member of the groups that its provider says, and
+// ends the memberships that the same provider gave earlier. Groups that are not
+// there yet are made.
+func mapGroups(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignIn) error {
+	if !p.SetGroups(e.Issuer, e.Groups) {
+		return nil
+	}
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	by := "sign_in:" + e.Provider
+	for _, name := range e.Groups {
+		_, err := tx.FindGroup(p.Tenant, name)
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			err = insertGroup(tx, p.Tenant, name, by)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return putMemberships(tx, p, by)
+}

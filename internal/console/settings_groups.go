@@ -1,0 +1,106 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const groupsPath = "/settings/groups"
+
+func groupPath(name, verb string) string { return groupsPath + "/" + url.PathEscape(name) + verb }
+
+func (c *Console) groupRoutes() []route {
+	admins := []gatehouse.Role{gatehouse.RoleAdmin}
+	return []route{
+		{pattern: "GET " + groupsPath, roles: admins, handle: c.groups},
+		{pattern: "POST " + groupsPath, roles: admins, mints: true, handle: c.createGroup},
+		{pattern: "POST " + groupsPath + "/{group}/add", roles: admins, mints: true, handle: c.addToGroup},
+		{pattern: "POST " + groupsPath + "/{group}/remove", roles: admins, mints: true, handle: c.removeFromGroup},
+		{pattern: "POST " + groupsPath + "/{group}/delete", roles: admins, mints: true, handle: c.deleteGroup},
+	}
+}
+
+// groupsView lists the groups.
+type groupsView struct {
+	list   []*gatehouse.Group
+	name   string // of a new group, as it was typed
+	failed *gatehouse.Error
+}
+
+func (c *Console) groups(v *view) error { return c.showGroups(v, http.StatusOK, &groupsView{}) }
+
+func (c *Console) showGroups(v *view, status int, p *groupsView) error {
+	var err error
+	if p.list, err = c.cfg.Admin.ListGroups(v.ctx); err != nil {
+		return err
+	}
+	return v.render(status, "Groups", settingsPath, groupsBody(v, p))
+}
+
+// changeGroups runs a change and shows the list, with what was refused.
+func (c *Console) changeGroups(v *view, p *groupsView, sure bool, fn func(name string) error) error {
+	read := v.parse
+	if sure {
+		read = v.sure
+	}
+	err := read()
+	if err == nil {
+		err = fn(v.r.PathValue("group"))
+	}
+	if err == nil {
+		return v.redirect(groupsPath)
+	}
+	p.failed = asError(err)
+	switch p.failed.Code {
+	case gatehouse.CodeInternal, gatehouse.CodeUnauthenticated, gatehouse.CodeNotFound:
+		return err
+	}
+	return c.showGroups(v, gatehouse.StatusOf(p.failed.Code), p)
+}
+
+func (c *Console) createGroup(v *view) error {
+	p := &groupsView{}
+	return c.changeGroups(v, p, false, func(string) error {
+		p.name = strings.TrimSpace(v.form("name"))
+		switch _, err := c.cfg.Admin.FindGroup(v.ctx, p.name); {
+		case err == nil:
+			return gatehouse.E(gatehouse.CodeAlreadyExists, "the group %s exists", p.name)
+		case gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
+			return err
+		}
+		_, err := c.cfg.Admin.PutGroup(v.ctx, p.name, gatehouse.GroupMembers{})
+		return err
+	})
+}
+
+func (c *Console) addToGroup(v *view) error {
+	return c.changeGroups(v, &groupsView{}, false, func(name string) error {
+		_, err := c.cfg.Admin.ChangeGroup(v.ctx, name, gatehouse.GroupChange{Add: []string{strings.TrimSpace(v.form("person"))}})
+		return err
+	})
+}
+
+func (c *Console) removeFromGroup(v *view) error {
+	return c.changeGroups(v, &groupsView{}, false, func(name string) error {
+		_, err := c.cfg.Admin.ChangeGroup(v.ctx, name, gatehouse.GroupChange{Remove: []string{v.form("person")}})
+		return err
+	})
+}
+
+func (c *Console) deleteGroup(v *view) error {
+	return c.changeGroups(v, &groupsView{}, true, func(name string) error { return c.cfg.Admin.DeleteGroup(v.ctx, name) })
+}
+
+// sourcesText says where a membership comes from.
+func sourcesText(from []string) string {
+	words := make([]string, len(from))
+	for i, source := range from {
+		if words[i] = "sign-in at " + source; source == gatehouse.ByHand {
+			words[i] = "set by hand"
+		}
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+func membershipsAt(r *row, err *error) []gatehouse.Membership {
+	list, e := shared.DecodeMemberships(r.text())
+	if e != nil && *err == nil {
+		*err = e
+	}
+	return list
+}
+
+// ListPeople lists the tenant's persons by id.
+func (t *readTx) ListPeople(tenant string) (list []*gatehouse.Principal, err error) {
+	list = []*gatehouse.Principal{}
+	err = t.each(`SELECT `+principalColumns+` FROM principal p WHERE p.tenant = $1 AND p.kind = 'person' ORDER BY p.id`, func(r *row) error {
+		p, err := scanPrincipal(r)
+		list = append(list, p)
+		return err
+	}, tenant)
+	return list, err
+}
+
+const groupColumns = `SELECT tenant, name, created_at FROM principal_group `
+
+func scanGroup(r *row) *gatehouse.Group {
+	return &gatehouse.Group{Tenant: r.text(), Name: r.text(), CreatedAt: r.time()}
+}
+
+// FindGroup finds a group by name.
+func (t *readTx) FindGroup(tenant, name string) (g *gatehouse.Group, err error) {
+	err = t.one(groupColumns+`WHERE tenant = $1 AND name = $2`, func(r *row) error { g = scanGroup(r); return nil }, tenant, name)
+	return g, err
+}
+
+// ListGroups lists the tenant's groups by name.
+func (t *readTx) ListGroups(tenant string) (list []*gatehouse.Group, err error) {
+	list = []*gatehouse.Group{}
+	err = t.each(groupColumns+`WHERE tenant = $1 ORDER BY name`, func(r *row) error { list = append(list, scanGroup(r)); return nil }, tenant)
+	return list, err
+}
+
+// InsertGroup stores a group; a known name is ErrConflict.
+func (t *tx) InsertGroup(g *gatehouse.Group) error {
+	return t.write(`INSERT INTO principal_group (tenant, name, created_at) VALUES ($1, $2, $3)`, g.Tenant, g.Name, g.CreatedAt)
+}
+
+// DeleteGroup deletes a group.
+func (t *tx) DeleteGroup(tenant, name string) error {
+	return t.write(guarded+`DELETE FROM principal_group WHERE tenant = $1 AND name = $2`+orMissing, tenant, name)
+}
