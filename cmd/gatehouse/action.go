@@ -6,21 +6,8 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
-
-// sentence says what an action would do, from the payload alone, never from
-// what the agent says of it. It is raw: printing makes it safe.
-func sentence(a *gatehouse.Action) string {
-	s := fmt.Sprintf("%s %s in %s", a.Operation, targetText(a.Target), a.Connector)
-	if changes := fieldChanges(a.CurrentState, a.ProposedChange); len(changes) > 0 {
-		first := max(slices.IndexFunc(changes, func(c fieldChange) bool { return c.changed }), 0)
-		s += ": " + changes[first].text()
-		if n := len(changes) - 1; n > 0 {
-			s += fmt.Sprintf(" and %d more", n)
-		}
-	}
-	return s
-}
 
 func targetText(t gatehouse.Target) string {
 	if n := len(t.EntityRefs); n > 0 {
@@ -127,7 +114,7 @@ func (g *globals) actionTable(actions ...*gatehouse.Action) *table {
 		if a.Approval != nil && a.Status == gatehouse.StatusPending {
 			expires = g.at(a.Approval.ExpiresAt)
 		}
-		t.add(a.ID, string(a.Status), a.RiskLevel.String(), a.ActionType, sentence(a), a.ProposedBy, g.at(a.ProposedAt), expires)
+		t.add(a.ID, string(a.Status), a.RiskLevel.String(), a.ActionType, card.RowText(a), a.ProposedBy, g.at(a.ProposedAt), expires)
 	}
 	return t
 }

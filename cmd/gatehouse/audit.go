@@ -28,8 +28,9 @@ type auditTailCmd struct {
 func (*auditTailCmd) Help() string {
 	return `
 No entry is ever skipped: they are read by their number. Piped, the columns are:
-index, time, type, subject, actor, from, to. With --json each entry is a line of
-its own.
+index, time, type, subject, actor, from, to. An actor is shown by name where
+your key may list principals, else by id. With --json each entry is a line of
+its own, as it is in the log.
 
 Examples:
 
@@ -66,8 +67,38 @@ func (c *auditTailCmd) Run(g *globals) error {
 	return c.tail(g, api, from)
 }
 
+// actors names those who act in the log. Names are asked for once, and again
+// when somebody unknown appears.
+type actors struct {
+	api   service
+	names map[string]string
+	deny  bool // the key may not list principals
+}
+
+// name returns the name of a principal. Other actors, such as policy, and those
+// whose names cannot be read, are returned as they are: the log goes on.
+func (a *actors) name(g *globals, id string) string {
+	if !strings.HasPrefix(id, "prn_") || a.deny {
+		return id
+	}
+	if name, ok := a.names[id]; ok {
+		return name
+	}
+	page, err := collect(g.ctx, &paging{Limit: 1, All: true}, a.api.ListPrincipals)
+	if err != nil {
+		a.deny = gatehouse.CodeOf(err) == gatehouse.CodeRoleRequired
+		return id
+	}
+	a.names = map[string]string{id: id} // unless it is listed
+	for _, p := range page.Items {
+		a.names[p.ID] = p.Name
+	}
+	return a.names[id]
+}
+
 // tail prints the entries from one on, and with --follow waits for more.
 func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
+	who := &actors{api: api}
 	for {
 		entries, err := api.ListEntries(g.ctx, from, gatehouse.MaxLimit)
 		switch {
@@ -79,7 +110,7 @@ func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
 		default:
 			return err
 		}
-		if err := g.printEntries(entries); err != nil {
+		if err := g.printEntries(who, entries); err != nil {
 			return err
 		}
 		if n := len(entries); n > 0 {
@@ -96,7 +127,7 @@ func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
 }
 
 // printEntries prints each entry as a line, since more may come.
-func (g *globals) printEntries(entries []*gatehouse.Entry) error {
+func (g *globals) printEntries(who *actors, entries []*gatehouse.Entry) error {
 	for _, e := range entries {
 		var line []byte
 		if g.JSON {
@@ -110,6 +141,7 @@ func (g *globals) printEntries(entries []*gatehouse.Entry) error {
 			if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
 				return fmt.Errorf("entry %d cannot be read: %w", e.Index, err)
 			}
+			l.Actor = who.name(g, l.Actor)
 			line = g.entryLine(e.Index, &l)
 		}
 		if _, err := g.stdout.Write(line); err != nil {

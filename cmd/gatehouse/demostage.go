@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
 )
 
@@ -80,7 +81,7 @@ func (t *terminalStage) Ask(ctx context.Context, who string, a *gatehouse.Action
 	if t.answers == nil {
 		return demo.Undecided, nil
 	}
-	t.lines("? ", yellow, a.RiskLevel.String()+" "+sentence(a))
+	t.lines("? ", yellow, a.RiskLevel.String()+" "+card.RowText(a))
 	for {
 		fmt.Fprintf(t.tty, "%s  As %s: [a] approve, [d] reject, [Enter] let the demo decide > ", storyIndent, who)
 		select {

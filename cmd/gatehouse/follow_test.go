@@ -21,6 +21,12 @@ type scriptedService struct {
 	actions []answer
 	entries func(from int64, limit int) ([]*gatehouse.Entry, error)
 	polls   []time.Duration
+
+	principals func() (gatehouse.Page[*gatehouse.Principal], error)
+}
+
+func (s *scriptedService) ListPrincipals(context.Context, string, int) (gatehouse.Page[*gatehouse.Principal], error) {
+	return s.principals()
 }
 
 type answer struct {
@@ -141,6 +147,10 @@ func TestFollowSkipsNothing(t *testing.T) {
 		g.ctx = ctx
 		size, calls := int64(3), 0
 		s := &scriptedService{t: t}
+		// Names that cannot be read do not end the log.
+		s.principals = func() (gatehouse.Page[*gatehouse.Principal], error) {
+			return gatehouse.Page[*gatehouse.Principal]{}, gatehouse.E(gatehouse.CodeBusy, "busy")
+		}
 		s.entries = func(from int64, limit int) ([]*gatehouse.Entry, error) {
 			switch calls++; calls {
 			case 2:

@@ -38,8 +38,8 @@ func writeJSON(w io.Writer, v any) error {
 type table struct {
 	header []string
 	rows   [][]string
-	// wide is the column that gives way when the terminal is too narrow; drop
-	// are those that are left out, one by one, when that is not enough.
+	// wide is the column that is wrapped between words when the terminal is too
+	// narrow; drop are those that are left out, one by one, when that is not enough.
 	wide int
 	drop []int
 	// paint returns the colour of a cell, "" for none.
@@ -94,12 +94,14 @@ func (t *table) aligned(columns int, color bool) []byte {
 	}
 	var b bytes.Buffer
 	for n, line := range lines {
+		var more []string // how the wide column goes on
 		for i, cell := range line {
 			if widths[i] < 0 {
 				continue
 			}
 			if i == t.wide {
-				cell = shorten(cell, widths[i])
+				parts := wrapped(cell, widths[i])
+				cell, more = parts[0], parts[1:]
 			}
 			style := ""
 			switch {
@@ -114,8 +116,28 @@ func (t *table) aligned(columns int, color bool) []byte {
 			}
 		}
 		b.WriteByte('\n')
+		before := 0
+		for _, w := range widths[:t.wide] {
+			if w >= 0 {
+				before += w + columnGap
+			}
+		}
+		for _, part := range more {
+			b.WriteString(strings.Repeat(" ", before) + part + "\n")
+		}
 	}
 	return b.Bytes()
+}
+
+// wrapped cuts safe text between words into lines of at most n columns.
+func wrapped(s string, n int) []string {
+	var lines []string
+	for n > 0 && columnsOf(s) > n {
+		head := cutAtWord(s, n)
+		lines = append(lines, strings.TrimRight(head, " "))
+		s = s[len(head):]
+	}
+	return append(lines, s)
 }
 
 // fit returns the width of each column, -1 for one that is left out.

@@ -39,7 +39,8 @@ func TestPrintOnTerminal(t *testing.T) {
 	}
 	want := "" +
 		"ID     CHANGE                    BY\n" +
-		"act_1  a change that is much t…  ana\n" +
+		"act_1  a change that is much     ana\n" +
+		"       too long for this\n" +
 		"act_2  漢字                      ben\n"
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out, want)
@@ -72,8 +73,13 @@ func TestPrintFits(t *testing.T) {
 		if got := strings.Join(strings.Fields(header), " "); got != want {
 			t.Errorf("%d columns: got %s, want %s", columns, got, want)
 		}
-		if !strings.HasPrefix(row, a.ID) || columnsOf(strings.TrimSpace(row)) > columns {
+		if !strings.HasPrefix(row, a.ID) {
 			t.Errorf("%d columns: %q", columns, row)
+		}
+		for line := range strings.Lines(row) {
+			if columnsOf(strings.TrimRight(line, " \n")) > columns {
+				t.Errorf("%d columns: %q", columns, line)
+			}
 		}
 	}
 }

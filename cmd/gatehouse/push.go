@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // pushCmd groups the commands about pushes.
@@ -25,7 +26,7 @@ type pushListCmd struct {
 func (*pushListCmd) Help() string {
 	return `
 Piped, the columns are: id, action, connector, status, attempts, created, next
-attempt, last error.
+attempt, last error, change.
 
 Examples:
 
@@ -46,16 +47,46 @@ func (c *pushListCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
+	var changes []string
+	if !g.JSON {
+		if changes, err = g.changesOf(api, page.Items); err != nil {
+			return err
+		}
+	}
 	return printPage(g, page, "No pushes.", func() *table {
 		t := &table{
-			header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT", "LAST ERROR"},
-			wide:   7, drop: []int{5, 2, 6, 1},
+			header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT", "LAST ERROR", "CHANGE"},
+			wide:   8, drop: []int{1, 2, 6, 4, 5},
 		}
-		for _, p := range page.Items {
-			t.add(p.ID, p.ActionID, p.Connector, string(p.Status), strconv.Itoa(p.Attempts), g.at(p.CreatedAt), g.atPtr(p.NextAttempt), p.LastError)
+		for i, p := range page.Items {
+			failure := p.LastError
+			if g.tty {
+				failure = shorten(safe(failure), maxListedError)
+			}
+			t.add(p.ID, p.ActionID, p.Connector, string(p.Status), strconv.Itoa(p.Attempts), g.at(p.CreatedAt), g.atPtr(p.NextAttempt), failure, changes[i])
 		}
 		return t
 	})
+}
+
+// maxListedError is how many columns of an error a list shows on a terminal.
+const maxListedError = 40
+
+// changesOf says what each push carries out. An action that may not be read
+// leaves its place empty.
+func (g *globals) changesOf(api service, pushes []*gatehouse.Push) ([]string, error) {
+	changes := make([]string, len(pushes))
+	for i, p := range pushes {
+		a, err := api.FindAction(g.ctx, p.ActionID)
+		switch gatehouse.CodeOf(err) {
+		case "":
+			changes[i] = card.RowText(a)
+		case gatehouse.CodeNotFound, gatehouse.CodeRoleRequired:
+		default:
+			return nil, err
+		}
+	}
+	return changes, nil
 }
 
 // pushDrainCmd sends what is due.
@@ -107,7 +138,7 @@ func (g *globals) printDrain(answer *gatehouse.DrainAnswer) error {
 		a := gatehouse.Action{Proposal: gatehouse.Proposal{
 			Operation: i.Operation, Target: i.Target, Connector: i.Connector, ProposedChange: i.Change,
 		}}
-		t.add(i.PushID, i.ActionID, i.Connector, i.Class, sentence(&a), i.Outcome, i.Detail)
+		t.add(i.PushID, i.ActionID, i.Connector, i.Class, card.RowText(&a), i.Outcome, i.Detail)
 	}
 	if err := g.print(t, "Nothing is due."); err != nil {
 		return err

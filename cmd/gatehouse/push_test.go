@@ -30,7 +30,7 @@ func TestDrainExitAndPrint(t *testing.T) {
 	if err := g.printDrain(&gatehouse.DrainAnswer{DryRun: true, Items: []gatehouse.DrainItem{item("due")}}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "psh_1\tact_1\tshop\tB\tupdate item/A in shop: price (not given) → \"1.00\"\tdue\tx<U+0009>y\n"; out.String() != want {
+	if want := "psh_1\tact_1\tshop\tB\tSet price of A: 1.00\tdue\tx<U+0009>y\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
 	if !strings.Contains(errOut.String(), "Nothing was sent") {

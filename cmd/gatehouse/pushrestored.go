@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // pushMarkCmd holds back what a restored backup would send again.
@@ -71,7 +72,7 @@ func (g *globals) printMarked(out *gatehouse.MarkUnknownAnswer) error {
 		a := gatehouse.Action{Proposal: gatehouse.Proposal{
 			Operation: m.Operation, Target: m.Target, Connector: m.Connector, ProposedChange: m.Change,
 		}}
-		t.add(m.PushID, m.Tenant, m.ActionID, m.Connector, m.Class, sentence(&a), string(m.Was), g.at(m.CreatedAt))
+		t.add(m.PushID, m.Tenant, m.ActionID, m.Connector, m.Class, card.RowText(&a), string(m.Was), g.at(m.CreatedAt))
 	}
 	if err := g.print(t, "Nothing from before that time is on its way."); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // appliedCmd lists what was carried out.
@@ -40,7 +41,7 @@ func (c *appliedCmd) Run(g *globals) error {
 			a := gatehouse.Action{Proposal: gatehouse.Proposal{
 				Operation: m.Operation, Target: m.Target, Connector: m.Connector, CurrentState: m.Before, ProposedChange: m.After,
 			}}
-			t.add(m.ActionID, m.ActionType, sentence(&a), m.ExternalID, g.at(m.AppliedAt))
+			t.add(m.ActionID, m.ActionType, card.RowText(&a), m.ExternalID, g.at(m.AppliedAt))
 		}
 		return t
 	})

@@ -125,9 +125,9 @@ func TestReviewMovesAbout(t *testing.T) {
 	s.sees("1 of 3")
 	s.types("gi")
 	s.sees("inbox · 3 actions")
-	s.sees("> [ ] L3 Change price of A · bot")
+	s.sees("> [ ] L3 Change price of A: 10.00 → 12.50 USD (+2.50 USD) · bot")
 	s.types("jx")
-	s.sees("> [x] L3 Change price of B · bot")
+	s.sees("> [x] L3 Change price of B: 20.00 → 19.00 USD (-1.00 USD) · bot")
 	s.sees("inbox · 3 actions · 1 selected")
 	s.types("a") // opens it: nothing is decided that was not shown
 	s.sees("2 of 3")

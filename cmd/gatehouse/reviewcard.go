@@ -84,22 +84,6 @@ func (p *pager) indented(style, lead, s string) {
 	}
 }
 
-// cutAtWord returns the beginning of s that takes at most n columns, up to the
-// last space in it if there is one in its second half.
-func cutAtWord(s string, n int) string {
-	head := cutColumns(s, n)
-	if head == "" {
-		for i := range s[1:] {
-			return s[:i+1]
-		}
-		return s
-	}
-	if i := strings.LastIndexByte(head, ' '); i > len(head)/2 {
-		return head[:i+1]
-	}
-	return head
-}
-
 func (p *pager) head(title string) {
 	p.lines = append(p.lines, "")
 	p.text(bold, title)

@@ -91,7 +91,7 @@ func (m *reviewer) listPage() page {
 		case a.Status == gatehouse.StatusPending && a.Approval != nil:
 			rest = card.Duration(a.Approval.ExpiresAt.Sub(m.now())) + " left"
 		}
-		line := shorten(at+box+safe(a.RiskLevel.String()+" "+card.Short(a)+" · "+a.ProposedBy+" · "+rest), max(m.width-1, minColumns))
+		line := shorten(at+box+safe(a.RiskLevel.String()+" "+card.RowText(a)+" · "+a.ProposedBy+" · "+rest), max(m.width-1, minColumns))
 		if i == m.at {
 			line = paint(m.color, bold, line)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 	"github.com/gatehouse-dev/gatehouse/internal/runline"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
@@ -130,7 +131,7 @@ func (s *sheet) runActions(d *gatehouse.RunDetail) {
 		steps[step.ActionID] = step.Key
 	}
 	for _, a := range d.Actions {
-		s.item(fmt.Sprintf("%s %s %s %s: %s", a.ID, statusText(a), a.RiskLevel, steps[a.ID], sentence(a)))
+		s.item(fmt.Sprintf("%s %s %s %s: %s", a.ID, statusText(a), a.RiskLevel, steps[a.ID], card.RowText(a)))
 		p := a.Approval
 		if p != nil && a.Status == gatehouse.StatusPending {
 			s.item("    " + votesText(p) + "; expires " + s.when(p.ExpiresAt))

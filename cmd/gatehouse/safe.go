@@ -67,18 +67,15 @@ func hidden(r rune) bool {
 }
 
 // safeLines is safe for a text of several lines: they stay lines, and each is
-// wrapped to fit columns, so that no line of the text can begin where a line
-// of ours begins. columns 0 does not wrap.
+// wrapped between words to fit columns, so that no line of the text can begin
+// where a line of ours begins. columns 0 does not wrap.
 func safeLines(s string, columns int) []string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
 		line = safe(strings.ReplaceAll(line, "\t", "    "))
 		for columns > 0 && columnsOf(line) > columns {
-			head := cutColumns(line, columns)
-			if head == "" {
-				break
-			}
+			head := cutAtWord(line, columns)
 			out = append(out, head)
 			line = line[len(head):]
 		}
@@ -118,6 +115,22 @@ func cutColumns(s string, n int) string {
 		}
 	}
 	return s
+}
+
+// cutAtWord returns the beginning of s that takes at most n columns, up to the
+// last space in it if there is one in its second half.
+func cutAtWord(s string, n int) string {
+	head := cutColumns(s, n)
+	if head == "" {
+		for i := range s[1:] {
+			return s[:i+1]
+		}
+		return s
+	}
+	if i := strings.LastIndexByte(head, ' '); i > len(head)/2 {
+		return head[:i+1]
+	}
+	return head
 }
 
 // shorten cuts s to n columns, and shows that it did.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // newSheet writes to stdout, folded to a terminal's width.
@@ -96,7 +97,7 @@ func (s *sheet) item(text string) {
 
 // action writes all there is.
 func (s *sheet) action(a *gatehouse.Action) {
-	fmt.Fprintf(s.w, "%s\n\n", paint(s.color, bold, s.fold(sentence(a), 0)))
+	fmt.Fprintf(s.w, "%s\n\n", paint(s.color, bold, s.fold(card.Sentence(a), 2)))
 	s.facts(a)
 	s.change(a)
 	s.evaluations(a)

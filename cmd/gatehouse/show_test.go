@@ -116,24 +116,3 @@ func TestShowCannotBeForged(t *testing.T) {
 		t.Errorf("%d lines begin like a status of ours:\n%s", found, out)
 	}
 }
-
-func TestSentence(t *testing.T) {
-	t.Parallel()
-	a := hostileAction()
-	for _, c := range []struct {
-		name   string
-		change func()
-		want   string
-	}{
-		{"several", func() {}, "update item/SKU-1042\u202e in shop: big (not given) → 1234567890123456789 and 2 more"},
-		{"one", func() { a.ProposedChange = `{"price":12.50}`; a.CurrentState = `{"price":10}` }, "update item/SKU-1042\u202e in shop: price 10 → 12.50 (+2.50)"},
-		{"falling", func() { a.ProposedChange = `{"price":"9.5"}` }, "update item/SKU-1042\u202e in shop: price 10 → \"9.5\" (-0.5)"},
-		{"nothing changes", func() { a.ProposedChange, a.Operation = `{}`, "delete" }, "delete item/SKU-1042\u202e in shop"},
-		{"bulk", func() { a.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"a", "b"}} }, "delete 2 of item in shop"},
-	} {
-		c.change()
-		if got := sentence(a); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
-		}
-	}
-}

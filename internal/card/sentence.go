@@ -6,9 +6,12 @@ import "github.com/gatehouse-dev/gatehouse"
 // price of SKU-1042 from 10.00 to 12.50 USD; reversible". See [Describe].
 func Sentence(a *gatehouse.Action) string { return Describe(a).String() }
 
-// Short says it for a row of a list, with verb and object only: "Change price
-// of SKU-1042".
-func Short(a *gatehouse.Action) string { return ShortPhrase(a).String() }
+// Short says it with verb and object only: "Change price of SKU-1042". A line of
+// a list has [Row].
+func Short(a *gatehouse.Action) string {
+	n := newNarrator(a, longInButton)
+	return n.undo(n.short()).String()
+}
 
 // Button says it for a button: "Change price to 12.50 USD".
 func Button(a *gatehouse.Action) string {
@@ -31,18 +34,6 @@ func Describe(a *gatehouse.Action) Phrase {
 		p.say("; not reversible")
 	}
 	return p
-}
-
-// ShortPhrase is [Short] in parts.
-func ShortPhrase(a *gatehouse.Action) Phrase {
-	short, _ := Row(a)
-	return short
-}
-
-// Row is [ShortPhrase] with what the change does to money: see [Amounts].
-func Row(a *gatehouse.Action) (short Phrase, amounts []Amount) {
-	n := newNarrator(a, longInButton)
-	return n.undo(n.short()), n.amounts
 }
 
 // Reversal says whether an action can be undone.

@@ -1,0 +1,139 @@
+package card
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// rowFields is how many fields a row names besides the amount.
+const rowFields = 2
+
+// Row says in one line of a list what matters in an action: verb and object, the
+// amount of money, and the two most telling fields besides, each before and
+// after: "Change price of SKU-1042: 10.00 → 12.50 USD". It is made from the
+// payload alone. amounts is what the change does to money: see [Amounts].
+func Row(a *gatehouse.Action) (row Phrase, amounts []Amount) {
+	n := newNarrator(a, longInButton)
+	return n.undo(n.row()), n.amounts
+}
+
+// RowText is [Row] as text, with what an update does to money behind it: "Change
+// price of SKU-1042: 10.00 → 12.50 USD (+2.50 USD)". It is raw: see [Visible].
+func RowText(a *gatehouse.Action) string {
+	n := newNarrator(a, longInButton)
+	row := n.undo(n.row()).String()
+	if n.shape.effect != effectUpdate || n.bulk() || len(n.amounts) == 0 {
+		return row // the fields say it
+	}
+	texts := make([]string, len(n.amounts))
+	for i, x := range n.amounts {
+		if x.Set {
+			return row
+		}
+		texts[i] = x.String()
+	}
+	return row + " (" + strings.Join(texts, ", ") + ")"
+}
+
+func (n *narrator) row() Phrase {
+	fields := n.rowFields()
+	if n.bulk() && n.shape.effect == effectUpdate {
+		p := n.short()
+		n.fromTo(&p, true)
+		return p
+	}
+	single := n.shape.effect == effectUpdate && len(n.fields) == 1
+	if len(fields) == 0 || n.bulk() || n.question() || single && fields[0].label() == "" {
+		return n.short()
+	}
+	var p Phrase
+	switch {
+	case n.shape.effect == effectUpdate && !single:
+		p.say(n.updateVerb(), " ")
+		p = append(p, object(n.a.Target, true)...)
+	default:
+		p = n.short()
+	}
+	p.say(": ")
+	room := rowFields
+	for i, f := range fields {
+		if room == 0 {
+			p.say(" and ", thousands(len(fields)-i), " more")
+			break
+		}
+		if i > 0 || !isMoney(f.name) {
+			room--
+		}
+		if i > 0 {
+			p.say(", ")
+		}
+		if !single {
+			p.value(f.label())
+			p.say(" ")
+		}
+		n.move(&p, f)
+	}
+	return p
+}
+
+// rowFields are the fields that a row names: those that hold money first. A
+// deletion names what it deletes.
+func (n *narrator) rowFields() []field {
+	fields := n.withoutUnits()
+	if n.shape.delete && !n.bulk() {
+		fields = nil
+		for _, c := range changes(n.a, walker{shallow: true}) {
+			if len(c.Steps) == 1 && c.Kind == Removed && !c.Before.container() {
+				fields = append(fields, field{name: c.Steps[0], salience: salience(c.Steps[0]), changes: []Change{c}})
+			}
+		}
+	}
+	fields = slices.Clone(fields)
+	slices.SortStableFunc(fields, func(x, y field) int {
+		if mx, my := isMoney(x.name), isMoney(y.name); mx != my {
+			if mx {
+				return -1
+			}
+			return 1
+		}
+		return x.salience - y.salience
+	})
+	return fields
+}
+
+// only returns the change of a field that changes in one part.
+func (f field) only() (Change, bool) {
+	if len(f.changes) != 1 {
+		return Change{}, false
+	}
+	return f.changes[0], true
+}
+
+// move says what a field is before and after; of what is deleted, what it was.
+func (n *narrator) move(p *Phrase, f field) {
+	c, ok := f.only()
+	if !ok {
+		p.say("in ", counted(len(f.changes), "part"))
+		return
+	}
+	if c.Text != nil && c.Kind == Changed {
+		p.say(lines(c.Text))
+		return
+	}
+	before := n.amount(c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency || c.Kind == Removed)
+	switch {
+	case n.shape.delete:
+		p.value(before)
+		return
+	case c.Kind == Removed:
+		p.value(before)
+		p.say(" → nothing")
+		return
+	case c.Kind == Changed:
+		p.value(before)
+		p.say(" → ")
+	}
+	p.value(n.amount(c.After, c.Currency, true))
+}
