@@ -72,13 +72,17 @@ type CeilingClaim struct {
 	// Ceiling is the name of the ceiling in the policy.
 	Ceiling string `json:"ceiling"`
 	// Scope is what the limit is counted for: the tenant, or an agent, action
-	// type or target, as "agent:prn_…".
+	// type or target, as "agent:prn_…"; with "/USD" after it for an amount in that
+	// currency.
 	Scope string `json:"scope"`
 	// Amount is what this action takes: 1 for a ceiling by count.
 	Amount Decimal `json:"amount"`
 	Limit  Decimal `json:"limit"`
 	// Window is the length of the sliding window.
 	Window Duration `json:"window"`
+	// Currency is what amount and limit are in, as an ISO 4217 code; "" for a
+	// count, and for an amount of which nobody says it.
+	Currency string `json:"currency,omitempty"`
 }
 
 // PolicyVersion is one stored policy. Versions of a tenant count from 1; one

@@ -45,6 +45,9 @@ type lineage struct {
 	// who cannot decide besides the proposer's own.
 	required int
 	barred   []string
+	// starter is the principal that started the run which proposes it, nil for
+	// none: ceilings per agent count for it.
+	starter *gatehouse.Principal
 }
 
 // draft is what is prepared outside the transaction.
@@ -61,7 +64,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	if err != nil {
 		return nil, false, err
 	}
-	facts := policy.Facts{Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Floor: d.action.RiskLevel}
+	facts := policy.Facts{Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Starter: from.starter, Floor: d.action.RiskLevel}
 	first := true
 	prepare := func() error {
 		presume := first && g.distant()

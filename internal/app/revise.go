@@ -32,7 +32,7 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 		}
 	}
 	from := lineage{revision: old.Revision + 1, supersedes: old}
-	if from.required, err = g.asked(ctx, old, p); err != nil {
+	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
 		return nil, err
 	}
 	a, _, err := g.propose(ctx, c, p, from)
@@ -42,23 +42,38 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 // asked is how many people must at least approve a revision of what a step of a
 // run waits for: no fewer than before, since the run goes on with it. What lets
 // a run go on, and has no effect, stays that. It is 0 for what no run proposed.
-func (g *Gate) asked(ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal) (required int, err error) {
+// starter is the principal that started the run, nil for none: a revision counts
+// for the same ceilings.
+func (g *Gate) asked(ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal) (required int, starter *gatehouse.Principal, err error) {
+	ofRun := true
 	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
-		_, err := tx.FindStepByAction(old.Tenant, old.ID)
+		step, err := tx.FindStepByAction(old.Tenant, old.ID)
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			ofRun = false
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		run, err := tx.FindRunHead(old.Tenant, step.RunID)
+		if err != nil || run.StarterID == "" {
+			return err
+		}
+		if starter, err = tx.FindPrincipal(old.Tenant, run.StarterID); errors.Is(err, gatehouse.ErrNotFound) {
+			return nil
+		}
 		return err
 	})
 	switch {
-	case errors.Is(err, gatehouse.ErrNotFound):
-		return 0, nil
-	case err != nil:
-		return 0, err
+	case err != nil, !ofRun:
+		return 0, nil, err
 	case old.Connector == workflow.ApprovalConnector &&
 		(p.Connector != old.Connector || p.Operation != old.Operation || gatehouse.MustJSON(p.Target) != gatehouse.MustJSON(old.Target)):
-		return 0, gatehouse.E(gatehouse.CodeInvalid, "a run's question can only be revised to another wording of it")
+		return 0, nil, gatehouse.E(gatehouse.CodeInvalid, "a run's question can only be revised to another wording of it")
 	case old.Approval == nil:
-		return 1, nil
+		return 1, starter, nil
 	}
-	return old.Approval.Required, nil
+	return old.Approval.Required, starter, nil
 }
 
 func revisable(a *gatehouse.Action) error {

@@ -31,7 +31,7 @@ func (r *Runs) proposeSpec(ctx context.Context, w *work, worker string) error {
 // workflow's own principal; nobody who had a hand in the run can decide. caller
 // is the worker outside that asks for it, nil for the runtime.
 func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse.Proposal, caller *gatehouse.Caller) (*gatehouse.Action, error) {
-	c, also, err := r.proposerOf(ctx, w, worker)
+	c, from, err := r.proposerOf(ctx, w, worker)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,6 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	from := lineage{revision: 1, barred: also}
 	if w.spec.TwoPerson {
 		from.required = 2
 	}
@@ -52,7 +51,7 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 	prepare := func() error {
 		return r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
 			d.verdict, err = r.gate.judge(tx, policy.Facts{
-				Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Floor: d.action.RiskLevel,
+				Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Starter: from.starter, Floor: d.action.RiskLevel,
 			})
 			return err
 		})
@@ -290,10 +289,10 @@ func (r *Runs) hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, e
 	return slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" }), nil
 }
 
-// proposerOf is the workflow's principal, with the others that can never decide
-// what the run proposes: all that had a hand in it, the worker that proposes, and
-// their sponsors.
-func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (c *gatehouse.Caller, also []string, err error) {
+// proposerOf is the workflow's principal, and the lineage of what the run
+// proposes: the starter of the run, and those that can never decide, which are
+// all that had a hand in the run, the worker that proposes, and their sponsors.
+func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (c *gatehouse.Caller, from lineage, err error) {
 	err = r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
 		p, err := tx.FindPrincipal(w.step.Tenant, actorName(w.run.Workflow))
 		if err != nil {
@@ -303,12 +302,15 @@ func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (c *gateh
 		if err != nil {
 			return err
 		}
-		c, also = &gatehouse.Caller{Principal: p}, involved
+		c, from = &gatehouse.Caller{Principal: p}, lineage{revision: 1, barred: involved}
 		for _, id := range append(slices.Clone(involved), worker) {
 			who, err := tx.FindPrincipal(w.step.Tenant, id)
 			switch {
 			case err == nil:
-				also = append(also, who.ID, who.Sponsor)
+				from.barred = append(from.barred, who.ID, who.Sponsor)
+				if id == w.run.StarterID {
+					from.starter = who
+				}
 			case !errors.Is(err, gatehouse.ErrNotFound):
 				return err
 			}
@@ -318,7 +320,7 @@ func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (c *gateh
 	if err == nil && c.Principal.Disabled {
 		err = gatehouse.E(gatehouse.CodeRoleRequired, "the principal %s is disabled: its runs propose nothing", c.Principal.Name)
 	}
-	return c, also, err
+	return c, from, err
 }
 
 // dressed completes a proposal with what the runtime knows.

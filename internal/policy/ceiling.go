@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -24,6 +25,7 @@ const (
 // claim adds what the action takes from the ceilings. A ceiling of which that
 // cannot be said denies: there is nothing to reserve.
 func (p *Policy) claim(verdict *gatehouse.Verdict, v *view) {
+	var apply []*ceiling
 	for i := range p.ceilings {
 		c := &p.ceilings[i]
 		if c.when != nil {
@@ -36,22 +38,84 @@ func (p *Policy) claim(verdict *gatehouse.Verdict, v *view) {
 				continue
 			}
 		}
+		apply = append(apply, c)
+	}
+	for _, c := range apply {
+		currency, err := c.currencyOf(v)
+		if err != nil {
+			refuse(verdict, fmt.Sprintf("ceiling %s: %v", c.name, err))
+			continue
+		}
+		if c.currency != "" && currency != c.currency {
+			if !slices.ContainsFunc(apply, func(o *ceiling) bool { return o.currency == currency }) {
+				refuse(verdict, fmt.Sprintf("ceiling %s is in %s, the amount in %s, and no ceiling that applies is in %s", c.name, c.currency, currency, currency))
+			}
+			continue
+		}
 		scopes, err := c.scopes(v)
 		if err != nil {
 			refuse(verdict, fmt.Sprintf("ceiling %s: %v", c.name, err))
 			continue
 		}
-		amount, err := c.take(v)
+		amount, err := c.take(v, currency)
 		if err != nil {
 			refuse(verdict, fmt.Sprintf("ceiling %s: ceiling amount not computable: %v", c.name, err))
 			continue
 		}
 		for _, scope := range scopes {
+			if currency != "" {
+				scope += "/" + currency
+			}
 			verdict.Ceilings = append(verdict.Ceilings, gatehouse.CeilingClaim{
-				Ceiling: c.name, Scope: scope, Amount: amount, Limit: c.limit, Window: c.window,
+				Ceiling: c.name, Scope: scope, Amount: amount, Limit: c.limit, Window: c.window, Currency: currency,
 			})
 		}
 	}
+}
+
+// currencyOf returns the currency of what the action takes, "" for a count and
+// for an amount without one. A currency that a ceiling states must be known. Where
+// the change gives none, the proposer's magnitude tells it, but only to ceilings
+// that state theirs: a claim never opens an account of its own.
+func (c *ceiling) currencyOf(v *view) (string, error) {
+	if c.amount == nil {
+		return "", nil
+	}
+	var text string
+	if c.amountCurrency != nil {
+		out, err := c.amountCurrency.Eval(v)
+		if err != nil {
+			return "", fmt.Errorf("the currency of the amount is not known: %w", brief(err))
+		}
+		s, ok := out.Value().(string)
+		if !ok {
+			return "", errors.New("the currency of the amount is not known: amount_currency gives no text")
+		}
+		text = s
+	} else if member, given := v.Proposal.ProposedChange.Get("currency"); given && member != "null" {
+		s, ok := member.Text()
+		if !ok {
+			return "", errors.New("the currency of the change is no text")
+		}
+		text = s
+	} else if m := v.Proposal.Magnitude; c.currency != "" && m != nil && m.Currency != "" {
+		text = m.Currency
+	} else if c.currency == "" {
+		return "", nil
+	}
+	currency := strings.ToUpper(text)
+	if !isCurrency(currency) {
+		if text == "" {
+			return "", errors.New("the currency of the amount is not known")
+		}
+		return "", fmt.Errorf("%s is not the code of a currency", gatehouse.Quote(text))
+	}
+	return currency, nil
+}
+
+// isCurrency reports whether s has the form of an ISO 4217 code.
+func isCurrency(s string) bool {
+	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
 func refuse(v *gatehouse.Verdict, reason string) {
@@ -69,10 +133,14 @@ func (c *ceiling) scopes(v *view) ([]string, error) {
 	case perType:
 		return []string{"type:" + v.actionType}, nil
 	case perAgent:
-		if v.Proposer == nil || v.Proposer.ID == "" {
+		who := v.Proposer
+		if v.Starter != nil {
+			who = v.Starter
+		}
+		if who == nil || who.ID == "" {
 			return nil, errors.New("there is no proposer to count for")
 		}
-		return []string{"agent:" + v.Proposer.ID}, nil
+		return []string{"agent:" + who.ID}, nil
 	}
 	refs := targets(v.Proposal)
 	switch {
@@ -90,7 +158,9 @@ func (c *ceiling) scopes(v *view) ([]string, error) {
 
 // take returns what the action takes: 1 of a count, else the size of the
 // amount, whatever its sign; the proposer's own magnitude can only raise it.
-func (c *ceiling) take(v *view) (gatehouse.Decimal, error) {
+//
+// A magnitude in another currency than the amount cannot be compared with it.
+func (c *ceiling) take(v *view, currency string) (gatehouse.Decimal, error) {
 	if c.amount == nil {
 		return "1", nil
 	}
@@ -107,6 +177,9 @@ func (c *ceiling) take(v *view) (gatehouse.Decimal, error) {
 		claimed, err := gatehouse.ParseDecimal(string(m.Amount))
 		if err != nil {
 			return "", fmt.Errorf("magnitude: %w", err)
+		}
+		if currency != "" && m.Currency != "" && !strings.EqualFold(m.Currency, currency) {
+			return "", fmt.Errorf("the magnitude is in %s, the amount in %s", gatehouse.Quote(m.Currency), currency)
 		}
 		if claimed = claimed.Abs(); claimed.Cmp(amount) > 0 {
 			amount = claimed

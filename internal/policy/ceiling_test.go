@@ -31,6 +31,10 @@ func refs(n int) func(*policy.Facts) {
 	}
 }
 
+func named(refs ...string) func(*policy.Facts) {
+	return func(f *policy.Facts) { f.Proposal.Target.EntityRef, f.Proposal.Target.EntityRefs = "", refs }
+}
+
 func TestCeiling(t *testing.T) {
 	t.Parallel()
 	const byAmount = "per: tenant, limit: 1000.00, amount: change.amount"
@@ -56,6 +60,17 @@ func TestCeiling(t *testing.T) {
 		{"count per type", "per: type, count: 3", facts("note", `{}`), []string{"type:note 1 3"}},
 		{"count per target", "per: target, count: 3", facts("note", `{}`), []string{"target:shop/item/1 1 3"}},
 		{"count per targets", "per: target, count: 3", facts("note", `{}`, refs(2)), []string{"target:shop/item/k0 1 3", "target:shop/item/k1 1 3"}},
+		{"a target named twice", "per: target, count: 3", facts("note", `{}`, named("k1", "k0", "k1")), []string{"target:shop/item/k1 1 3", "target:shop/item/k0 1 3"}},
+		{"the number of targets", "per: tenant, limit: 10, amount: size(target.refs)", facts("note", `{}`, named("k1", "k0", "k1")), []string{"tenant 2 10"}},
+		{"the starter of the run", "per: agent, count: 3", facts("note", `{}`, func(f *policy.Facts) { f.Starter = &gatehouse.Principal{ID: "prn_starter"} }), []string{"agent:prn_starter 1 3"}},
+		{"the currency of the change has an account of its own", byAmount, facts("note", `{"amount":5,"currency":"eur"}`), []string{"tenant/EUR 5 1000.00"}},
+		{"a claimed currency has none", byAmount, facts("note", `{"amount":5}`, magnitude("1")), []string{"tenant 5 1000.00"}},
+		{"the currency of the expression", byAmount + ", amount_currency: change.unit", facts("note", `{"amount":5,"unit":"USD","currency":"EUR"}`), []string{"tenant/USD 5 1000.00"}},
+		{"the stated currency", byAmount + ", currency: EUR", facts("note", `{"amount":5,"currency":"EUR"}`), []string{"tenant/EUR 5 1000.00"}},
+		{"the stated currency, claimed", byAmount + ", currency: EUR", facts("note", `{"amount":5}`, magnitude("1")), []string{"tenant/EUR 5 1000.00"}},
+		{"the change counts before the claim", byAmount + ", currency: EUR", facts("note", `{"amount":5,"currency":"EUR"}`, magnitude("6")), []string{"tenant/EUR 6 1000.00"}},
+		{"a ceiling for the other currency", byAmount + ", currency: USD}\n  - {name: d, window: 24h, per: tenant, limit: 7, amount: change.amount, currency: EUR",
+			facts("note", `{"amount":5,"currency":"EUR"}`), []string{"tenant/EUR 5 7"}},
 		{"when it applies", "when: 'action.type == \"note\"', per: tenant, count: 3", facts("note", `{}`), []string{"tenant 1 3"}},
 		{"when it does not", "when: 'action.type == \"tag\"', per: tenant, count: 3", facts("note", `{}`), nil},
 	} {
@@ -67,7 +82,7 @@ func TestCeiling(t *testing.T) {
 			}
 			var got []string
 			for _, claim := range v.Ceilings {
-				if claim.Ceiling != "c" || claim.Window.D() != 24*time.Hour {
+				if claim.Ceiling != "c" && claim.Ceiling != "d" || claim.Window.D() != 24*time.Hour {
 					t.Errorf("wrong claim: %+v", claim)
 				}
 				got = append(got, fmt.Sprintf("%s %s %s", claim.Scope, claim.Amount, claim.Limit))
@@ -99,6 +114,17 @@ func TestCeilingNotComputable(t *testing.T) {
 		{"a condition that fails", "when: 'change.nope > 1', per: tenant, count: 3", facts("note", `{}`), "cannot tell whether it applies"},
 		{"too many targets", "per: target, count: 3", facts("note", `{}`, refs(101)), "101 targets are too many"},
 		{"no target", "per: target, count: 3", facts("note", `{}`, refs(0)), "there is no target"},
+		{"another currency", byAmount + ", currency: USD", facts("note", `{"amount":1,"currency":"EUR"}`), "ceiling c is in USD, the amount in EUR, and no ceiling that applies is in EUR"},
+		{"another currency, claimed", byAmount + ", currency: USD", facts("note", `{"amount":1}`, magnitude("1")), "ceiling c is in USD, the amount in EUR"},
+		{"a ceiling for the other currency that does not apply", byAmount + ", currency: USD}\n  - {name: d, when: risk > 4, window: 24h, per: tenant, limit: 7, amount: change.amount, currency: EUR",
+			facts("note", `{"amount":1,"currency":"EUR"}`), "ceiling c is in USD"},
+		{"an unknown currency", byAmount + ", currency: USD", facts("note", `{"amount":1}`), "the currency of the amount is not known"},
+		{"a null currency", byAmount + ", currency: USD", facts("note", `{"amount":1,"currency":null}`), "the currency of the amount is not known"},
+		{"a currency that is no text", byAmount, facts("note", `{"amount":1,"currency":7}`), "the currency of the change is no text"},
+		{"a currency that is none", byAmount, facts("note", `{"amount":1,"currency":"USD "}`), `"USD " is not the code of a currency`},
+		{"an absent currency", byAmount + ", amount_currency: change.unit", facts("note", `{"amount":1}`), "the currency of the amount is not known: no such key: unit"},
+		{"an expression that gives no text", byAmount + ", amount_currency: change.unit", facts("note", `{"amount":1,"unit":1}`), "amount_currency gives no text"},
+		{"a claim in another currency", byAmount, facts("note", `{"amount":1,"currency":"USD"}`, magnitude("2")), `the magnitude is in "EUR", the amount in USD`},
 		{"no proposer", "per: agent, count: 3", facts("note", `{}`, func(f *policy.Facts) { f.Proposer = nil }), "there is no proposer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

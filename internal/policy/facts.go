@@ -16,6 +16,9 @@ type Facts struct {
 	Tenant   string
 	Proposal *gatehouse.Proposal  // as proposed
 	Proposer *gatehouse.Principal // its name, kind, roles and sponsor count
+	// Starter is the principal that started the run which proposes: a ceiling per
+	// agent counts for it. It is nil where no run proposes, or nobody started it.
+	Starter *gatehouse.Principal
 	// Floor is the connector's for the operation, 0 if it has none.
 	Floor gatehouse.RiskLevel
 }
@@ -125,10 +128,19 @@ func (v *view) proposerFact(name string) (any, bool) {
 	return nil, false
 }
 
-// targets lists the keys of a proposal's target: one, or those of a bulk operation.
+// targets lists the keys of a proposal's target: one, or those of a bulk
+// operation, each once.
 func targets(p *gatehouse.Proposal) []string {
 	if len(p.Target.EntityRefs) > 0 {
-		return p.Target.EntityRefs
+		seen := make(map[string]bool, len(p.Target.EntityRefs))
+		once := make([]string, 0, len(p.Target.EntityRefs))
+		for _, ref := range p.Target.EntityRefs {
+			if !seen[ref] {
+				seen[ref] = true
+				once = append(once, ref)
+			}
+		}
+		return once
 	}
 	if p.Target.EntityRef != "" {
 		return []string{p.Target.EntityRef}

@@ -67,6 +67,7 @@ type expression struct{ *expr.Expression }
 // The kinds of result that an expression can be asked for.
 var (
 	wantCondition = []*cel.Type{cel.BoolType, cel.DynType}
+	wantCurrency  = []*cel.Type{cel.StringType, cel.DynType}
 	wantAmount    = []*cel.Type{expr.NumberType, cel.IntType, cel.StringType, cel.DynType}
 )
 

@@ -49,6 +49,11 @@ func (p *Policy) Lint() []Remark {
 			say(at, false, "%s names people or groups beside the role approver, which everyone who can decide has", level)
 		}
 	}
+	for i := range p.ceilings {
+		if c := &p.ceilings[i]; c.amount != nil && c.currency == "" && c.amountCurrency == nil {
+			say(c.at, false, "ceiling %s states no currency: each currency that a change names has the whole limit; write currency", c.name)
+		}
+	}
 	usual := Default()
 	for _, name := range slices.Sorted(maps.Keys(p.risk)) {
 		if ships, ok := usual.risk[name]; ok && p.risk[name] < ships {

@@ -217,7 +217,7 @@ func (p *parser) rule(n *yaml.Node) {
 }
 
 func (p *parser) ceiling(n *yaml.Node) {
-	f := p.Mapping(n, "a ceiling", "name", "when", "per", "window", "limit", "amount", "count")
+	f := p.Mapping(n, "a ceiling", "name", "when", "per", "window", "limit", "amount", "count", "currency", "amount_currency")
 	if f.Node == nil {
 		return
 	}
@@ -228,6 +228,13 @@ func (p *parser) ceiling(n *yaml.Node) {
 		per:    p.Text(f.Values["per"], "per"),
 		window: p.Duration(f.Values["window"], "window", minWindow, maxWindow),
 		amount: p.expression(f.Values["amount"], "amount", wantAmount),
+
+		currency:       p.Text(f.Values["currency"], "currency"),
+		amountCurrency: p.expression(f.Values["amount_currency"], "amount_currency", wantCurrency),
+		at:             Problem{Line: n.Line, Column: n.Column},
+	}
+	if v := f.Values["currency"]; v != nil && !isCurrency(c.currency) {
+		p.Fail(v, "currency must be three capital letters, such as USD; amount_currency takes an expression")
 	}
 	switch c.per {
 	case perTenant, perAgent, perType, perTarget, "":
@@ -238,6 +245,8 @@ func (p *parser) ceiling(n *yaml.Node) {
 	switch {
 	case count != nil && (limit != nil || amount != nil):
 		p.Fail(count, "a ceiling has a count, or a limit and an amount")
+	case count != nil && (f.Values["currency"] != nil || f.Values["amount_currency"] != nil):
+		p.Fail(count, "a count has no currency")
 	case count != nil:
 		c.limit = gatehouse.Decimal(strconv.Itoa(p.Whole(count, "count", 1_000_000)))
 	case limit == nil || amount == nil:

@@ -49,6 +49,11 @@ type ceiling struct {
 	window gatehouse.Duration
 	limit  gatehouse.Decimal
 	amount *expression // nil: counts actions
+	// currency is what limit and amount are in; "" for any, each with an account
+	// of its own. amountCurrency gives the amount's; nil: what the proposal says.
+	currency       string
+	amountCurrency *expression
+	at             Problem // where it stands
 }
 
 // The prefixes that a type may carry; the rest of it is looked up where the

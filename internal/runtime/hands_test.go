@@ -294,3 +294,53 @@ func TestStarterAnswersTheRetry(t *testing.T) {
 		w.status(again.ID, gatehouse.RunSucceeded)
 	})
 }
+
+// TestCeilingsCountForTheStarter: a ceiling per agent counts for the agent that
+// started the run, whether it proposes itself, by a run, by a child run, or
+// somebody revises what its run proposed.
+func TestCeilingsCountForTheStarter(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		_, err := w.gate.ApplyPolicy(w.as("admin"), `version: 1
+risk: {price_change: 3}
+ceilings:
+  - {name: prices, when: 'action.type == "price_change"', per: agent, window: 24h, count: 3}
+`)
+		w.must(err)
+		w.person("cleo", gatehouse.KindPerson, gatehouse.RoleProposer)
+		w.apply("main", "name: main\nsteps:"+shopStep+"\n")
+		w.apply("outer", "name: outer\nsteps:\n  - {id: sub, uses: workflow.main, with: {}}\n")
+		want := "agent:" + w.people["bot"].ID
+		counted := func(what string, a *gatehouse.Action) {
+			t.Helper()
+			if len(a.Ceilings) != 1 || a.Ceilings[0].Scope != want {
+				t.Errorf("%s: %+v, want the scope %s", what, a.Ceilings, want)
+			}
+		}
+		ofRun := func(run *gatehouse.Run) *gatehouse.Action {
+			return w.action(w.status(run.ID, gatehouse.RunWaitingApproval), "word")
+		}
+		byRun := ofRun(w.start("main", `{}`))
+		counted("by a run", byRun)
+		outer := w.until(w.start("outer", `{}`).ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+		child, err := w.runs.FindRun(w.as("admin"), outer.StepOf("sub").ChildRun)
+		w.must(err)
+		byChild := ofRun(child)
+		counted("by a child run", byChild)
+		p := shopChange
+		p.ProposedChange = `{"price":"4"}`
+		revised, err := w.gate.Revise(w.as("cleo"), byRun.ID, &p)
+		w.must(err)
+		counted("revised", revised)
+		own, _, err := w.gate.Propose(w.as("bot"), &shopChange)
+		w.must(err)
+		counted("by itself", own)
+		for _, a := range []*gatehouse.Action{revised, byChild, own} {
+			w.must(w.decide(a, "ana", gatehouse.Approve))
+		}
+		fourth := ofRun(w.start("main", `{}`))
+		if code := gatehouse.CodeOf(w.decide(fourth, "ana", gatehouse.Approve)); code != gatehouse.CodeCeilingExceeded {
+			t.Errorf("the fourth: %q, want ceiling_exceeded", code)
+		}
+	})
+}
