@@ -96,6 +96,9 @@ type Declaration struct {
 	// Field is empty for the operation as a whole.
 	Field string
 	Level gatehouse.RiskLevel
+	// AnyEntity is set where the proposer names the entity type, and the
+	// configuration does not limit which.
+	AnyEntity bool
 }
 
 // Declarer lists all that an operator has declared below L3, in a fixed order.

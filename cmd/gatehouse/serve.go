@@ -174,6 +174,9 @@ func (c *serveCmd) Run(g *globals) error {
 	}
 	paceGarbage()
 	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version, "connectors", len(cfg.Connectors))
+	if has(roles, roleAPI) {
+		s.work.Go(func() { s.warnOpen(g.ctx) }) // beside serving: it reads the policy of each tenant
+	}
 	select {
 	case <-g.ctx.Done():
 		log.Info("stopping")

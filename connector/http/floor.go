@@ -57,27 +57,24 @@ func (op *operation) patches() bool {
 // sendsState reports whether path, headers or body carry a part of the
 // pre-image, which the agent writes and no declaration of fields covers.
 func (op *operation) sendsState() bool {
-	if op.path == nil {
-		return false
-	}
-	if slices.ContainsFunc(op.path.segments, template.namesState) || op.path.query.namesState() || op.body.namesState() {
+	return op.uses(func(value string) bool { return value == "current_state" || strings.HasPrefix(value, "current_state.") })
+}
+
+// uses reports whether path, headers or body have a place for such a value.
+func (op *operation) uses(is func(value string) bool) bool {
+	in := func(t template) bool { return slices.ContainsFunc(t, func(p part) bool { return is(p.name) }) }
+	if op.path != nil && (slices.ContainsFunc(op.path.segments, in) || in(op.path.query)) {
 		return true
 	}
-	return slices.ContainsFunc(op.headers, func(h header) bool { return h.value.namesState() })
+	return op.body.uses(in) || slices.ContainsFunc(op.headers, func(h header) bool { return in(h.value) })
 }
 
-func (t template) namesState() bool {
-	return slices.ContainsFunc(t, func(p part) bool {
-		return p.name == "current_state" || strings.HasPrefix(p.name, "current_state.")
-	})
-}
-
-func (b *bodyTemplate) namesState() bool {
+func (b *bodyTemplate) uses(in func(template) bool) bool {
 	if b == nil {
 		return false
 	}
-	return b.text.namesState() || slices.ContainsFunc(b.elements, (*bodyTemplate).namesState) ||
-		slices.ContainsFunc(b.members, func(m bodyMember) bool { return m.value.namesState() })
+	return in(b.text) || slices.ContainsFunc(b.elements, func(e *bodyTemplate) bool { return e.uses(in) }) ||
+		slices.ContainsFunc(b.members, func(m bodyMember) bool { return m.value.uses(in) })
 }
 
 // levels checks what is declared of an operation.
@@ -147,18 +144,20 @@ func (c *Connector) checkNames(op *operation, call connector.Call) error {
 // Declarations implements [connector.Declarer].
 func (c *Connector) Declarations() []connector.Declaration {
 	var out []connector.Declaration
+	anyEntity := false
 	add := func(operation, entity string, fields connector.FieldLevels) {
 		for _, field := range slices.Sorted(maps.Keys(fields)) {
 			if l := fields[field]; l < gatehouse.L3 {
-				out = append(out, connector.Declaration{Operation: operation, EntityType: entity, Field: field, Level: l})
+				out = append(out, connector.Declaration{Operation: operation, EntityType: entity, Field: field, Level: l, AnyEntity: anyEntity})
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.operations)) {
 		op := c.operations[name]
+		anyEntity = c.entities == nil && op.uses(func(value string) bool { return value == "entity_type" })
 		if op.cfg.Floor != 0 {
 			if op.cfg.Floor < gatehouse.L3 {
-				out = append(out, connector.Declaration{Operation: name, Level: op.cfg.Floor})
+				out = append(out, connector.Declaration{Operation: name, Level: op.cfg.Floor, AnyEntity: anyEntity})
 			}
 			continue // the fields can only raise it
 		}

@@ -99,6 +99,31 @@ func TestFloors(t *testing.T) {
 	}
 }
 
+// TestAnyEntity: a declaration that reaches whatever entity type an agent names
+// is told as one.
+func TestAnyEntity(t *testing.T) {
+	t.Parallel()
+	cfg := httpconn.Config{BaseURL: "https://crm.example", Operations: map[string]httpconn.Operation{
+		"label": {Method: "POST", Path: "/{entity_type}/{entity_ref}", Floor: 1},
+		"note":  {Method: "POST", Path: "/notes", Fields: connector.FieldLevels{"text": 2}},
+		"typed": {Method: "POST", Path: "/x", Body: `{"of": [{"type": "a {entity_type}"}]}`, Fields: connector.FieldLevels{"text": 2}},
+	}}
+	for _, entities := range []map[string]httpconn.Entity{nil, {"deal": {}}} {
+		cfg.Entities = entities
+		c, err := httpconn.New(t.Context(), cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []connector.Declaration{
+			{Operation: "label", Level: 1, AnyEntity: entities == nil}, {Operation: "note", Field: "text", Level: 2},
+			{Operation: "typed", Field: "text", Level: 2, AnyEntity: entities == nil},
+		}
+		if got := c.(*httpconn.Connector).Declarations(); !slices.Equal(got, want) {
+			t.Errorf("declared: %+v", got)
+		}
+	}
+}
+
 // TestNamesAreOne: what is not among the named entities, or is another spelling
 // of a name that is declared, is refused when it is proposed, and not sent.
 func TestNamesAreOne(t *testing.T) {

@@ -22,7 +22,11 @@ type Target struct {
 // AllTenants stands for every tenant there is and will be.
 const AllTenants = "*"
 
-func (t *Target) serves(tenant string) bool {
+// Serves reports whether a tenant may use it.
+func (t *Target) Serves(tenant string) bool {
+	if len(t.Tenants) == 0 {
+		return tenant == gatehouse.DefaultTenant
+	}
 	return slices.Contains(t.Tenants, tenant) || slices.Contains(t.Tenants, AllTenants)
 }
 
@@ -45,9 +49,6 @@ func NewRegistry(targets ...Target) (*Registry, error) {
 		if t.Connector == nil {
 			return nil, fmt.Errorf("connector %s is missing", gatehouse.Quote(t.Name))
 		}
-		if len(t.Tenants) == 0 {
-			t.Tenants = []string{gatehouse.DefaultTenant}
-		}
 		r.targets[t.Name] = t
 	}
 	return r, nil
@@ -57,7 +58,7 @@ func NewRegistry(targets ...Target) (*Registry, error) {
 func (r *Registry) Names(tenant string) []string {
 	var names []string
 	for name, t := range r.targets {
-		if t.serves(tenant) {
+		if t.Serves(tenant) {
 			names = append(names, name)
 		}
 	}
@@ -69,7 +70,7 @@ func (r *Registry) Names(tenant string) []string {
 // not serve the tenant.
 func (r *Registry) Lookup(tenant, name string) (connector.Connector, bool) {
 	t, ok := r.targets[name]
-	if !ok || !t.serves(tenant) {
+	if !ok || !t.Serves(tenant) {
 		return nil, false
 	}
 	return t.Connector, true

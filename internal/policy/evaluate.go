@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -210,7 +211,10 @@ func denied(level gatehouse.RiskLevel, reasons ...string) gatehouse.Verdict {
 }
 
 // holds evaluates a condition: anything but a truth value is an error.
-func (e *expression) holds(v *view) (bool, error) {
+func (e *expression) holds(v *view) (bool, error) { return e.decide(v) }
+
+// decide is holds for any facts.
+func (e *expression) decide(v cel.Activation) (bool, error) {
 	out, err := e.Eval(v)
 	if err != nil {
 		return false, brief(err)

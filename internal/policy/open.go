@@ -1,0 +1,94 @@
+package policy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/expr"
+)
+
+// Opening says that a policy lets something pass without a person.
+type Opening struct {
+	// As is the action type under which it passes.
+	As string
+	// Sure is false where rules that look at more than connector, operation,
+	// entity type and level have a say.
+	Sure bool
+}
+
+// Opens reports whether the policy can allow what the connector's floor leaves
+// open. Of the proposal only connector, operation and entity type count: an
+// agent chooses everything else, the action type among it. Every listed type of
+// L1 and L2 is tried, in the order of level and name; types that are not listed
+// are L3.
+func (p *Policy) Opens(f Facts) (Opening, bool) {
+	types := slices.SortedFunc(maps.Keys(p.risk), func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.risk[a], p.risk[b]), cmp.Compare(a, b))
+	})
+	var unsure *Opening
+	for _, name := range types {
+		proposal := gatehouse.Proposal{
+			ActionType: name, Connector: f.Proposal.Connector, Operation: f.Proposal.Operation,
+			Target: gatehouse.Target{EntityType: f.Proposal.Target.EntityType},
+		}
+		open, sure := p.opensAs(Facts{Tenant: f.Tenant, Proposal: &proposal, Floor: f.Floor})
+		if open && sure {
+			return Opening{As: name, Sure: true}, true
+		}
+		if open && unsure == nil {
+			unsure = &Opening{As: name}
+		}
+	}
+	if unsure != nil {
+		return *unsure, true
+	}
+	return Opening{}, false
+}
+
+// opensAs judges one action type by what is known without an action. A rule
+// whose condition asks for anything else may match or not.
+func (p *Policy) opensAs(f Facts) (open, sure bool) {
+	name := f.Proposal.ActionType
+	v := &view{Facts: &f, actionType: known(p.risk, name), risk: max(p.levelOf(name), f.Floor, gatehouse.L1)}
+	if v.risk.NeedsPerson() {
+		return false, false
+	}
+	sure = true
+	allows, perhaps := false, false
+	for i := range p.rules {
+		r := &p.rules[i]
+		closes := r.then != gatehouse.OutcomeAllow || r.risk.NeedsPerson()
+		outline := &outline{view: v}
+		matched, err := r.when.decide(outline)
+		switch {
+		case outline.asked:
+			sure = sure && !closes
+			perhaps = perhaps || !closes
+		case err != nil || matched && closes:
+			return false, false
+		case matched:
+			allows = true
+		}
+	}
+	return allows || perhaps, sure && allows
+}
+
+// outline shows only the facts that are known without an action, and remembers
+// whether others were asked for.
+type outline struct {
+	*view
+	asked bool
+}
+
+// ResolveName implements cel.Activation.
+func (o *outline) ResolveName(name string) (any, bool) {
+	switch strings.TrimPrefix(name, expr.GivenPrefix) {
+	case "risk", "tenant", "action.type", "action.proposed_type", "action.connector", "action.operation", "target.type":
+		return o.view.ResolveName(name)
+	}
+	o.asked = true
+	return nil, false
+}
