@@ -111,6 +111,8 @@ func (v *Value) UnmarshalYAML(node *yaml.Node) error {
 //	{entity_type} {entity_ref} {version}
 //	{entity_refs} {proposed_change} {current_state}   in a body only
 //	{proposed_change.name} {current_state.name}       one member of it
+//
+// {idempotency_key} is the key that the target knows: [connector.Call.TargetKey].
 type Operation struct {
 	Method string `yaml:"method"`
 	// Path is appended to the base URL; it may end in a query.
@@ -125,8 +127,9 @@ type Operation struct {
 	Body string `yaml:"body"`
 	// Headers are sent beside, and override, the connector's.
 	Headers map[string]Value `yaml:"headers"`
-	// IdempotencyHeader carries the idempotency key. Idempotency-Key by
-	// default for class A; none by default for others.
+	// IdempotencyHeader carries [connector.Call.TargetKey], which is made of
+	// tenant and idempotency key. Idempotency-Key by default for class A; none by
+	// default for others.
 	IdempotencyHeader string `yaml:"idempotency_header"`
 	// Conditional makes the request conditional on the version. Class B needs it.
 	Conditional *Conditional `yaml:"conditional"`

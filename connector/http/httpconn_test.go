@@ -73,7 +73,7 @@ func TestBytesArriveAsApproved(t *testing.T) {
 	}
 	h := s.headers[0]
 	for name, want := range map[string]string{
-		"Idempotency-Key": "act_1:1", "If-Match": `"7"`, "Content-Type": "application/json", "Authorization": "Bearer " + token,
+		"Idempotency-Key": call(change).TargetKey(), "If-Match": `"7"`, "Content-Type": "application/json", "Authorization": "Bearer " + token,
 	} {
 		if got := h.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -329,8 +329,8 @@ func TestOutcomeRules(t *testing.T) {
 		want   string
 	}{
 		"in progress":        {409, `{"code":"in_progress"}`, "transient: in_progress"},
-		"done before":        {409, `{"key":"act_1:1"}`, ""},
-		"another's":          {409, `{"key":"act_2:1"}`, "terminal: http_409"},
+		"done before":        {409, `{"key":"` + call(`{}`).TargetKey() + `"}`, ""},
+		"another's":          {409, `{"key":"act_1:1"}`, "terminal: http_409"},
 		"error in a 200":     {200, `{"errors":["no"]}`, "terminal: http_200"},
 		"no error in a 200":  {200, `{"errors":[]}`, ""},
 		"500":                {500, ``, "transient: http_500"},
@@ -401,5 +401,34 @@ func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
 	t.Helper()
 	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
 		t.Errorf("got %v, want %v: %s", e, kind, code)
+	}
+}
+
+// TestKeysAreTheTenants: two tenants that give one idempotency key are two to the
+// target; an attempt, its repetition and the read-back are one.
+func TestKeysAreTheTenants(t *testing.T) {
+	t.Parallel()
+	s := newCRM(t)
+	c := newConnector(t, s.config())
+	one, two := call(`{"note":"x"}`), call(`{"note":"x"}`)
+	two.Tenant = "acme"
+	one.IdempotencyKey, two.IdempotencyKey = "refund-4711", "refund-4711"
+	again := one
+	again.Attempt, again.ActionID = 2, "act_1"
+	for _, attempt := range []connector.Call{one, again, two} {
+		_, _ = c.Execute(t.Context(), attempt) // what the target answers is not the point
+	}
+	if _, _, err := c.ReadBack(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	var sent []string
+	for _, h := range s.headers {
+		sent = append(sent, h.Get("Idempotency-Key"))
+	}
+	if len(sent) < 3 || sent[0] != one.TargetKey() || sent[1] != sent[0] || sent[2] == sent[0] || sent[2] != two.TargetKey() {
+		t.Errorf("sent %q", sent)
+	}
+	if got := s.requests(); !strings.HasPrefix(got[len(got)-1], "GET /effects/"+one.TargetKey()) {
+		t.Errorf("read back by %q", got)
 	}
 }

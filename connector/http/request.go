@@ -83,11 +83,7 @@ func (c *Connector) request(op *operation, call connector.Call) (*draft, error) 
 		d.body, d.hasBody = []byte(call.ProposedChange), true
 	}
 	if op.idempotency != "" && call.IdempotencyKey != "" {
-		key, err := asHeader("idempotency_key", call.IdempotencyKey)
-		if err != nil {
-			return nil, err
-		}
-		d.header.Set(op.idempotency, key)
+		d.header.Set(op.idempotency, call.TargetKey())
 	}
 	if op.conditional != nil {
 		value, err := op.conditional.value(v)

@@ -102,7 +102,7 @@ func (v values) get(name string) (gatehouse.JSON, error) {
 	case "digest":
 		return gatehouse.StringJSON(string(c.Digest)), nil
 	case "idempotency_key":
-		return gatehouse.StringJSON(c.IdempotencyKey), nil
+		return gatehouse.StringJSON(c.TargetKey()), nil
 	case "entity_type":
 		return need(c.Target.EntityType, "/target/entity_type")
 	case "entity_ref":

@@ -282,10 +282,11 @@ func (w *world) checkQueue(t *testing.T, actions map[string]*gatehouse.Action) {
 // checkLedgers is invariants 5, 6, 7 and 15 as the targets see them.
 func (w *world) checkLedgers(t *testing.T, actions map[string]*gatehouse.Action) {
 	t.Helper()
-	byKey := make(map[string]*gatehouse.Action)
+	byKey, sent := make(map[string]*gatehouse.Action), make(map[string]*gatehouse.Action)
 	writes := make(map[string]int) // applied to a row of the shop
 	for _, a := range actions {
 		byKey[a.IdempotencyKey] = a
+		sent[sentKey(a.Tenant, a.IdempotencyKey)] = a
 	}
 	items := w.shop.items(t)
 	for sku, i := range items {
@@ -306,7 +307,7 @@ func (w *world) checkLedgers(t *testing.T, actions map[string]*gatehouse.Action)
 		}
 	}
 	for _, c := range w.target.log() {
-		a := byKey[c.key]
+		a := sent[c.key]
 		if a == nil || a.Connector != "crm" {
 			t.Errorf("invariant 4: a call under the key %q of no action", c.key)
 			continue

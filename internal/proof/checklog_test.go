@@ -63,7 +63,7 @@ func (w *world) checkLog(t *testing.T, db *look, actions map[string]*gatehouse.A
 		calls[c.key]++
 	}
 	for _, a := range actions {
-		byKey[a.IdempotencyKey] = a
+		byKey[sentKey(a.Tenant, a.IdempotencyKey)] = a
 	}
 	for key, n := range calls {
 		a := byKey[key]

@@ -301,7 +301,7 @@ var decideRows = map[string]func(*testing.T, *contract){
 		c.oneEffect(t, a)
 		sent := ""
 		for _, call := range c.target.log() {
-			if call.key == a.IdempotencyKey {
+			if call.key == sentKey(a.Tenant, a.IdempotencyKey) {
 				sent = call.body
 			}
 		}

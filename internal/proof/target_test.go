@@ -1,11 +1,13 @@
 package proof
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -196,22 +198,35 @@ func (x *target) waiting(ref string) int {
 	return x.waits[ref]
 }
 
-// callsFor counts the writes under a key; effectsOf their effects.
+// sentKey is what the target gets for an action's idempotency key, as
+// docs/connectors.md has it.
+func sentKey(tenant, key string) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte("gatehouse/idempotency-key/1\n"+tenant+"\n"+key)))
+}
+
+// tenants are those that the target serves.
+var tenants = []string{"default", "north", "south"}
+
+// callsFor counts the writes under an action's key, of whatever tenant;
+// effectsOf their effects.
 func (x *target) callsFor(key string) (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, c := range x.calls {
-		if c.key == key {
+		if slices.ContainsFunc(tenants, func(tenant string) bool { return c.key == sentKey(tenant, key) }) {
 			n++
 		}
 	}
 	return n
 }
 
-func (x *target) effectsOf(key string) int {
+func (x *target) effectsOf(key string) (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.effects[key]
+	for _, tenant := range tenants {
+		n += x.effects[sentKey(tenant, key)]
+	}
+	return n
 }
 
 // log returns all writes so far.
