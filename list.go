@@ -55,14 +55,19 @@ type ActionFilter struct {
 	Archived bool
 	// Decided selects by who answered, and how; not in the archive.
 	Decided DecidedHow
-	Sort    Sort
-	Limit   int
-	Cursor  string
+	// ReadBy selects what the principal with this id proposed, and what Inherit
+	// lets it read besides.
+	ReadBy string
+	Sort   Sort
+	Limit  int
+	Cursor string
 }
 
 // PushFilter selects pushes of one tenant.
 type PushFilter struct {
 	Status PushStatus
+	// ReadBy selects the pushes of actions as in ActionFilter.
+	ReadBy string
 	Limit  int
 	Cursor string
 }

@@ -143,6 +143,9 @@ const (
 	ViaSlack   Channel = "slack"
 	ViaLink    Channel = "link"
 	ViaPolicy  Channel = "policy"
+	// ViaClient stands for whatever channel the client names: the server does not
+	// know that it is one.
+	ViaClient Channel = "client"
 )
 
 // Caller is who makes a request, and what the request proved.

@@ -6,8 +6,11 @@ import "time"
 type RunFilter struct {
 	Status   RunStatus
 	Workflow string
-	Limit    int
-	Cursor   string
+	// ReadBy selects what the principal with this id started, and what Inherit
+	// lets it read besides.
+	ReadBy string
+	Limit  int
+	Cursor string
 }
 
 // StepRef names a step across tenants.
@@ -114,8 +117,8 @@ type RunReader interface {
 	// settled, as Spent does.
 	BudgetClaimed(tenant, workflow, currency string, since time.Time) (Decimal, error)
 	// ListReflexions returns a page, newest first: of one workflow, or of all
-	// when it is "".
-	ListReflexions(tenant, workflow, cursor string, limit int) (Page[*Reflexion], error)
+	// when it is "". readBy selects those of runs as in RunFilter.
+	ListReflexions(tenant, workflow, readBy, cursor string, limit int) (Page[*Reflexion], error)
 	// FindReflexion returns what a run teaches.
 	FindReflexion(tenant, runID string) (*Reflexion, error)
 	// FindBundle returns a run's evidence.

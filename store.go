@@ -219,9 +219,9 @@ type PushReader interface {
 	ExpiredLeases(limit int) ([]*Push, error)
 	// ListMirror and ListCorpus return pages, newest first. The corpus follows
 	// from what people decided, in the order of their approvals; nothing of it
-	// is stored by itself.
-	ListMirror(tenant, cursor string, limit int) (Page[*AppliedMirror], error)
-	ListCorpus(tenant, cursor string, limit int) (Page[*CorpusEntry], error)
+	// is stored by itself. readBy selects by their actions as in ActionFilter.
+	ListMirror(tenant, readBy, cursor string, limit int) (Page[*AppliedMirror], error)
+	ListCorpus(tenant, readBy, cursor string, limit int) (Page[*CorpusEntry], error)
 	// PushCounts counts the pushes of all tenants by status.
 	PushCounts() (map[PushStatus]int, error)
 }
@@ -285,6 +285,8 @@ type IdentityReader interface {
 	FindKeyByID(tenant, id string) (*Key, error)
 	FindTenant(id string) (*Tenant, error)
 	ListTenants() ([]*Tenant, error)
+	// Inherited reports whether Inherit lets a principal read an action or run.
+	Inherited(tenant, principalID, id string) (bool, error)
 	FindIdempotency(tenant, principalID, route, key string) (*IdempotencyRecord, error)
 }
 
@@ -306,6 +308,14 @@ type IdentityWriter interface {
 	// until the end of the transaction. Missing ones are left out.
 	PrincipalsForShare(tenant string, ids []string) ([]*Principal, error)
 	InsertIdempotency(r *IdempotencyRecord) error
+	// Inherit lets those agents read the action or run id who may read the action
+	// or run from: who proposed or started it, and who inherited it. Both exist,
+	// or id is inserted in the same transaction.
+	Inherit(tenant, id, from string) error
+	// LockBulkCalls locks the person's times until the end of the transaction and
+	// returns them as PutBulkCalls stored them, none at first.
+	LockBulkCalls(tenant, person string) ([]time.Time, error)
+	PutBulkCalls(tenant, person string, times []time.Time) error
 	// PurgeIdempotency deletes up to limit records older than the window.
 	PurgeIdempotency(olderThan time.Time, limit int) (int, error)
 }
@@ -434,8 +444,9 @@ type NumberedLeaf struct {
 // ConsoleReader finds what only the console asks for.
 type ConsoleReader interface {
 	// ActionFacts calls fn with facts of the newest proposals, newest first,
-	// until it returns false. It ends after [MaxFacts].
-	ActionFacts(tenant string, fn func(ActionFact) bool) error
+	// until it returns false. It ends after [MaxFacts]. readBy selects as in
+	// ActionFilter.
+	ActionFacts(tenant, readBy string, fn func(ActionFact) bool) error
 	// ListViews returns a person's saved views by name.
 	ListViews(tenant, principalID string) ([]*SavedView, error)
 	// ListNotices returns a page of notices since a time, the newest first, with

@@ -57,8 +57,8 @@ func WithEditToken(token string) Option { return func(c *Client) { c.token = tok
 // to less than a long poll takes, and should not follow redirects.
 func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
 
-// WithChannel names the surface that decisions are recorded to come through;
-// a server takes gatehouse.ViaCLI only.
+// WithChannel names the surface that decisions come through. A server cannot know
+// it, and records [gatehouse.ViaClient].
 func WithChannel(via gatehouse.Channel) Option { return func(c *Client) { c.channel = string(via) } }
 
 // WithRetries sets how often a call is tried again, 4 times by default; 0 for

@@ -123,7 +123,7 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 		return nil, errors.Join(err, n.Close())
 	}
 	n.store = store
-	ac := app.Config{PolicySource: source, Retention: cfg.Retention.Finished.D()}
+	ac := app.Config{PolicySource: source, Retention: cfg.Retention.Finished.D(), AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant}
 	if cfg.Dispatch.Hold != nil {
 		hold := cfg.Dispatch.Hold.D()
 		ac.Hold = &hold

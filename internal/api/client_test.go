@@ -112,7 +112,7 @@ func TestClientRoundTrip(t *testing.T) {
 			}
 		}
 	}
-	if via := f.last(t, "Decide").caller.Via; via != gatehouse.ViaCLI {
+	if via := f.last(t, "Decide").caller.Via; via != gatehouse.ViaClient {
 		t.Errorf("decided via %s", via)
 	}
 	if !f.last(t, "Decide").caller.StepUp || f.last(t, "Decide").caller.Idempotency == nil {

@@ -216,12 +216,12 @@ func TestCaller(t *testing.T) {
 	}
 	r.header = map[string]string{"X-Gatehouse-Channel": "cli"}
 	r.send(s)
-	if via := f.last(t, "Decide").caller.Via; via != gatehouse.ViaCLI {
+	if via := f.last(t, "Decide").caller.Via; via != gatehouse.ViaClient {
 		t.Errorf("via %s", via)
 	}
 	r.header = map[string]string{"X-Gatehouse-Channel": "policy"}
 	r.send(s)
-	if via := f.last(t, "Decide").caller.Via; via != gatehouse.ViaAPI {
+	if via := f.last(t, "Decide").caller.Via; via != gatehouse.ViaClient {
 		t.Errorf("via %s", via)
 	}
 	bulk := r

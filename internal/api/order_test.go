@@ -142,7 +142,7 @@ func TestOrderOnEveryRoute(t *testing.T) {
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
-	const anyKey = "root ana bot op aud view work"
+	const readers, anyKey = "root ana bot op aud view", "root ana bot op aud view work"
 	may := map[string]string{ // route → keys, of root ana bot op aud view work
 		"propose": "bot", "revise": "bot", "cancel": "bot ana root", "reverse": "bot ana op root",
 		"decide": "ana root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
@@ -157,8 +157,9 @@ func TestRoles(t *testing.T) {
 		"applyWorkflow": "op root", "startRun": "bot", "cancelRun": "bot op root", "retryRun": "bot op root", "signalRun": "bot op root work",
 		"leaseSteps": "work", "heartbeatStep": "work", "completeStep": "work", "failStep": "work", "proposeStep": "work",
 		"leasePushes": "work", "heartbeatPush": "work", "completePush": "work", "failPush": "work",
-		// Runs and workflows are read with any key.
-		"listWorkflows": anyKey, "getWorkflow": anyKey, "listWorkflowVersions": anyKey, "listRuns": anyKey, "getRun": anyKey,
+		"listWorkflows": readers, "getWorkflow": readers, "listWorkflowVersions": readers,
+		// Of runs, every key finds those that its holder may read.
+		"listRuns": anyKey, "getRun": anyKey,
 		"getRunDetail": anyKey, "getRunEvidence": anyKey, "listReflexions": anyKey, "getRunReflexion": anyKey,
 		"listSessions": "root ana bot op aud view work", "revokeSession": "root ana bot op aud view work", "createSetupLink": "root",
 	}

@@ -27,8 +27,8 @@ type newSignal struct {
 	Data gatehouse.JSON `json:"data,omitempty"`
 }
 
-// Runs and workflows are read with any key: workers see what their steps are
-// part of, and agents what runs before them taught.
+// Runs are read with any key, as far as its holder may: an agent reads its own,
+// and who is a worker and nothing else finds none.
 func (s *Server) runRoutes() []route {
 	if s.cfg.Runs == nil {
 		return nil

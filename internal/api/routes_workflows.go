@@ -33,7 +33,7 @@ func (s *Server) workflowRoutes() []route {
 		}, {
 			method: "GET", path: "/workflows", name: "listWorkflows", tag: tagWorkflows,
 			summary: "List workflows", doc: "By name: the newest version of each, without its source, and what its runs of the last 30 days came to.",
-			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.WorkflowSummary]](), query: paging(),
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.WorkflowSummary]](), query: paging(),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Runs.ListWorkflows(ctx, c.query["cursor"], c.query.limit()))
 			}),
@@ -42,7 +42,7 @@ func (s *Server) workflowRoutes() []route {
 			summary: "Read a workflow",
 			doc: "{id} is its name. The newest version with its source, how many versions there are, what the runs of the last 30 days came to, and the share " +
 				"of failed ones among those that have ended; null when none has. With version, that version alone. ETag is the digest of the source.",
-			thing: ThingWorkflow, status: http.StatusOK, out: typeOf[workflowView](),
+			roles: readers, thing: ThingWorkflow, status: http.StatusOK, out: typeOf[workflowView](),
 			query: []param{{name: "version", kind: paramInteger, min: 1, max: math.MaxInt32, doc: "Which version; the newest by default."}},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				if version := int(c.query.integer("version", 0)); version != 0 {
@@ -60,7 +60,7 @@ func (s *Server) workflowRoutes() []route {
 		}, {
 			method: "GET", path: "/workflows/{id}/versions", name: "listWorkflowVersions", tag: tagWorkflows,
 			summary: "List the versions of a workflow", doc: "{id} is its name. Newest first, without their sources.",
-			thing: ThingWorkflow, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Workflow]](),
+			roles: readers, thing: ThingWorkflow, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Workflow]](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return list(s.cfg.Runs.ListWorkflowVersions(ctx, c.id))
 			}),

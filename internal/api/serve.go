@@ -258,14 +258,14 @@ func (s *Server) stepUp(ctx context.Context, r *http.Request, p *gatehouse.Princ
 	return s.cfg.Auth.CheckEditToken(ctx, p, token)
 }
 
-// channel is what the decision is recorded to have come through. A client can
-// say that it is the command line, and nothing else.
+// channel is what the decision is recorded to have come through: what the server
+// knows. Where the client names a channel, that is recorded as the client's word.
 func channel(r *http.Request, rt *route) gatehouse.Channel {
-	switch h := r.Header["X-Gatehouse-Channel"]; {
+	switch {
 	case rt.via != "":
 		return rt.via
-	case len(h) == 1 && h[0] == string(gatehouse.ViaCLI):
-		return gatehouse.ViaCLI
+	case len(r.Header["X-Gatehouse-Channel"]) > 0:
+		return gatehouse.ViaClient
 	}
 	return gatehouse.ViaAPI
 }

@@ -19,36 +19,26 @@ const bulkParallel = 32
 // whatever ways: more is no person's judgement.
 const bulkPerMinute = 30
 
-// bulkCalls are the recent bulk decisions of each person. The zero value is
-// ready for use.
-type bulkCalls struct {
-	mu    sync.Mutex
-	calls map[string][]time.Time // at most bulkPerMinute each, oldest first
-}
-
-// take counts a call, or fails with code rate_limited.
-func (b *bulkCalls) take(person string, now time.Time) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.calls == nil {
-		b.calls = make(map[string][]time.Time)
-	}
-	for who, calls := range b.calls {
+// countBulk counts a decision in bulk of the caller's person in the store, by the
+// store's clock: whatever the replica, and whatever was restarted. It fails with
+// code rate_limited when the last minute has all that it may.
+func (g *Gate) countBulk(ctx context.Context, c *gatehouse.Caller) error {
+	return g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		calls, err := tx.LockBulkCalls(c.Principal.Tenant, c.Principal.Person)
+		if err != nil {
+			return err
+		}
+		now := tx.Now()
 		for len(calls) > 0 && now.Sub(calls[0]) >= time.Minute {
 			calls = calls[1:]
 		}
-		if b.calls[who] = calls; len(calls) == 0 {
-			delete(b.calls, who)
+		if len(calls) >= bulkPerMinute {
+			e := gatehouse.E(gatehouse.CodeRateLimited, "at most %d decisions in bulk a minute; wait a moment", bulkPerMinute)
+			e.RetryAfter = max(1, int(math.Ceil(calls[0].Add(time.Minute).Sub(now).Seconds())))
+			return e
 		}
-	}
-	calls := b.calls[person]
-	if len(calls) >= bulkPerMinute {
-		e := gatehouse.E(gatehouse.CodeRateLimited, "at most %d decisions in bulk a minute; wait a moment", bulkPerMinute)
-		e.RetryAfter = int(math.Ceil(calls[0].Add(time.Minute).Sub(now).Seconds()))
-		return e
-	}
-	b.calls[person] = append(calls, now)
-	return nil
+		return tx.PutBulkCalls(c.Principal.Tenant, c.Principal.Person, append(calls, now))
+	})
 }
 
 // BulkDecide gives one answer to many actions. Each item is decided for
@@ -72,7 +62,7 @@ func (g *Gate) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 			return nil, err
 		}
 	}
-	if err := g.bulk.take(c.Principal.Tenant+"/"+c.Principal.Person, time.Now()); err != nil {
+	if err := g.countBulk(ctx, c); err != nil {
 		return nil, err
 	}
 	each := *c

@@ -15,7 +15,8 @@ const deadLetterBytes = 4 << 20
 // ListDeadLetters returns a page of the tenant's failed pushes.
 func (g *Gate) ListDeadLetters(ctx context.Context, cursor string, limit int) (out gatehouse.Page[*gatehouse.DeadLetter], err error) {
 	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		page, err := tx.ListPushes(c.Principal.Tenant, gatehouse.PushFilter{Status: gatehouse.PushFailed, Cursor: cursor, Limit: limit})
+		own := g.readsAs(c.Principal)
+		page, err := tx.ListPushes(c.Principal.Tenant, gatehouse.PushFilter{Status: gatehouse.PushFailed, ReadBy: own, Cursor: cursor, Limit: limit})
 		if err != nil {
 			return err
 		}
@@ -29,7 +30,7 @@ func (g *Gate) ListDeadLetters(ctx context.Context, cursor string, limit int) (o
 			d := deadLetter(p, a)
 			if held += len(d.Payload); held > deadLetterBytes && i > 0 {
 				// The same page, cut here, for its cursor.
-				page, err = tx.ListPushes(c.Principal.Tenant, gatehouse.PushFilter{Status: gatehouse.PushFailed, Cursor: cursor, Limit: i})
+				page, err = tx.ListPushes(c.Principal.Tenant, gatehouse.PushFilter{Status: gatehouse.PushFailed, ReadBy: own, Cursor: cursor, Limit: i})
 				out.NextCursor = page.NextCursor
 				return err
 			}

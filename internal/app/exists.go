@@ -16,9 +16,9 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 		tenant := c.Principal.Tenant
 		switch kind {
 		case "action":
-			_, err = tx.FindAction(tenant, id)
+			_, err = g.findAction(tx, c, id)
 		case "push":
-			_, err = tx.FindPush(tenant, id)
+			err = g.readPush(tx, c, id)
 		case "principal":
 			_, err = tx.FindPrincipal(tenant, id)
 		case "key":
@@ -28,9 +28,12 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 		case "workflow":
 			_, err = tx.FindWorkflow(tenant, id, 0)
 		case "run":
-			_, err = tx.FindRunHead(tenant, id)
+			err = g.readRunOf(tx, c, id)
 		case "step":
-			_, err = tx.FindStep(tenant, id)
+			var step *gatehouse.Step
+			if step, err = tx.FindStep(tenant, id); err == nil && !c.Principal.Has(gatehouse.RoleWorker) {
+				err = g.readRunOf(tx, c, step.RunID)
+			}
 		case "group":
 			_, err = tx.FindGroup(tenant, id)
 		case "policy":

@@ -74,6 +74,8 @@ type Config struct {
 	CheckTimeout time.Duration
 	// Retention is what the archiver was given; 0 for none.
 	Retention time.Duration
+	// AgentsSeeTenant lets agents read all of their tenant.
+	AgentsSeeTenant bool
 }
 
 // Gate implements the service interfaces of the domain over a store.
@@ -85,7 +87,6 @@ type Gate struct {
 	policies *policyCache
 	config   Config
 	log      *slog.Logger
-	bulk     bulkCalls
 	// remembered are callers, where the store is distant.
 	remembered *remembered
 }

@@ -14,7 +14,7 @@ func (g *Gate) Insights(ctx context.Context, f gatehouse.InsightFilter) (*gateho
 	var s *summary
 	err := g.view(ctx, "insight", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		s = newSummary(f, tx.Now())
-		return tx.ActionFacts(c.Principal.Tenant, s.add)
+		return tx.ActionFacts(c.Principal.Tenant, g.readsAs(c.Principal), s.add)
 	})
 	if err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		if err := answered(tx, c); err != nil {
 			return err
 		}
-		if known, err := knownKey(tx, c, p, d.action.ContentHash, d.action.Supersedes); err != nil || known != nil {
+		if known, err := g.knownKey(tx, c, p, d.action.ContentHash, d.action.Supersedes); err != nil || known != nil {
 			out, replayed = known, known != nil
 			return err
 		}
@@ -141,8 +141,9 @@ func (d *draft) outlook(c *gatehouse.Caller, key string) gatehouse.Outlook {
 }
 
 // knownKey finds the action that was proposed under the same idempotency_key.
-// A revision is the same only as a revision of the same action.
-func knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.Proposal, content [32]byte, supersedes string) (*gatehouse.Action, error) {
+// A revision is the same only as a revision of the same action. Of an action that
+// the caller may not read, it tells no more than that the key is taken.
+func (g *Gate) knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.Proposal, content [32]byte, supersedes string) (*gatehouse.Action, error) {
 	if p.IdempotencyKey == "" {
 		return nil, nil
 	}
@@ -152,6 +153,8 @@ func knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.Proposal, c
 		return nil, nil
 	case err != nil:
 		return nil, err
+	case g.mayRead(tx, c, a.ID, a.ProposerID) != nil:
+		return nil, gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key")
 	case a.ContentHash != content, supersedes != "" && a.Supersedes != supersedes:
 		return nil, gatehouse.E(gatehouse.CodeDuplicateKey, "another action has this idempotency_key").With("action_id", a.ID)
 	}

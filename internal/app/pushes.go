@@ -11,6 +11,7 @@ import (
 // ListPushes returns a page of the tenant's pushes.
 func (g *Gate) ListPushes(ctx context.Context, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
 	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		f.ReadBy = g.readsAs(c.Principal)
 		page, err = tx.ListPushes(c.Principal.Tenant, f)
 		return err
 	})
@@ -87,8 +88,7 @@ func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolutio
 		return nil, err
 	}
 	if err := g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		_, err := tx.FindPush(c.Principal.Tenant, id)
-		return err
+		return g.readPush(tx, c, id)
 	}); err != nil {
 		return nil, err
 	}

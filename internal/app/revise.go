@@ -112,6 +112,9 @@ func supersede(tx gatehouse.Tx, c *gatehouse.Caller, stale, a *gatehouse.Action)
 	if err := tx.LinkSuperseded(old.Tenant, old.ID, a.ID); err != nil {
 		return err
 	}
+	if err := tx.Inherit(a.Tenant, a.ID, old.ID); err != nil {
+		return err
+	}
 	return record(tx, old, "hitl.superseded", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusSuperseded,
 		map[string]any{"superseded_by": a.ID})
 }

@@ -140,6 +140,9 @@ func (r *Runs) putBefore(m *moving, s *gatehouse.Step, w *work, c *gatehouse.Cal
 	if err := r.gate.insert(m.tx, c, &a, d.verdict, from); err != nil {
 		return nil, err
 	}
+	if err := m.tx.Inherit(a.Tenant, a.ID, m.run.ID); err != nil {
+		return nil, err
+	}
 	m.run.Writes++
 	for _, run := range m.above {
 		run.Writes++

@@ -11,6 +11,9 @@ func (r *Runs) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail, 
 	var out *gatehouse.RunDetail
 	err := r.gate.view(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		run, err := tx.FindRun(c.Principal.Tenant, id)
+		if err == nil {
+			err = r.gate.readRun(tx, c, run)
+		}
 		if err != nil {
 			return err
 		}
@@ -57,8 +60,10 @@ func (r *Runs) detail(tx gatehouse.ReadTx, run *gatehouse.Run) (out *gatehouse.R
 // anybody could have written. The error has the code not_found where no run did.
 func (r *Runs) StepOfAction(ctx context.Context, actionID string) (step *gatehouse.Step, err error) {
 	err = r.gate.view(ctx, "step", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		step, err = tx.FindStepByAction(c.Principal.Tenant, actionID)
-		return err
+		if step, err = tx.FindStepByAction(c.Principal.Tenant, actionID); err != nil {
+			return err
+		}
+		return r.gate.readRunOf(tx, c, step.RunID)
 	})
 	return step, err
 }
@@ -66,7 +71,7 @@ func (r *Runs) StepOfAction(ctx context.Context, actionID string) (step *gatehou
 // ListReflexions returns what finished runs teach, newest first.
 func (r *Runs) ListReflexions(ctx context.Context, workflow, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
 	err = r.gate.view(ctx, "workflow", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		page, err = tx.ListReflexions(c.Principal.Tenant, workflow, cursor, limit)
+		page, err = tx.ListReflexions(c.Principal.Tenant, workflow, r.gate.readsAs(c.Principal), cursor, limit)
 		return err
 	})
 	return page, err

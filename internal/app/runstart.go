@@ -88,6 +88,11 @@ func (r *Runs) start(ctx context.Context, c *gatehouse.Caller, name string, inpu
 			return err
 		}
 		if known != nil {
+			if err := r.gate.readRun(tx, c, known); errors.Is(err, gatehouse.ErrNotFound) {
+				return gatehouse.E(gatehouse.CodeDuplicateKey, "another run has this trigger_ref")
+			} else if err != nil {
+				return err
+			}
 			out, replayed = known, true
 			return remember(tx, c, out)
 		}
@@ -176,6 +181,11 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 	}
 	if err := tx.InsertRun(&run); err != nil {
 		return nil, err
+	}
+	if run.ParentRun != "" {
+		if err := tx.Inherit(run.Tenant, run.ID, run.ParentRun); err != nil {
+			return nil, err
+		}
 	}
 	m := &moving{runs: r, tx: tx, run: &run, def: def, actor: from.actor, from: run.Status, tools: make(map[string]bool)}
 	data := []gatehouse.Member{

@@ -268,8 +268,10 @@ func (m *moving) listener(event string) (*gatehouse.Step, error) {
 // head returns a run of the caller's tenant without its steps.
 func (r *Runs) head(ctx context.Context, id string) (run *gatehouse.Run, err error) {
 	err = r.gate.view(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		run, err = tx.FindRunHead(c.Principal.Tenant, id)
-		return err
+		if run, err = tx.FindRunHead(c.Principal.Tenant, id); err != nil {
+			return err
+		}
+		return r.gate.readRun(tx, c, run)
 	})
 	return run, err
 }
@@ -277,8 +279,10 @@ func (r *Runs) head(ctx context.Context, id string) (run *gatehouse.Run, err err
 // FindRun returns a run of the caller's tenant with its steps.
 func (r *Runs) FindRun(ctx context.Context, id string) (run *gatehouse.Run, err error) {
 	err = r.gate.view(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		run, err = tx.FindRun(c.Principal.Tenant, id)
-		return err
+		if run, err = tx.FindRun(c.Principal.Tenant, id); err != nil {
+			return err
+		}
+		return r.gate.readRun(tx, c, run)
 	})
 	if err != nil {
 		return nil, err
@@ -289,6 +293,7 @@ func (r *Runs) FindRun(ctx context.Context, id string) (run *gatehouse.Run, err 
 // ListRuns returns a page of the caller's tenant.
 func (r *Runs) ListRuns(ctx context.Context, f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
 	err = r.gate.view(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		f.ReadBy = r.gate.readsAs(c.Principal)
 		page, err = tx.ListRuns(c.Principal.Tenant, f)
 		return err
 	})

@@ -19,6 +19,9 @@ func (r *Runs) WorkflowSummary(ctx context.Context, name string) (w *gatehouse.W
 // RunReflexion returns what a finished run teaches.
 func (r *Runs) RunReflexion(ctx context.Context, id string) (x *gatehouse.Reflexion, err error) {
 	err = r.gate.view(ctx, "reflexion", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		if err := r.gate.readRunOf(tx, c, id); err != nil {
+			return err
+		}
 		x, err = tx.FindReflexion(c.Principal.Tenant, id)
 		return err
 	})

@@ -28,8 +28,10 @@ type Config struct {
 	// Secrets maps a name to a value. Connectors refer to secrets by name; the
 	// values stand in no fingerprint, log, receipt or answer.
 	Secrets map[string]string
-	// RateLimit bounds the requests of one key; absent for none.
+	// RateLimit bounds the requests of one key.
 	RateLimit RateLimit
+	// AgentsSee is what an agent's key reads: own (by default), or tenant.
+	AgentsSee AgentsSee
 	// Hooks bounds the webhooks that begin runs.
 	Hooks Hooks
 	// SignIn says how people sign in to the console.
@@ -67,6 +69,16 @@ type RateLimit struct {
 	Burst     int     `yaml:"burst"`
 }
 
+// AgentsSee is what an agent's key reads.
+type AgentsSee string
+
+// What an agent's key reads. AgentsSeeOwn is its own actions, runs, pushes and
+// dead letters; AgentsSeeTenant is those of everybody in its tenant.
+const (
+	AgentsSeeOwn    AgentsSee = "own"
+	AgentsSeeTenant AgentsSee = "tenant"
+)
+
 // file is the raw shape.
 type file struct {
 	Connectors map[string]yaml.Node `yaml:"connectors"`
@@ -74,6 +86,7 @@ type file struct {
 	Dispatch   Dispatch             `yaml:"dispatch"`
 	Secrets    map[string]string    `yaml:"secrets"`
 	RateLimit  RateLimit            `yaml:"rate_limit"`
+	AgentsSee  AgentsSee            `yaml:"agents_see"`
 	Hooks      Hooks                `yaml:"hooks"`
 	SignIn     SignIn               `yaml:"sign_in"`
 	Models     map[string]Model     `yaml:"models"`
@@ -110,7 +123,7 @@ func Parse(path string, src []byte) (*Config, error) {
 	}
 	c := &Config{
 		Connectors: make(map[string]Connector, len(raw.Connectors)),
-		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, Hooks: raw.Hooks, SignIn: raw.SignIn,
+		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
 		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, nats: &raw.NATS, file: path,
 	}
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
@@ -128,6 +141,13 @@ func Parse(path string, src []byte) (*Config, error) {
 			return nil, fmt.Errorf("%s:%d:%d: %s cannot name a connector", path, node.Line, node.Column, gatehouse.Quote(name))
 		}
 		c.Connectors[name] = Connector{Type: head.Type, Tenants: head.Tenants, node: &node, file: path}
+	}
+	switch c.AgentsSee {
+	case "":
+		c.AgentsSee = AgentsSeeOwn
+	case AgentsSeeOwn, AgentsSeeTenant:
+	default:
+		return nil, fmt.Errorf("%s: agents_see must be own or tenant, not %s", path, gatehouse.Quote(string(c.AgentsSee)))
 	}
 	if err := c.Hooks.validate(path); err != nil {
 		return nil, err

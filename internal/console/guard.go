@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -84,6 +86,12 @@ func (v *view) pass(rt route) error {
 		}
 		return err
 	}
+	if !rt.public && v.onlyWorker() && !forEverybody(v.r.URL.Path) {
+		if v.r.URL.Path == "/inbox" { // where signing in leads to
+			return v.redirect(settingsPath)
+		}
+		return gatehouse.E(gatehouse.CodeRoleRequired, "workers see what they lease, over the API; this page is not for them")
+	}
 	if len(rt.roles) > 0 && !v.has(rt.roles...) {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "this page needs the role %s", joinRoles(rt.roles))
 	}
@@ -122,6 +130,17 @@ func (v *view) toSignIn() error {
 		return nil
 	}
 	return v.redirect(signinPath(v.here()))
+}
+
+// onlyWorker reports whether the person is a worker and nothing else.
+func (v *view) onlyWorker() bool {
+	return !slices.ContainsFunc(v.person.Roles, func(r gatehouse.Role) bool { return r != gatehouse.RoleWorker })
+}
+
+// forEverybody reports whether a page shows nothing but the person's own: sessions,
+// keys, help.
+func forEverybody(path string) bool {
+	return path == settingsPath || strings.HasPrefix(path, settingsPath+"/") || path == "/help" || path == "/signout"
 }
 
 // has reports whether the person holds any of the roles.

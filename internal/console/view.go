@@ -135,6 +135,9 @@ func (v *view) navItems() []navItem {
 	}
 	var list []navItem
 	for _, item := range v.c.nav {
+		if v.onlyWorker() && !forEverybody(item.Path) {
+			continue
+		}
 		if len(item.roles) == 0 || v.has(item.roles...) {
 			list = append(list, item)
 		}

@@ -212,7 +212,7 @@ func (b *bench) state(a *gatehouse.Action) (s state) {
 			return err
 		}
 		s.reserved = used.Sign() != 0
-		mirror, err := tx.ListMirror(a.Tenant, "", 200)
+		mirror, err := tx.ListMirror(a.Tenant, "", "", 200)
 		if err != nil {
 			return err
 		}

@@ -3,11 +3,15 @@ package postgres
 import "github.com/gatehouse-dev/gatehouse"
 
 // ActionFacts walks the narrow rows of actions, the newest first.
-func (t *readTx) ActionFacts(tenant string, fn func(gatehouse.ActionFact) bool) error {
+func (t *readTx) ActionFacts(tenant, readBy string, fn func(gatehouse.ActionFact) bool) error {
 	enough := false
+	var where condition
+	where.add("a.tenant = ?", tenant)
+	where.readBy("a.seq", tenant, readBy)
+	last := where.place(" ORDER BY a.id DESC LIMIT ?", gatehouse.MaxFacts)
 	err := t.each(`SELECT a.id, a.action_type, coalesce(p.name, a.proposer_id), a.risk, a.status, a.decided_via, a.proposed_at, a.expires_at, a.decided_at
 FROM action a LEFT JOIN principal p ON p.tenant = a.tenant AND p.id = a.proposer_id
-WHERE a.tenant = $1 ORDER BY a.id DESC LIMIT $2`, func(r *row) error {
+WHERE `+where.sql()+last, func(r *row) error {
 		f := gatehouse.ActionFact{
 			ID: r.text(), ActionType: r.text(), ProposedBy: r.text(), RiskLevel: gatehouse.RiskLevel(r.int()), Status: gatehouse.Status(r.text()),
 			DecidedVia: gatehouse.Channel(r.text()), ProposedAt: r.time(), ExpiresAt: r.timePtr(), DecidedAt: r.timePtr(),
@@ -15,7 +19,7 @@ WHERE a.tenant = $1 ORDER BY a.id DESC LIMIT $2`, func(r *row) error {
 		// The rest is on its way already, and is read past.
 		enough = enough || !fn(f)
 		return nil
-	}, tenant, gatehouse.MaxFacts)
+	}, where.args...)
 	return err
 }
 

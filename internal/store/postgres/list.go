@@ -60,6 +60,7 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	if f.Decided != "" {
 		bound = append(bound, string(f.Decided))
 	}
+	bound = shared.BoundToReader(bound, f.ReadBy)
 	c, err := shared.ParseCursor(f.Cursor, kind, bound...)
 	if err != nil {
 		return page, err
@@ -133,6 +134,9 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 	}
 	if f.Decided != "" {
 		c.add(shared.DecidedSQL(f.Decided))
+	}
+	if f.ReadBy != "" {
+		c.add("(a.proposer_id = ? OR a.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)
 	}
 	switch {
 	case f.ProposedBy == "":

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"fmt"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -10,7 +12,8 @@ const last = "\U0010FFFF"
 
 // ListPushes lists the newest first.
 func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
-	c, err := shared.ParseCursor(f.Cursor, shared.KindPushes, tenant, string(f.Status))
+	bound := shared.BoundToReader([]string{tenant, string(f.Status)}, f.ReadBy)
+	c, err := shared.ParseCursor(f.Cursor, shared.KindPushes, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -19,6 +22,7 @@ func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehou
 	if f.Status != "" {
 		where.add("h.status = ?", string(f.Status))
 	}
+	where.readBy("h.action_seq", tenant, f.ReadBy)
 	if c.ID != "" {
 		where.add("h.id < ?", c.ID)
 	}
@@ -27,13 +31,14 @@ func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehou
 	list, err := t.pushes(sql, where.args...)
 	page.Items = append([]*gatehouse.Push{}, list...)
 	return shared.Finish(page, limit, func(p *gatehouse.Push) shared.Cursor { return shared.Cursor{ID: p.ID} },
-		shared.KindPushes, tenant, string(f.Status)), err
+		shared.KindPushes, bound...), err
 }
 
 // ListCorpus lists what people's decisions teach, that on the newest approval
 // first.
-func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
-	c, err := shared.ParseCursor(cursor, shared.KindCorpus, tenant)
+func (t *readTx) ListCorpus(tenant, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
+	bound := shared.BoundToReader([]string{tenant}, readBy)
+	c, err := shared.ParseCursor(cursor, shared.KindCorpus, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -44,15 +49,17 @@ func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Pa
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
 	w := &walk{limit: limit + 1, before: func(p, q place) bool { return p.approval > q.approval }}
+	w.add("tenant = ? AND id < ? AND "+shared.Taught, tenant, before)
+	w.readBy("seq", tenant, readBy)
 	w.places = w.place(`SELECT 0::bigint AS at, 0 AS bucket, false AS large, (SELECT ctid FROM action WHERE action.seq = z.seq) AS place FROM (SELECT seq FROM approval
-WHERE tenant = ? AND id < ? AND `+shared.Taught+` ORDER BY id DESC LIMIT ?) z`, tenant, before, limit+1)
+WHERE `+w.sql()+` ORDER BY id DESC LIMIT ?) z`, limit+1)
 	rows, actions, err := t.rows(w)
 	if err != nil {
 		return page, err
 	}
 	n, more := w.cut(rows)
 	if more {
-		page.NextCursor = shared.Cursor{Kind: shared.KindCorpus, Filter: shared.FilterHash([]string{tenant}), ID: rows[n-1].approval}.Encode()
+		page.NextCursor = shared.Cursor{Kind: shared.KindCorpus, Filter: shared.FilterHash(bound), ID: rows[n-1].approval}.Encode()
 	}
 	for _, a := range actions[:n] {
 		page.Items = append(page.Items, shared.Lesson(a))
@@ -62,8 +69,9 @@ WHERE tenant = ? AND id < ? AND `+shared.Taught+` ORDER BY id DESC LIMIT ?) z`, 
 
 // ListMirror lists the newest first. Rows of applications that ran side by
 // side may appear a moment after younger ones.
-func (t *readTx) ListMirror(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
-	c, err := shared.ParseCursor(cursor, shared.KindMirror, tenant)
+func (t *readTx) ListMirror(tenant, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
+	bound := shared.BoundToReader([]string{tenant}, readBy)
+	c, err := shared.ParseCursor(cursor, shared.KindMirror, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -73,9 +81,13 @@ func (t *readTx) ListMirror(tenant, cursor string, limit int) (page gatehouse.Pa
 	}
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.AppliedMirror{}
+	var where condition
+	where.add("tenant = ? AND seq < ?", tenant, before)
+	where.readBy("action_seq", tenant, readBy)
+	last := fmt.Sprintf(" ORDER BY seq DESC LIMIT $%d", len(where.args)+1)
 	var sizes []int64
 	err = t.each(`SELECT octet_length(target)::bigint + octet_length(before_state) + octet_length(after_state) FROM mirror
-WHERE tenant = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`, func(r *row) error { sizes = append(sizes, r.int()); return nil }, tenant, before, limit)
+WHERE `+where.sql()+last, func(r *row) error { sizes = append(sizes, r.int()); return nil }, append(where.args, limit)...)
 	if err != nil || len(sizes) == 0 {
 		return page, err
 	}
@@ -83,12 +95,12 @@ WHERE tenant = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`, func(r *row) error {
 		limit = n
 	}
 	var seqs []int64
-	err = t.each(`SELECT seq, `+mirrorColumns+` FROM mirror WHERE tenant = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`, func(r *row) error {
+	err = t.each(`SELECT seq, `+mirrorColumns+` FROM mirror WHERE `+where.sql()+last, func(r *row) error {
 		var err error
 		seqs = append(seqs, r.int())
 		page.Items = append(page.Items, scanMirror(r, &err))
 		return err
-	}, tenant, before, limit+1)
+	}, append(where.args, limit+1)...)
 	return shared.Finish(page, limit, func(*gatehouse.AppliedMirror) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} },
-		shared.KindMirror, tenant), err
+		shared.KindMirror, bound...), err
 }

@@ -144,7 +144,7 @@ func (t *readTx) runs(where string, args ...any) (list []*gatehouse.Run, err err
 
 // ListRuns lists the newest first, each kind of filter by an index of its own.
 func (t *readTx) ListRuns(tenant string, f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
-	bound := []string{tenant, string(f.Status), f.Workflow}
+	bound := shared.BoundToReader([]string{tenant, string(f.Status), f.Workflow}, f.ReadBy)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindRuns, bound...)
 	if err != nil {
 		return page, err
@@ -156,6 +156,9 @@ func (t *readTx) ListRuns(tenant string, f gatehouse.RunFilter) (page gatehouse.
 	}
 	if f.Status != "" {
 		where.add("r.status = ?", string(f.Status))
+	}
+	if f.ReadBy != "" {
+		where.add("(r.starter_id = ? OR r.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)
 	}
 	where.add(shared.RunIndex(f))
 	if c.Seq != 0 {

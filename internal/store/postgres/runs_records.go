@@ -177,8 +177,9 @@ WHERE tenant = $2 AND run_id = $3 AND name = $4 AND taken_at IS NULL ORDER BY se
 }
 
 // ListReflexions lists the newest first.
-func (t *readTx) ListReflexions(tenant, workflow, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
-	c, err := shared.ParseCursor(cursor, shared.KindReflexions, tenant, workflow)
+func (t *readTx) ListReflexions(tenant, workflow, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
+	bound := shared.BoundToReader([]string{tenant, workflow}, readBy)
+	c, err := shared.ParseCursor(cursor, shared.KindReflexions, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -186,6 +187,9 @@ func (t *readTx) ListReflexions(tenant, workflow, cursor string, limit int) (pag
 	where.add("tenant = ?", tenant)
 	if workflow != "" {
 		where.add("workflow = ?", workflow)
+	}
+	if readBy != "" {
+		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL "+inherited+")", tenant, readBy, tenant, readBy)
 	}
 	if c.Seq != 0 {
 		where.add("seq < ?", c.Seq)
@@ -203,7 +207,7 @@ func (t *readTx) ListReflexions(tenant, workflow, cursor string, limit int) (pag
 		})
 		return nil
 	}, where.args...)
-	return shared.Finish(page, limit, func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions, tenant, workflow), err
+	return shared.Finish(page, limit, func(*gatehouse.Reflexion) shared.Cursor { return shared.Cursor{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
 }
 
 const (

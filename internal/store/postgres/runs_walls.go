@@ -86,8 +86,8 @@ func (w readWalls) BudgetClaimed(tenant, workflow, currency string, since time.T
 	return w.in(tenant).BudgetClaimed(tenant, workflow, currency, since)
 }
 
-func (w readWalls) ListReflexions(tenant, workflow, cursor string, limit int) (gatehouse.Page[*gatehouse.Reflexion], error) {
-	return w.in(tenant).ListReflexions(tenant, workflow, cursor, limit)
+func (w readWalls) ListReflexions(tenant, workflow, readBy, cursor string, limit int) (gatehouse.Page[*gatehouse.Reflexion], error) {
+	return w.in(tenant).ListReflexions(tenant, workflow, readBy, cursor, limit)
 }
 
 func (w readWalls) FindBundle(tenant, runID string) (*gatehouse.Bundle, error) {

@@ -61,16 +61,20 @@ func (w readWalls) ExpiredLeases(limit int) ([]*gatehouse.Push, error) {
 	return w.all().ExpiredLeases(limit)
 }
 
-func (w readWalls) ListMirror(tenant, cursor string, limit int) (gatehouse.Page[*gatehouse.AppliedMirror], error) {
-	return w.in(tenant).ListMirror(tenant, cursor, limit)
+func (w readWalls) ListMirror(tenant, readBy, cursor string, limit int) (gatehouse.Page[*gatehouse.AppliedMirror], error) {
+	return w.in(tenant).ListMirror(tenant, readBy, cursor, limit)
 }
 
-func (w readWalls) ListCorpus(tenant, cursor string, limit int) (gatehouse.Page[*gatehouse.CorpusEntry], error) {
-	return w.in(tenant).ListCorpus(tenant, cursor, limit)
+func (w readWalls) ListCorpus(tenant, readBy, cursor string, limit int) (gatehouse.Page[*gatehouse.CorpusEntry], error) {
+	return w.in(tenant).ListCorpus(tenant, readBy, cursor, limit)
 }
 
 func (w readWalls) PushCounts() (map[gatehouse.PushStatus]int, error) {
 	return w.all().PushCounts()
+}
+
+func (w readWalls) Inherited(tenant, principalID, id string) (bool, error) {
+	return w.in(tenant).Inherited(tenant, principalID, id)
 }
 
 func (w readWalls) FindPrincipal(tenant, idOrName string) (*gatehouse.Principal, error) {
@@ -165,8 +169,8 @@ func (w readWalls) FindStepUp(tenant, sessionID, actionID string, digest gatehou
 	return w.in(tenant).FindStepUp(tenant, sessionID, actionID, digest, since)
 }
 
-func (w readWalls) ActionFacts(tenant string, fn func(gatehouse.ActionFact) bool) error {
-	return w.in(tenant).ActionFacts(tenant, fn)
+func (w readWalls) ActionFacts(tenant, readBy string, fn func(gatehouse.ActionFact) bool) error {
+	return w.in(tenant).ActionFacts(tenant, readBy, fn)
 }
 
 func (w readWalls) ListViews(tenant, principalID string) ([]*gatehouse.SavedView, error) {

@@ -190,6 +190,18 @@ func (w walls) DismissNotice(tenant, principalID, id string) (bool, error) {
 	return w.in(tenant).DismissNotice(tenant, principalID, id)
 }
 
+func (w walls) Inherit(tenant, id, from string) error {
+	return w.in(tenant).Inherit(tenant, id, from)
+}
+
+func (w walls) LockBulkCalls(tenant, person string) ([]time.Time, error) {
+	return w.in(tenant).LockBulkCalls(tenant, person)
+}
+
+func (w walls) PutBulkCalls(tenant, person string, times []time.Time) error {
+	return w.in(tenant).PutBulkCalls(tenant, person, times)
+}
+
 func (w walls) PutView(v *gatehouse.SavedView) error {
 	return w.in(v.Tenant).PutView(v)
 }

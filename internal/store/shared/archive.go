@@ -197,5 +197,5 @@ func Unpack(packed []byte) (gatehouse.JSON, error) {
 
 // ArchiveBound is what a cursor of the archive's list is bound to.
 func ArchiveBound(tenant string, f gatehouse.ActionFilter) []string {
-	return []string{tenant, string(f.Status), f.ActionType, fmt.Sprint(int(f.RiskLevel)), f.ProposedBy, f.Query}
+	return BoundToReader([]string{tenant, string(f.Status), f.ActionType, fmt.Sprint(int(f.RiskLevel)), f.ProposedBy, f.Query}, f.ReadBy)
 }

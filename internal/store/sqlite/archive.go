@@ -165,6 +165,9 @@ func (t *readTx) listArchived(tenant string, f gatehouse.ActionFilter) (page gat
 	if f.ProposedBy != "" {
 		where.add("proposer_id IN (?, (SELECT id FROM principal WHERE tenant = ? AND name = ?))", f.ProposedBy, tenant, f.ProposedBy)
 	}
+	if f.ReadBy != "" {
+		where.add("(proposer_id = ? OR id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)
+	}
 	if f.Query != "" {
 		where.add("(id = ? OR approval_id = ? OR push_id = ?)", f.Query, f.Query, f.Query)
 	}

@@ -10,10 +10,13 @@ import (
 var errEnough = errors.New("sqlite: enough")
 
 // ActionFacts walks the narrow rows of actions, the newest first.
-func (t *readTx) ActionFacts(tenant string, fn func(gatehouse.ActionFact) bool) error {
+func (t *readTx) ActionFacts(tenant, readBy string, fn func(gatehouse.ActionFact) bool) error {
+	var where condition
+	where.add("a.tenant = ?", tenant)
+	where.readBy("a.seq", tenant, readBy)
 	err := t.each(`SELECT a.id, a.action_type, coalesce(p.name, a.proposer_id), a.risk, a.status, a.decided_via, a.proposed_at, a.expires_at, a.decided_at
 FROM action a LEFT JOIN principal p ON p.tenant = a.tenant AND p.id = a.proposer_id
-WHERE a.tenant = ? ORDER BY a.id DESC LIMIT ?`, func(r *stmt) error {
+WHERE `+where.sql()+` ORDER BY a.id DESC LIMIT ?`, func(r *stmt) error {
 		f := gatehouse.ActionFact{
 			ID: r.text(), ActionType: r.text(), ProposedBy: r.text(), RiskLevel: gatehouse.RiskLevel(r.int()), Status: gatehouse.Status(r.text()),
 			DecidedVia: gatehouse.Channel(r.text()), ProposedAt: r.time(), ExpiresAt: r.timePtr(), DecidedAt: r.timePtr(),
@@ -22,7 +25,7 @@ WHERE a.tenant = ? ORDER BY a.id DESC LIMIT ?`, func(r *stmt) error {
 			return errEnough
 		}
 		return nil
-	}, tenant, gatehouse.MaxFacts)
+	}, append(where.args, gatehouse.MaxFacts)...)
 	if errors.Is(err, errEnough) {
 		return nil
 	}

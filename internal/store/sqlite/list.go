@@ -46,6 +46,7 @@ func (t *readTx) ListActions(tenant string, f gatehouse.ActionFilter) (page gate
 	if f.Decided != "" {
 		bound = append(bound, string(f.Decided))
 	}
+	bound = shared.BoundToReader(bound, f.ReadBy)
 	c, err := parseCursor(f.Cursor, kind, bound...)
 	if err != nil {
 		return page, err
@@ -107,6 +108,9 @@ func (t *readTx) actionFilter(tenant string, f gatehouse.ActionFilter) (c condit
 	}
 	if f.Decided != "" {
 		c.add(shared.DecidedSQL(f.Decided))
+	}
+	if f.ReadBy != "" {
+		c.add("(a.proposer_id = ? OR a.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)
 	}
 	if f.ProposedBy != "" {
 		id := f.ProposedBy

@@ -88,7 +88,7 @@ func TestMigrateFromTheFirstVersion(t *testing.T) {
 		}
 	}
 	view(func(tx gatehouse.ReadTx) error {
-		page, err := tx.ListCorpus("default", "", 10)
+		page, err := tx.ListCorpus("default", "", "", 10)
 		features := gatehouse.JSON(`{"connector":"shop","entity_ref":"SKU","entity_type":"item","fields":["price"],"operation":"update",` +
 			`"proposed_by":"bot","risk_level":3,"rules":["r"]}`)
 		want := []*gatehouse.CorpusEntry{

@@ -7,7 +7,8 @@ import (
 
 // ListPushes lists the newest first.
 func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
-	c, err := parseCursor(f.Cursor, kindPushes, tenant, string(f.Status))
+	bound := shared.BoundToReader([]string{tenant, string(f.Status)}, f.ReadBy)
+	c, err := parseCursor(f.Cursor, kindPushes, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -16,13 +17,14 @@ func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehou
 	if f.Status != "" {
 		where.add("status = ?"+narrow(f.Status), string(f.Status))
 	}
+	where.readBy("action_seq", tenant, f.ReadBy)
 	if c.ID != "" {
 		where.add("id < ?", c.ID)
 	}
 	limit := pageLimit(f.Limit)
 	list, err := t.pushes(`SELECT `+pushColumns+` FROM push WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
 	page.Items = append([]*gatehouse.Push{}, list...)
-	return finish(page, limit, func(p *gatehouse.Push) cursorAt { return cursorAt{ID: p.ID} }, kindPushes, tenant, string(f.Status)), err
+	return finish(page, limit, func(p *gatehouse.Push) cursorAt { return cursorAt{ID: p.ID} }, kindPushes, bound...), err
 }
 
 // narrow is by which rows pushes of a status are found. Those that were applied
@@ -40,8 +42,9 @@ UNION ALL SELECT seq FROM push INDEXED BY push_lease_lane WHERE ` + leasedTo + `
 
 // ListCorpus lists what people's decisions teach, that on the newest approval
 // first.
-func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
-	c, err := parseCursor(cursor, kindCorpus, tenant)
+func (t *readTx) ListCorpus(tenant, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.CorpusEntry], err error) {
+	bound := shared.BoundToReader([]string{tenant}, readBy)
+	c, err := parseCursor(cursor, kindCorpus, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -52,8 +55,11 @@ func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Pa
 	limit = pageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
 	var rows []place
-	err = t.each(`SELECT seq, id FROM approval WHERE tenant = ? AND id < ? AND `+shared.Taught+` ORDER BY id DESC LIMIT ?`,
-		func(r *stmt) error { rows = append(rows, place{seq: r.int(), id: r.text()}); return nil }, tenant, before, limit+1)
+	var where condition
+	where.add("tenant = ? AND id < ?", tenant, before)
+	where.readBy("seq", tenant, readBy)
+	err = t.each(`SELECT seq, id FROM approval WHERE `+where.sql()+` AND `+shared.Taught+` ORDER BY id DESC LIMIT ?`,
+		func(r *stmt) error { rows = append(rows, place{seq: r.int(), id: r.text()}); return nil }, append(where.args, limit+1)...)
 	if err != nil {
 		return page, err
 	}
@@ -62,7 +68,7 @@ func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Pa
 		return page, err
 	}
 	if n < len(rows) {
-		page.NextCursor = cursorAt{Kind: kindCorpus, Filter: filterHash([]string{tenant}), ID: rows[n-1].id}.encode()
+		page.NextCursor = cursorAt{Kind: kindCorpus, Filter: filterHash(bound), ID: rows[n-1].id}.encode()
 	}
 	actions, err := t.loadActions(rows[:n])
 	for _, a := range actions {
@@ -72,8 +78,9 @@ func (t *readTx) ListCorpus(tenant, cursor string, limit int) (page gatehouse.Pa
 }
 
 // ListMirror lists the newest first.
-func (t *readTx) ListMirror(tenant, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
-	c, err := parseCursor(cursor, kindMirror, tenant)
+func (t *readTx) ListMirror(tenant, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.AppliedMirror], err error) {
+	bound := shared.BoundToReader([]string{tenant}, readBy)
+	c, err := parseCursor(cursor, kindMirror, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -83,9 +90,12 @@ func (t *readTx) ListMirror(tenant, cursor string, limit int) (page gatehouse.Pa
 	}
 	limit = pageLimit(limit)
 	page.Items = []*gatehouse.AppliedMirror{}
+	var where condition
+	where.add("tenant = ? AND seq < ?", tenant, before)
+	where.readBy("action_seq", tenant, readBy)
 	var sizes []int64
 	err = t.each(`SELECT octet_length(target) + octet_length(before_state) + octet_length(after_state) FROM mirror
-WHERE tenant = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = append(sizes, r.int()); return nil }, tenant, before, limit)
+WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { sizes = append(sizes, r.int()); return nil }, append(where.args, limit)...)
 	if err != nil || len(sizes) == 0 {
 		return page, err
 	}
@@ -93,10 +103,10 @@ WHERE tenant = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, func(r *stmt) error { s
 		limit = n
 	}
 	var seqs []int64
-	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE tenant = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
+	err = t.each(`SELECT `+mirrorColumns+` FROM mirror WHERE `+where.sql()+` ORDER BY seq DESC LIMIT ?`, func(r *stmt) error {
 		seq, m, err := scanMirror(r)
 		seqs, page.Items = append(seqs, seq), append(page.Items, m)
 		return err
-	}, tenant, before, limit+1)
-	return finish(page, limit, func(*gatehouse.AppliedMirror) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, kindMirror, tenant), err
+	}, append(where.args, limit+1)...)
+	return finish(page, limit, func(*gatehouse.AppliedMirror) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, kindMirror, bound...), err
 }

@@ -156,8 +156,9 @@ WHERE tenant = ? AND run_id = ? AND name = ? AND taken_at IS NULL ORDER BY seq L
 }
 
 // ListReflexions lists the newest first.
-func (t *readTx) ListReflexions(tenant, workflow, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
-	c, err := parseCursor(cursor, shared.KindReflexions, tenant, workflow)
+func (t *readTx) ListReflexions(tenant, workflow, readBy, cursor string, limit int) (page gatehouse.Page[*gatehouse.Reflexion], err error) {
+	bound := shared.BoundToReader([]string{tenant, workflow}, readBy)
+	c, err := parseCursor(cursor, shared.KindReflexions, bound...)
 	if err != nil {
 		return page, err
 	}
@@ -165,6 +166,9 @@ func (t *readTx) ListReflexions(tenant, workflow, cursor string, limit int) (pag
 	where.add("tenant = ?", tenant)
 	if workflow != "" {
 		where.add("workflow = ?", workflow)
+	}
+	if readBy != "" {
+		where.add("run_id IN (SELECT id FROM run WHERE tenant = ? AND starter_id = ? UNION ALL "+inherited+")", tenant, readBy, tenant, readBy)
 	}
 	if c.Seq != 0 {
 		where.add("seq < ?", c.Seq)
@@ -181,7 +185,7 @@ func (t *readTx) ListReflexions(tenant, workflow, cursor string, limit int) (pag
 		})
 		return nil
 	}, append(where.args, limit+1)...)
-	return finish(page, limit, func(*gatehouse.Reflexion) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, shared.KindReflexions, tenant, workflow), err
+	return finish(page, limit, func(*gatehouse.Reflexion) cursorAt { return cursorAt{Seq: seqs[limit-1]} }, shared.KindReflexions, bound...), err
 }
 
 // InsertReflexion stores what a run teaches, once.

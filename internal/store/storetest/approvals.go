@@ -285,14 +285,14 @@ func (s *suite) lessons() {
 	s.refused(gatehouse.ErrConflict, "one application an action", func(tx gatehouse.Tx) error { return tx.InsertMirror(mirror[0]) })
 	s.view(func(tx gatehouse.ReadTx) error {
 		c, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.CorpusEntry], error) {
-			return tx.ListCorpus(tenant, cursor, 1)
+			return tx.ListCorpus(tenant, "", cursor, 1)
 		})
 		s.same("corpus", c, corpus)
 		if err != nil {
 			return err
 		}
 		m, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.AppliedMirror], error) {
-			return tx.ListMirror(tenant, cursor, 1)
+			return tx.ListMirror(tenant, "", cursor, 1)
 		})
 		s.same("mirror", m, mirror)
 		return err

@@ -199,8 +199,8 @@ func (s *suite) gone(a *gatehouse.Action, p *gatehouse.Push) {
 		}
 		named, e := tx.ListActions(tenant, gatehouse.ActionFilter{Query: p.ID})
 		pushes, e2 := tx.ListPushes(tenant, gatehouse.PushFilter{})
-		mirror, e3 := tx.ListMirror(tenant, "", 0)
-		corpus, e4 := tx.ListCorpus(tenant, "", 0)
+		mirror, e3 := tx.ListMirror(tenant, "", "", 0)
+		corpus, e4 := tx.ListCorpus(tenant, "", "", 0)
 		receipts, e5 := tx.ListReceipts(tenant, a.ID)
 		if n := len(named.Items) + len(pushes.Items) + len(mirror.Items) + len(corpus.Items) + len(receipts); n > 0 {
 			s.Errorf("lists of the living have %d rows of it", n)

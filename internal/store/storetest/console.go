@@ -35,7 +35,7 @@ func (s *suite) actionFacts() {
 	read := func(tenant string, n int) (got []gatehouse.ActionFact) {
 		s.view(func(tx gatehouse.ReadTx) error {
 			got = nil
-			return tx.ActionFacts(tenant, func(f gatehouse.ActionFact) bool {
+			return tx.ActionFacts(tenant, "", func(f gatehouse.ActionFact) bool {
 				got = append(got, f)
 				return len(got) < n
 			})

@@ -319,7 +319,7 @@ func (s *suite) mirrorLarge() {
 	for cursor := ""; pages == 0 || cursor != ""; pages++ {
 		var page gatehouse.Page[*gatehouse.AppliedMirror]
 		s.view(func(tx gatehouse.ReadTx) (err error) {
-			page, err = tx.ListMirror(tenant, cursor, gatehouse.MaxLimit)
+			page, err = tx.ListMirror(tenant, "", cursor, gatehouse.MaxLimit)
 			return err
 		})
 		for _, m := range page.Items {
@@ -378,9 +378,9 @@ func (s *suite) listCursors() {
 			check("ListActions", c, err)
 			_, err = tx.ListActions(tenant, gatehouse.ActionFilter{Cursor: c, Sort: gatehouse.SortUrgency})
 			check("ListActions by urgency", c, err)
-			_, err = tx.ListMirror(tenant, c, 1)
+			_, err = tx.ListMirror(tenant, "", c, 1)
 			check("ListMirror", c, err)
-			_, err = tx.ListCorpus(tenant, c, 1)
+			_, err = tx.ListCorpus(tenant, "", c, 1)
 			check("ListCorpus", c, err)
 			_, err = tx.ListPrincipals(tenant, c, 1)
 			check("ListPrincipals", c, err)

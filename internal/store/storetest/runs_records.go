@@ -164,7 +164,7 @@ func (s *suite) reflexions() {
 		var got []*gatehouse.Reflexion
 		for cursor, more := "", true; more; more = cursor != "" {
 			s.view(func(tx gatehouse.ReadTx) error {
-				page, err := tx.ListReflexions(tenant, workflow, cursor, 2)
+				page, err := tx.ListReflexions(tenant, workflow, "", cursor, 2)
 				got, cursor = append(got, page.Items...), page.NextCursor
 				return err
 			})

@@ -209,7 +209,7 @@ func (s *suite) lookAtRun(tenant string, r *gatehouse.Run, parked, ready *gateho
 		for name, workflow := range map[string]string{"": "", " of a workflow": r.Workflow} {
 			sum, err := tx.Spent(tenant, workflow, "USD", time.Unix(0, 0))
 			some("Spent"+name, sum.Cmp("0"), err)
-			page, err := tx.ListReflexions(tenant, workflow, "", 0)
+			page, err := tx.ListReflexions(tenant, workflow, "", "", 0)
 			some("ListReflexions"+name, len(page.Items), err)
 		}
 		_, err = tx.FindReflexion(tenant, r.ID)

@@ -1,0 +1,123 @@
+package app
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// readsAs is the principal to whose own things a caller's reads are bound: ""
+// for the whole tenant. An agent reads its own: what it proposed or started, the
+// actions and child runs of its runs, and the revisions of its actions. The
+// configuration can widen that. Who is a worker and nothing else sees what a
+// lease hands out, and reads nothing besides.
+func (g *Gate) readsAs(p *gatehouse.Principal) string {
+	if onlyWorker(p) || p.Kind == gatehouse.KindAgent && !g.config.AgentsSeeTenant {
+		return p.ID
+	}
+	return ""
+}
+
+func onlyWorker(p *gatehouse.Principal) bool {
+	return !slices.ContainsFunc(p.Roles, func(r gatehouse.Role) bool { return r != gatehouse.RoleWorker })
+}
+
+// mayRead returns ErrNotFound for what the caller may not read: an action or run
+// with that id, which the principal owner proposed or started.
+func (g *Gate) mayRead(tx gatehouse.ReadTx, c *gatehouse.Caller, id, owner string) error {
+	as := g.readsAs(c.Principal)
+	if as == "" || as == owner {
+		return nil
+	}
+	inherited, err := tx.Inherited(c.Principal.Tenant, as, id)
+	if err == nil && !inherited {
+		err = gatehouse.ErrNotFound
+	}
+	return err
+}
+
+// findAction is tx.FindAction of what the caller may read.
+func (g *Gate) findAction(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (*gatehouse.Action, error) {
+	a, err := tx.FindAction(c.Principal.Tenant, id)
+	if err == nil {
+		err = g.mayRead(tx, c, a.ID, a.ProposerID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// readRun is nil where the caller may read a run.
+func (g *Gate) readRun(tx gatehouse.ReadTx, c *gatehouse.Caller, run *gatehouse.Run) error {
+	return g.mayRead(tx, c, run.ID, run.StarterID)
+}
+
+func (g *Gate) readRunOf(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) error {
+	run, err := tx.FindRunHead(c.Principal.Tenant, id)
+	if err != nil {
+		return err
+	}
+	return g.readRun(tx, c, run)
+}
+
+// readPush is nil where the caller may read a push. A worker is told by the use
+// case whether it holds the lease.
+func (g *Gate) readPush(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) error {
+	p, err := tx.FindPush(c.Principal.Tenant, id)
+	if err != nil || g.readsAs(c.Principal) == "" || c.Principal.Has(gatehouse.RoleWorker) {
+		return err
+	}
+	_, err = g.findAction(tx, c, p.ActionID)
+	return err
+}
+
+// ownEntries looks through the log for entries about the actions and runs that
+// the caller may read.
+func (g *Gate) ownEntries(tx gatehouse.ReadTx, c *gatehouse.Caller, from int64, limit int) (list []*gatehouse.Entry, err error) {
+	known := make(map[string]bool)
+	for len(list) < limit {
+		batch, err := tx.ListEntries(c.Principal.Tenant, from, gatehouse.MaxLimit)
+		if err != nil || len(batch) == 0 {
+			return list, err
+		}
+		for _, e := range batch {
+			from = e.Index + 1
+			var leaf struct {
+				Subject  string `json:"subject"`
+				ActionID string `json:"action_id"`
+			}
+			if err := json.Unmarshal([]byte(e.Body), &leaf); err != nil {
+				return nil, err
+			}
+			id := cmp.Or(leaf.ActionID, leaf.Subject)
+			own, seen := known[id]
+			if !seen {
+				if own, err = g.ownThing(tx, c, id); err != nil {
+					return nil, err
+				}
+				known[id] = own
+			}
+			if own && len(list) < limit {
+				list = append(list, e)
+			}
+		}
+	}
+	return list, nil
+}
+
+// ownThing reports whether an id is that of an action or run which the caller
+// may read.
+func (g *Gate) ownThing(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) (bool, error) {
+	_, err := g.findAction(tx, c, id)
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		err = g.readRunOf(tx, c, id)
+	}
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}

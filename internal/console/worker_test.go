@@ -1,0 +1,24 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestWorkerPages: who is a worker and nothing else has the pages of their own
+// secrets, and no other.
+func TestWorkerPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.signIn("lathe", gatehouse.RoleWorker)
+	for _, path := range []string{"/runs", "/workflows", "/dispatch", "/policies", "/insights", "/search?q=act", "/actions/act_1", "/events/changes"} {
+		b.get(path).want(http.StatusForbidden)
+	}
+	settings := b.get("/settings").want(http.StatusOK)
+	if body := settings.body; strings.Contains(body, `href="/workflows"`) {
+		t.Error("the navigation leads a worker to pages that are refused")
+	}
+}

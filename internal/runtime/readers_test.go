@@ -1,0 +1,54 @@
+package runtime_test
+
+import (
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestAgentsReadTheirRuns: an agent reads the run that it started, the run that
+// this one began, and what both proposed; another agent reads none of it.
+func TestAgentsReadTheirRuns(t *testing.T) { t.Parallel(); onBoth(t, testAgentsReadTheirRuns) }
+
+func testAgentsReadTheirRuns(t *testing.T, w *world) {
+	w.person("scout", gatehouse.KindAgent, gatehouse.RoleProposer)
+	w.person("rival", gatehouse.KindAgent, gatehouse.RoleProposer)
+	w.apply("triage", triage)
+	w.apply("outer", "name: outer\nsteps:\n  - {id: sub, uses: workflow.triage, with: {id: INC7, text: mine}}\n")
+	run, _, err := w.runs.StartRun(w.as("scout"), "outer", gatehouse.NewRun{Input: `{}`, TriggerRef: "ref-1"})
+	w.must(err)
+	run = w.until(run.ID, "waiting", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+	child := w.status(run.StepOf("sub").ChildRun, gatehouse.RunWaitingApproval)
+	a := w.action(child, "update")
+
+	scout, rival := w.as("scout"), w.as("rival")
+	for _, id := range []string{run.ID, child.ID} {
+		if _, err := w.runs.FindRun(scout, id); err != nil {
+			t.Errorf("its own run: %v", err)
+		}
+		if _, err := w.runs.FindRun(rival, id); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+			t.Errorf("the other's run: %v, want not_found", err)
+		}
+		if _, err := w.runs.RunDetail(rival, id); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+			t.Errorf("the other's run in detail: %v, want not_found", err)
+		}
+		if _, err := w.runs.CancelRun(rival, id, "mine"); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+			t.Errorf("canceling the other's run: %v, want not_found", err)
+		}
+	}
+	if _, err := w.gate.FindAction(scout, a.ID); err != nil {
+		t.Errorf("what its run's run proposed: %v", err)
+	}
+	if _, err := w.gate.FindAction(rival, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		t.Errorf("what the other's run proposed: %v, want not_found", err)
+	}
+	if page, err := w.runs.ListRuns(scout, gatehouse.RunFilter{}); err != nil || len(page.Items) != 2 {
+		t.Errorf("its own runs: %d, %v", len(page.Items), err)
+	}
+	if page, err := w.runs.ListRuns(rival, gatehouse.RunFilter{}); err != nil || len(page.Items) != 0 {
+		t.Errorf("the other's runs: %d, %v", len(page.Items), err)
+	}
+	if _, _, err := w.runs.StartRun(rival, "outer", gatehouse.NewRun{Input: `{}`, TriggerRef: "ref-1"}); gatehouse.CodeOf(err) != gatehouse.CodeDuplicateKey {
+		t.Errorf("the other's trigger_ref: %v, want duplicate_key", err)
+	}
+}

@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// inherited selects what a principal inherited; its arguments are the tenant and
+// the principal's id.
+const inherited = `SELECT thing FROM reader WHERE tenant = ? AND principal_id = ?`
+
+// readBy selects rows by the number of their action, in the column named: those
+// that a principal may read. An empty readBy selects all.
+func (c *condition) readBy(column, tenant, readBy string) {
+	if readBy == "" {
+		return
+	}
+	c.add(column+` IN (SELECT seq FROM action WHERE tenant = ? AND proposer_id = ?
+UNION ALL SELECT seq FROM action WHERE tenant = ? AND id IN (`+inherited+`))`, tenant, readBy, tenant, tenant, readBy)
+}
+
+// Inherited looks for the row that Inherit made.
+func (t *readTx) Inherited(tenant, principalID, id string) (found bool, err error) {
+	err = t.each(`SELECT 1 FROM reader WHERE tenant = $1 AND principal_id = $2 AND thing = $3`,
+		func(*row) error { found = true; return nil }, tenant, principalID, id)
+	return found, err
+}
+
+// Inherit copies who may read.
+func (t *tx) Inherit(tenant, id, from string) error {
+	return t.write(`INSERT INTO reader (tenant, principal_id, thing)
+SELECT p.tenant, p.id, $2 FROM principal p WHERE p.tenant = $1 AND p.kind = 'agent' AND p.id IN (
+  SELECT proposer_id FROM action WHERE tenant = $1 AND id = $3
+  UNION ALL SELECT starter_id FROM run WHERE tenant = $1 AND id = $3
+  UNION ALL SELECT principal_id FROM reader WHERE tenant = $1 AND thing = $3)
+ON CONFLICT DO NOTHING`, tenant, id, from)
+}
+
+// LockBulkCalls makes the person's row where there is none, and locks it.
+func (t *tx) LockBulkCalls(tenant, person string) (times []time.Time, err error) {
+	var text string
+	err = t.locked([]query{ask(`INSERT INTO bulk_calls (tenant, person, times) VALUES ($1, $2, '[]')
+ON CONFLICT (tenant, person) DO UPDATE SET times = bulk_calls.times RETURNING times`, func(r *row) error { text = r.text(); return nil }, tenant, person)})
+	if err != nil {
+		return nil, err
+	}
+	var micros []int64
+	if err := json.Unmarshal([]byte(text), &micros); err != nil {
+		return nil, err
+	}
+	for _, m := range micros {
+		times = append(times, time.UnixMicro(m).UTC())
+	}
+	return times, nil
+}
+
+// PutBulkCalls stores the list.
+func (t *tx) PutBulkCalls(tenant, person string, times []time.Time) error {
+	micros := make([]int64, len(times))
+	for i, at := range times {
+		micros[i] = at.UnixMicro()
+	}
+	text, err := json.Marshal(micros)
+	if err != nil {
+		return err
+	}
+	return t.write(`INSERT INTO bulk_calls (tenant, person, times) VALUES ($1, $2, $3)
+ON CONFLICT (tenant, person) DO UPDATE SET times = excluded.times`, tenant, person, string(text))
+}
