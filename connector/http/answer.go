@@ -142,10 +142,11 @@ func sameVersion(a, b string) bool {
 	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 
-// reversal describes the change that undoes an applied one, nil for none.
-func (op *operation) reversal(call connector.Call, a *answer, doc document, externalID string) *gatehouse.Reversal {
+// reversal describes the change that undoes an applied one, nil for none: also
+// where it would need a version or an id that the target echoed a secret in.
+func (op *operation) reversal(call connector.Call, a *answer, doc document, externalID string, redactor *connector.Redactor) *gatehouse.Reversal {
 	r := op.reverse
-	if r == nil {
+	if r == nil || redactor.Marked(externalID) {
 		return nil
 	}
 	rev := &gatehouse.Reversal{Operation: r.operation, Target: call.Target, CurrentState: call.ProposedChange}
@@ -163,7 +164,7 @@ func (op *operation) reversal(call connector.Call, a *answer, doc document, exte
 	}
 	if r.version != nil {
 		version, ok := r.version.version(a, doc)
-		if !ok {
+		if !ok || redactor.Replace(version) != version {
 			return nil
 		}
 		rev.Target.Version = version

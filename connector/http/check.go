@@ -41,7 +41,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 		}
 	}
 	state := op.check.compare(doc, pre)
-	state.Actual = c.shown(state.Actual)
+	state.Actual = c.redactor.JSON(state.Actual)
 	return state, nil
 }
 
@@ -95,7 +95,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 			res.ExternalID = c.redactor.Replace(plain(j))
 		}
 	}
-	res.Reversal = op.reversal(call, a, doc, res.ExternalID)
+	res.Reversal = op.reversal(call, a, doc, res.ExternalID, c.redactor)
 	return connector.Present, res, nil
 }
 

@@ -31,7 +31,7 @@ type Connector struct {
 	operations  map[string]*operation
 	entities    map[string]Entity // nil for any
 	client      *http.Client
-	redactor    *strings.Replacer
+	redactor    *connector.Redactor
 }
 
 var (
@@ -75,7 +75,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if b.err != nil {
 		return nil, b.err
 	}
-	c.redactor = newRedactor(b.values)
+	c.redactor = connector.NewRedactor(b.values)
 	return c, nil
 }
 

@@ -44,7 +44,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 			res.ExternalID = c.redactor.Replace(plain(j))
 		}
 	}
-	res.Reversal = op.reversal(call, a, doc, res.ExternalID)
+	res.Reversal = op.reversal(call, a, doc, res.ExternalID, c.redactor)
 	return res, nil
 }
 

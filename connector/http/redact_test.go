@@ -1,6 +1,8 @@
 package httpconn_test
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -34,6 +36,9 @@ func TestSecretsAreRedactedHoweverTheyAreEscaped(t *testing.T) {
 		"a query":           "you=" + url.QueryEscape(secret),
 		"a path":            "/" + url.PathEscape(secret),
 		"text":              secret,
+		"Base64":            base64.StdEncoding.EncodeToString([]byte(secret)),
+		"Base64 of a line":  base64.RawURLEncoding.EncodeToString([]byte("X-Key: " + secret)),
+		"hexadecimal":       hex.EncodeToString([]byte(secret)),
 		"at the end of 4 K": strings.Repeat("x", 4<<10-5) + secret,
 	}
 	for name, body := range echoes {
@@ -48,7 +53,8 @@ func TestSecretsAreRedactedHoweverTheyAreEscaped(t *testing.T) {
 			res, _ := withOddSecret(t, cfg, secret).Execute(t.Context(), call(`{"status":"won"}`))
 			got := string(res.ResponseMetadata)
 			// These letters are the same however the secret is escaped.
-			if strings.Contains(got, "HE") || strings.Contains(got, "TAIL") {
+			if strings.Contains(got, "HE") || strings.Contains(got, "TAIL") ||
+				strings.Contains(got, base64.StdEncoding.EncodeToString([]byte(secret))[:12]) || strings.Contains(got, hex.EncodeToString([]byte("HEAD"))) {
 				t.Errorf("the receipt shows %s", got)
 			}
 			if !strings.Contains(got, "[redact") {

@@ -26,7 +26,7 @@ type draft struct {
 	secret   map[string]bool // names of headers whose values are not shown
 	body     []byte
 	hasBody  bool
-	redactor *strings.Replacer
+	redactor *connector.Redactor
 }
 
 // draft fills the places of a path and headers. Errors are *missing.
