@@ -60,7 +60,8 @@ func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action) ([]string, error) {
 }
 
 // Recheck says whether an approved action may still be carried out: the active
-// policy does not deny it, its voters still stand. It is run in the
+// policy does not deny it, and asks for no more people and no higher level than
+// were asked; as many people as were asked approved it, and still may. It is run in the
 // transaction that records the intent to call. Its error has code
 // authority_revoked.
 func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action) error {

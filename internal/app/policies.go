@@ -131,14 +131,23 @@ func (g *Gate) presumeJudged(f policy.Facts) (j judgement, known bool) {
 	return judgement{Verdict: p.Evaluate(f), version: version}, true
 }
 
-// vetoed reports whether the active policy denies an action that another
-// version let through. The version that judged it cannot say otherwise now.
+// vetoed tells why the active policy does not let an action pass that another
+// version judged: it denies the action, or asks for more than was asked then. It
+// is "" where nothing stands against it. The version that judged the action cannot
+// say otherwise now; but the floor of its operation can have been raised.
 func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action) (string, error) {
 	version, err := tx.ActivePolicyVersion(a.Tenant)
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return "", err
 	}
 	if version == a.Policy.Version && version != 0 {
+		_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
+		if err != nil || floor <= a.RiskLevel {
+			return "", nil //nolint:nilerr // a connector that is gone is found by what looks for it
+		}
+		if more := asksMore(a, gatehouse.OutcomeAllow, floor, 0); more != "" {
+			return "the floor of the operation is " + floor.String() + " now: " + more, nil
+		}
 		return "", nil
 	}
 	proposer, err := tx.FindPrincipal(a.Tenant, a.ProposerID)
@@ -156,6 +165,9 @@ func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action) (string, error) 
 		return "", err
 	}
 	if j.Outcome != gatehouse.OutcomeDeny {
+		if more := asksMore(a, j.Outcome, max(j.RiskLevel, floor, a.ClaimedRisk), j.Required); more != "" {
+			return fmt.Sprintf("policy version %d asks for more: %s", j.version, more), nil
+		}
 		return "", nil
 	}
 	reason := fmt.Sprintf("policy version %d denies it", j.version)
@@ -163,6 +175,30 @@ func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action) (string, error) 
 		reason += ": " + j.Reasons[0]
 	}
 	return reason, nil
+}
+
+// asksMore tells what a verdict of today asks for beyond what was asked of people
+// when the action was judged; "" for nothing. What was asked is frozen with the
+// approval, and all of its votes are given when it is approved.
+func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.RiskLevel, required int) string {
+	if outcome != gatehouse.OutcomeNeedsApproval && !level.NeedsPerson() {
+		return ""
+	}
+	required = max(required, 1)
+	if level == gatehouse.L5 {
+		required = max(required, 2)
+	}
+	asked := 0
+	if a.Approval != nil {
+		asked = a.Approval.Required
+	}
+	switch {
+	case asked < required:
+		return fmt.Sprintf("%d must approve, and %d were asked", required, asked)
+	case level.NeedsConfirmation() && !a.RiskLevel.NeedsConfirmation():
+		return fmt.Sprintf("at %s approvers retype the value and prove who they are, and it was asked at %s", level, a.RiskLevel)
+	}
+	return ""
 }
 
 // ApplyPolicy stores a new version and makes it the active one. A source that
