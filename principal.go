@@ -126,6 +126,8 @@ type Key struct {
 type Tenant struct {
 	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
+	// FromTenant is the tenant whose administrator made it, in the answer to that.
+	FromTenant string `json:"from_tenant,omitempty"`
 }
 
 // DefaultTenant is the tenant that always exists.

@@ -235,8 +235,9 @@ type AdminService interface {
 	WhoAmI(ctx context.Context) (*Principal, error)
 }
 
-// NewPrincipal asks for a principal with its first key. Tenant may differ
-// from the caller's only for an administrator of the default tenant.
+// NewPrincipal asks for a principal with its first key. Tenant may differ from
+// the caller's only for an administrator of the default tenant, and only for the
+// first principal there, who is its administrator.
 type NewPrincipal struct {
 	Tenant  string `json:"tenant,omitempty"`
 	Name    string `json:"name"`
@@ -259,6 +260,10 @@ type Credentials struct {
 	Key       string `json:"key,omitempty"`
 	KeyID     string `json:"key_id,omitempty"`
 	EditToken string `json:"edit_token,omitempty"`
+	// Tenant and FromTenant are set where an administrator of one tenant made the
+	// first principal of another: where it was made, and from where.
+	Tenant     string `json:"tenant,omitempty"`
+	FromTenant string `json:"from_tenant,omitempty"`
 }
 
 // PolicyService manages policies.

@@ -21,6 +21,7 @@ type service interface {
 	gatehouse.RunService
 	gatehouse.CheckService
 	gatehouse.KeeperService
+	gatehouse.NoticeService
 }
 
 // connect makes the client. It does not yet speak to the server.

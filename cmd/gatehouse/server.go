@@ -123,7 +123,10 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 		return nil, errors.Join(err, n.Close())
 	}
 	n.store = store
-	ac := app.Config{PolicySource: source, Retention: cfg.Retention.Finished.D(), AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant}
+	ac := app.Config{
+		PolicySource: source, Retention: cfg.Retention.Finished.D(),
+		AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant, ApproverDelay: cfg.ApproverDelay.D(),
+	}
 	if cfg.Dispatch.Hold != nil {
 		hold := cfg.Dispatch.Hold.D()
 		ac.Hold = &hold
@@ -236,7 +239,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	n.runs.SetOutside(engine.Outside{Dispatcher: dispatcher})
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
-		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate,
+		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate, Notices: n.gate,
 		Logger: n.log, Version: version, Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: n.config.RateLimit.PerSecond, RequestBurst: n.config.RateLimit.Burst,

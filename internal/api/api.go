@@ -68,6 +68,8 @@ type Config struct {
 	Runs    gatehouse.RunService
 	Workers gatehouse.WorkerService
 	Hooks   Hooks
+	// Notices, when nil, leaves its routes out.
+	Notices gatehouse.NoticeService
 	// Checks and Keeper, when nil, leave their routes out.
 	Checks gatehouse.CheckService
 	Keeper gatehouse.KeeperService

@@ -25,3 +25,11 @@ func (f *fake) WorkflowSummary(ctx context.Context, name string) (*gatehouse.Wor
 func (f *fake) RunReflexion(ctx context.Context, id string) (*gatehouse.Reflexion, error) {
 	return use[*gatehouse.Reflexion](ctx, f, "RunReflexion", id, id)
 }
+
+func (f *fake) ListNotices(ctx context.Context, filter gatehouse.NoticeFilter) (gatehouse.Page[*gatehouse.Notice], error) {
+	return use[gatehouse.Page[*gatehouse.Notice]](ctx, f, "ListNotices", "", filter)
+}
+
+func (f *fake) DismissNotices(ctx context.Context, ids []string) (int, error) {
+	return use[int](ctx, f, "DismissNotices", "", ids)
+}

@@ -117,6 +117,8 @@ func newFake() *fake {
 				Expiry: gatehouse.Duration(4 * time.Hour), Trace: []gatehouse.RuleTrace{{Rule: "r", Outcome: gatehouse.OutcomeAllow}},
 			},
 			"PreviewArchive": &gatehouse.ArchivePreview{Tenants: []gatehouse.TenantArchived{}},
+			"ListNotices":    gatehouse.Page[*gatehouse.Notice]{Items: []*gatehouse.Notice{{ID: "ntc_1", At: testTime, Kind: "key.created", Actor: "prn_1"}}},
+			"DismissNotices": 1,
 			"MarkUnknown":    &gatehouse.MarkUnknownAnswer{Items: []gatehouse.MarkedPush{}},
 			"AskTargets":     &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}},
 			"CheckRoles":     &gatehouse.RoleCheck{Late: []gatehouse.LateWork{{Role: "sequencer", What: "an entry has waited", Waited: gatehouse.Duration(time.Minute)}}},
@@ -234,7 +236,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
-		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f,
+		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Version: "test",
 	}
 	for _, c := range change {

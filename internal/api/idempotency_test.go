@@ -69,7 +69,7 @@ func TestIdempotencyOnEveryRouteThatCreatesOrDecides(t *testing.T) {
 	without := map[string]bool{
 		"drain": true, "revokeKey": true, "revokeSession": true, "activatePolicy": true, "explainPolicy": true, "checkStore": true,
 		// Done again, they find less to do.
-		"markUnknown": true, "askTargets": true,
+		"markUnknown": true, "askTargets": true, "dismissNotices": true,
 		// Old leases are worth nothing.
 		"leaseSteps": true, "heartbeatStep": true, "leasePushes": true, "heartbeatPush": true,
 	}
@@ -102,6 +102,7 @@ func roundBodies() map[string]string {
 		"markUnknown": `{"before":"2026-11-21T08:00:00Z","dry_run":false}`,
 		"bulkDecide":  `{"decision":"rejected","items":[{"action_id":"act_1"}]}`,
 		"approve":     `{"digest":"sha256:aa"}`, "resolvePush": `{"outcome":"applied","reason":"seen"}`, "replayDeadLetters": `{"all":true}`,
+		"dismissNotices":  `{"ids":["ntc_1"]}`,
 		"createPrincipal": `{"name":"eve","kind":"person","roles":["approver"]}`, "updatePrincipal": `{"disabled":true}`,
 		"putGroup": `{"members":["ana"]}`, "changeGroup": `{"add":["ana"],"remove":["ben"]}`,
 		"createTenant": `{"id":"acme"}`, "applyPolicy": `{"source":"rules: []"}`,

@@ -20,7 +20,8 @@ var unguarded = map[string]string{
 	"drain": "carries out what was approved", "replayDeadLetters": "carries out what was approved", "resolvePush": "tells what happened",
 	"markUnknown": "tells what happened", "askTargets": "reads targets",
 	"checkStore": "reads", "previewArchive": "reads", "checkRoles": "reads", "explainPolicy": "reads",
-	"revokeSession": "ends a way in and makes none",
+	"dismissNotices": "hides from oneself what was seen",
+	"revokeSession":  "ends a way in and makes none",
 }
 
 // TestMintingNeedsTheEditToken walks the table of routes: whatever changes

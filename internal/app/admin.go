@@ -29,7 +29,7 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 		tenant = c.Principal.Tenant
 	}
 	if tenant != c.Principal.Tenant && c.Principal.Tenant != gatehouse.DefaultTenant {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "only an administrator of the tenant default makes principals of another")
+		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "only an administrator of the tenant default makes the first principal of another")
 	}
 	p := &gatehouse.Principal{
 		ID: NewID("prn"), Tenant: tenant, Name: r.Name, Kind: r.Kind, Roles: r.Roles, Person: r.Person,
@@ -43,6 +43,9 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 	}
 	key, keyHash := newSecret(keyPrefix)
 	out := &gatehouse.Credentials{ID: p.ID, Key: key, KeyID: NewID("key")}
+	if tenant != c.Principal.Tenant {
+		out.Tenant, out.FromTenant = tenant, c.Principal.Tenant
+	}
 	var edit *[32]byte
 	if p.Kind == gatehouse.KindPerson {
 		token, hash := newSecret(editPrefix)
@@ -57,6 +60,11 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 		if _, err := tx.FindTenant(tenant); err != nil {
 			return unknown(err, "/tenant", "no such tenant")
 		}
+		if tenant != c.Principal.Tenant {
+			if err := firstOf(tx, tenant, &row); err != nil {
+				return err
+			}
+		}
 		if _, err := tx.FindPrincipal(tenant, row.Name); err == nil {
 			return gatehouse.E(gatehouse.CodeAlreadyExists, "a principal has this name").With("name", row.Name)
 		} else if !errors.Is(err, gatehouse.ErrNotFound) {
@@ -65,7 +73,7 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 		if err := resolveLinks(tx, &row); err != nil {
 			return err
 		}
-		if err := insertPrincipal(tx, &row, c.Principal.ID, keyHash, out.KeyID, edit); err != nil {
+		if err := insertPrincipal(tx, &row, authorOf(c), keyHash, out.KeyID, edit); err != nil {
 			return err
 		}
 		return remember(tx, c, out)
@@ -75,6 +83,24 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 	}
 	g.hints.Notify(TopicAudit)
 	return out, nil
+}
+
+// firstOf fails unless a principal is the first of another tenant, and its
+// administrator: from then on the tenant looks after itself. Of two that are made
+// at the same moment on PostgreSQL both may be the first; both logs have each.
+func firstOf(tx gatehouse.ReadTx, tenant string, p *gatehouse.Principal) error {
+	known, err := tx.ListPrincipals(tenant, "", 1)
+	if err != nil {
+		return err
+	}
+	if len(known.Items) > 0 {
+		return gatehouse.E(gatehouse.CodeRoleRequired,
+			"the tenant %s has principals: its own administrators make the others", tenant).With("roles", []gatehouse.Role{gatehouse.RoleAdmin})
+	}
+	if !p.Has(gatehouse.RoleAdmin) {
+		return gatehouse.Violations{{Pointer: "/roles", Detail: "the first principal of a tenant is its administrator: the role admin is needed"}}.Err()
+	}
+	return nil
 }
 
 // resolveLinks turns the sponsor's and the person's names into ids.
@@ -129,6 +155,7 @@ func (g *Gate) ListPrincipals(ctx context.Context, cursor string, limit int) (pa
 func (g *Gate) UpdatePrincipal(ctx context.Context, idOrName string, r gatehouse.PrincipalChange) (*gatehouse.Principal, error) {
 	var out *gatehouse.Principal
 	err := g.changePrincipal(ctx, idOrName, func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) error {
+		before := *p
 		if r.Roles != nil {
 			p.Roles = *r.Roles
 		}
@@ -147,6 +174,7 @@ func (g *Gate) UpdatePrincipal(ctx context.Context, idOrName string, r gatehouse
 		if p.ID == c.Principal.ID && (p.Disabled || !p.Has(gatehouse.RoleAdmin)) {
 			return gatehouse.Violations{{Pointer: "/roles", Detail: "an administrator cannot lock itself out"}}.Err()
 		}
+		approverSince(&before, p, tx.Now())
 		if err := tx.UpdatePrincipal(p); err != nil {
 			return err
 		}
@@ -156,10 +184,7 @@ func (g *Gate) UpdatePrincipal(ctx context.Context, idOrName string, r gatehouse
 			}
 		}
 		out = p
-		return tx.AppendLeaf(&gatehouse.Leaf{
-			Tenant: p.Tenant, Type: "principal.changed", Subject: p.ID, Actor: c.Principal.ID,
-			Data: gatehouse.MustJSON(map[string]any{"roles": p.Roles, "sponsor": p.Sponsor, "disabled": p.Disabled}),
-		})
+		return tellChanged(tx, authorOf(c), p)
 	})
 	return out, err
 }
@@ -220,9 +245,17 @@ func (g *Gate) CreateKey(ctx context.Context, principal string) (*gatehouse.Cred
 }
 
 func recordKey(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal, event, subject string) error {
-	return tx.AppendLeaf(&gatehouse.Leaf{
-		Tenant: p.Tenant, Type: event, Subject: subject, Actor: c.Principal.ID,
-		Data: gatehouse.MustJSON(map[string]string{"principal": p.ID}),
+	return tell(tx, authorOf(c), change{
+		tenant: p.Tenant, kind: event, subject: subject, name: p.Name,
+		data: map[string]any{"principal": p.ID, "approver_since": p.ApproverSince},
+	})
+}
+
+// tellChanged records a principal's new rights.
+func tellChanged(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
+	return tell(tx, by, change{
+		tenant: p.Tenant, kind: "principal.changed", subject: p.ID, name: p.Name, detail: rightsText(p),
+		data: map[string]any{"roles": p.Roles, "sponsor": p.Sponsor, "disabled": p.Disabled, "approver_since": p.ApproverSince},
 	})
 }
 
@@ -249,7 +282,15 @@ func (g *Gate) RevokeKey(ctx context.Context, keyID string) error {
 		if err := tx.RevokeKey(c.Principal.Tenant, keyID); err != nil {
 			return err
 		}
-		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: c.Principal.Tenant, Type: "key.revoked", Subject: keyID, Actor: c.Principal.ID})
+		k, err := tx.FindKeyByID(c.Principal.Tenant, keyID)
+		if err != nil {
+			return err
+		}
+		p, err := tx.FindPrincipal(k.Tenant, k.PrincipalID)
+		if err != nil {
+			return err
+		}
+		return recordKey(tx, c, p, "key.revoked", keyID)
 	})
 	if err == nil {
 		g.hints.Notify(TopicAudit)
@@ -270,6 +311,9 @@ func (g *Gate) RotateEditToken(ctx context.Context, principal string) (*gatehous
 		}
 		out.ID = p.ID
 		if err := tx.PutEditToken(p.Tenant, p.ID, hash); err != nil {
+			return err
+		}
+		if err := renewed(tx, c, p); err != nil {
 			return err
 		}
 		if err := recordKey(tx, c, p, "edit_token.rotated", p.ID); err != nil {
@@ -305,8 +349,8 @@ func (g *Gate) CreateTenant(ctx context.Context, id string) (*gatehouse.Tenant, 
 		} else if !errors.Is(err, gatehouse.ErrNotFound) {
 			return err
 		}
-		out = &gatehouse.Tenant{ID: id, CreatedAt: tx.Now()}
-		if err := g.insertTenant(tx, id, c.Principal.ID); err != nil {
+		out = &gatehouse.Tenant{ID: id, CreatedAt: tx.Now(), FromTenant: c.Principal.Tenant}
+		if err := g.insertTenant(tx, id, authorOf(c)); err != nil {
 			return err
 		}
 		return remember(tx, c, out)

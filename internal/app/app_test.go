@@ -63,7 +63,15 @@ func (f *targets) Check(_ context.Context, a *gatehouse.Action) (matches bool, e
 	return matches, `{"version":"7"}`, `{"version":"8"}`, err == nil, err
 }
 
+type appConfig = app.Config
+
 func newWorld(t *testing.T, source string) *world {
+	t.Helper()
+	return newWorldWith(t, source, func(*appConfig) {})
+}
+
+// newWorldWith is newWorld with a change of the gate's configuration.
+func newWorldWith(t *testing.T, source string, change func(*appConfig)) *world {
 	t.Helper()
 	c := &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	path := filepath.Join(t.TempDir(), "gatehouse.db")
@@ -79,7 +87,9 @@ func newWorld(t *testing.T, source string) *world {
 	}
 	w := &world{t: t, path: path, store: store, clock: c, targets: &targets{fingerprint: "f1"}}
 	hold := time.Duration(0)
-	w.gate = app.New(store, w.targets, &wake.Hub{}, app.Config{PolicySource: []byte(source), Hold: &hold}, slog.New(slog.DiscardHandler))
+	config := app.Config{PolicySource: []byte(source), Hold: &hold}
+	change(&config)
+	w.gate = app.New(store, w.targets, &wake.Hub{}, config, slog.New(slog.DiscardHandler))
 	creds, err := w.gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 // entitled, and not meanwhile the sponsor of who proposed. The proposer is
 // read and not locked: a sponsor set while this transaction runs is one that
 // was set after it, and whom the next check bars.
-func votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter *gatehouse.Principal) error {
+func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter *gatehouse.Principal) error {
 	type counted struct{ id, name string }
 	var voters []counted
 	for _, v := range a.Approval.Votes {
@@ -39,6 +39,9 @@ func votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter *gatehouse.Principa
 		at := slices.IndexFunc(found, func(p *gatehouse.Principal) bool { return p.ID == v.id })
 		if at < 0 || entitled(a.Approval, found[at]) != nil || excluded(barred, found[at]) {
 			return revoked("%s voted, and has lost the right to", v.name).With("voter", v.name)
+		}
+		if err := g.counts(tx.Now(), a, found[at]); err != nil {
+			return revoked("%s", err).With("voter", v.name)
 		}
 	}
 	return nil
@@ -78,5 +81,5 @@ func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Approval.Status != gatehouse.ApprovalApproved || a.Approval.Approvals() < a.Approval.Required {
 		return revoked("the approval does not stand")
 	}
-	return votersStand(tx, a, nil)
+	return g.votersStand(tx, a, nil)
 }

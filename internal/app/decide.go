@@ -220,6 +220,9 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action) error {
 		r.standing = true
 		return nil
 	}
+	if err := r.gate.counts(tx.Now(), a, person); err != nil {
+		return err
+	}
 	if done, err := r.ownVote(ap, person); done || err != nil {
 		return err
 	}
@@ -282,7 +285,7 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	if r.veto != "" {
 		return revoked("%s", r.veto)
 	}
-	if err := votersStand(tx, a, r.caller.Principal); err != nil {
+	if err := r.gate.votersStand(tx, a, r.caller.Principal); err != nil {
 		return err
 	}
 	if err := r.vote(tx); err != nil {

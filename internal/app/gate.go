@@ -72,6 +72,9 @@ type Config struct {
 	PolicySource []byte
 	// CheckTimeout bounds reading the target at decide; 3 s by default.
 	CheckTimeout time.Duration
+	// ApproverDelay is how long somebody has to have been an approver to count at
+	// L5; 0 for no time.
+	ApproverDelay time.Duration
 	// Retention is what the archiver was given; 0 for none.
 	Retention time.Duration
 	// AgentsSeeTenant lets agents read all of their tenant.

@@ -85,14 +85,14 @@ func (g *Gate) Bootstrap(ctx context.Context) (*gatehouse.Credentials, error) {
 		if len(known.Items) > 0 {
 			return gatehouse.E(gatehouse.CodeAlreadyExists, "this data folder has an administrator already")
 		}
-		if err := g.insertTenant(tx, gatehouse.DefaultTenant, "init"); err != nil {
+		if err := g.insertTenant(tx, gatehouse.DefaultTenant, author{id: initAuthor}); err != nil {
 			return err
 		}
 		p := &gatehouse.Principal{
 			ID: out.ID, Tenant: gatehouse.DefaultTenant, Name: "admin", Kind: gatehouse.KindPerson, Person: out.ID,
 			Roles: []gatehouse.Role{gatehouse.RoleAdmin}, CreatedAt: tx.Now(),
 		}
-		return insertPrincipal(tx, p, "init", keyHash, out.KeyID, &editHash)
+		return insertPrincipal(tx, p, author{id: initAuthor}, keyHash, out.KeyID, &editHash)
 	})
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (g *Gate) EnsurePolicies(ctx context.Context) error {
 			if version > 0 {
 				continue
 			}
-			if _, err := storePolicy(tx, initializer(t.ID), string(g.config.PolicySource)); err != nil {
+			if _, err := storePolicy(tx, t.ID, author{id: initAuthor, name: initAuthor}, string(g.config.PolicySource), ""); err != nil {
 				return err
 			}
 		}
@@ -125,7 +125,7 @@ func (g *Gate) EnsurePolicies(ctx context.Context) error {
 
 // insertTenant makes a tenant with the configured policy. A store may hold the
 // tenant default from its beginning.
-func (g *Gate) insertTenant(tx gatehouse.Tx, id, by string) error {
+func (g *Gate) insertTenant(tx gatehouse.Tx, id string, by author) error {
 	_, err := tx.FindTenant(id)
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		err = tx.InsertTenant(&gatehouse.Tenant{ID: id, CreatedAt: tx.Now()})
@@ -133,14 +133,15 @@ func (g *Gate) insertTenant(tx gatehouse.Tx, id, by string) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: id, Type: "tenant.created", Subject: id, Actor: by}); err != nil {
+	if err := tell(tx, by, change{tenant: id, kind: "tenant.created", subject: id, name: id}); err != nil {
 		return err
 	}
-	_, err = storePolicy(tx, initializer(id), string(g.config.PolicySource))
+	_, err = storePolicy(tx, id, author{id: initAuthor, name: initAuthor}, string(g.config.PolicySource), "")
 	return err
 }
 
-func insertPrincipal(tx gatehouse.Tx, p *gatehouse.Principal, by string, key [32]byte, keyID string, edit *[32]byte) error {
+func insertPrincipal(tx gatehouse.Tx, p *gatehouse.Principal, by author, key [32]byte, keyID string, edit *[32]byte) error {
+	approverSince(nil, p, tx.Now())
 	if err := tx.InsertPrincipal(p); err != nil {
 		return err
 	}
@@ -153,8 +154,19 @@ func insertPrincipal(tx gatehouse.Tx, p *gatehouse.Principal, by string, key [32
 			return err
 		}
 	}
-	return tx.AppendLeaf(&gatehouse.Leaf{
-		Tenant: p.Tenant, Type: "principal.created", Subject: p.ID, Actor: by,
-		Data: gatehouse.MustJSON(map[string]any{"name": p.Name, "kind": p.Kind, "roles": p.Roles, "sponsor": p.Sponsor, "person": p.Person, "key": keyID}),
+	return tellCreated(tx, by, p, keyID)
+}
+
+// tellCreated records a new principal, with its first key if it has one.
+func tellCreated(tx gatehouse.Tx, by author, p *gatehouse.Principal, keyID string) error {
+	data := map[string]any{
+		"name": p.Name, "kind": p.Kind, "roles": p.Roles, "sponsor": p.Sponsor, "person": p.Person, "approver_since": p.ApproverSince,
+	}
+	if keyID != "" {
+		data["key"] = keyID
+	}
+	return tell(tx, by, change{
+		tenant: p.Tenant, kind: "principal.created", subject: p.ID, name: p.Name, data: data,
+		detail: string(p.Kind) + "; " + rightsText(p),
 	})
 }

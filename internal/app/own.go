@@ -76,7 +76,7 @@ func (g *Gate) RevokeOwnKey(ctx context.Context, keyID string) error {
 		if err := tx.RevokeKey(p.Tenant, keyID); err != nil {
 			return err
 		}
-		return tx.AppendLeaf(&gatehouse.Leaf{Tenant: p.Tenant, Type: "key.revoked", Subject: keyID, Actor: c.Principal.ID})
+		return recordKey(tx, c, p, "key.revoked", keyID)
 	})
 	return notFound(err, "key")
 }

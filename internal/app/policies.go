@@ -216,7 +216,7 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 		if err := answered(tx, c); err != nil {
 			return err
 		}
-		out, err = storePolicy(tx, c.Principal, source)
+		out, err = storePolicy(tx, c.Principal.Tenant, authorOf(c), source, "")
 		if err != nil {
 			return err
 		}
@@ -229,25 +229,32 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 	return out, nil
 }
 
-// initializer stands for the server itself, where no principal acts.
-func initializer(tenant string) *gatehouse.Principal {
-	return &gatehouse.Principal{ID: "init", Name: "init", Tenant: tenant}
-}
-
-func storePolicy(tx gatehouse.Tx, by *gatehouse.Principal, source string) (*gatehouse.PolicyVersion, error) {
+// storePolicy stores a tenant's next version and puts it in force. action is the
+// one that was approved for it, "" for none.
+func storePolicy(tx gatehouse.Tx, tenant string, by author, source, action string) (*gatehouse.PolicyVersion, error) {
 	sum := sha256.Sum256([]byte(source))
 	v := &gatehouse.PolicyVersion{
-		Tenant: by.Tenant, Source: source, SHA256: hex.EncodeToString(sum[:]),
-		Active: true, AppliedBy: by.Name, AppliedAt: tx.Now(),
+		Tenant: tenant, Source: source, SHA256: hex.EncodeToString(sum[:]),
+		Active: true, AppliedBy: by.name, AppliedAt: tx.Now(), ActionID: action,
 	}
 	n, err := tx.InsertPolicy(v)
 	if err != nil {
 		return nil, err
 	}
 	v.Version = n
-	return v, tx.AppendLeaf(&gatehouse.Leaf{
-		Tenant: by.Tenant, Type: "policy.applied", Subject: fmt.Sprintf("policy:%d", n), Actor: by.ID,
-		Data: gatehouse.MustJSON(map[string]any{"version": n, "sha256": v.SHA256}),
+	return v, tellPolicy(tx, by, "policy.applied", v)
+}
+
+// tellPolicy records that a version came into force.
+func tellPolicy(tx gatehouse.Tx, by author, kind string, v *gatehouse.PolicyVersion) error {
+	data := map[string]any{"version": v.Version, "sha256": v.SHA256}
+	detail := ""
+	if v.ActionID != "" {
+		data["action"], detail = v.ActionID, "approved as "+v.ActionID
+	}
+	return tell(tx, by, change{
+		tenant: v.Tenant, kind: kind, subject: fmt.Sprintf("policy:%d", v.Version), name: fmt.Sprintf("policy version %d", v.Version),
+		detail: detail, data: data,
 	})
 }
 
@@ -283,10 +290,7 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 		if err := tx.ActivatePolicy(tenant, version); err != nil {
 			return err
 		}
-		return tx.AppendLeaf(&gatehouse.Leaf{
-			Tenant: tenant, Type: "policy.activated", Subject: fmt.Sprintf("policy:%d", version), Actor: c.Principal.ID,
-			Data: gatehouse.MustJSON(map[string]any{"version": version, "sha256": stored.SHA256}),
-		})
+		return tellPolicy(tx, authorOf(c), "policy.activated", &gatehouse.PolicyVersion{Tenant: tenant, Version: version, SHA256: stored.SHA256})
 	})
 	if err != nil {
 		return nil, err

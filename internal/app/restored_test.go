@@ -28,7 +28,7 @@ func TestMarkUnknown(t *testing.T) {
 	defer store.Close()
 	w := gatetest.New(t, store, clock)
 	w.Fill()
-	keeper := inTenant(t, w, "acme", gatehouse.RoleAdmin)
+	keeper := keyHolder(t, w, w.AcmeKey)
 	made := clock.Now().Add(time.Second)
 	clock.Advance(time.Minute)
 	after := w.Propose("made after the restore", "note", 1)
@@ -124,14 +124,10 @@ func TestMarkUnknown(t *testing.T) {
 	}
 }
 
-// inTenant is a context of a new person of a tenant.
-func inTenant(t *testing.T, w *gatetest.World, tenant string, roles ...gatehouse.Role) context.Context {
+// keyHolder is a context of whoever holds a key.
+func keyHolder(t *testing.T, w *gatetest.World, key string) context.Context {
 	t.Helper()
-	made, err := w.Gate.CreatePrincipal(w.Admin(), gatehouse.NewPrincipal{Tenant: tenant, Name: "keeper", Kind: gatehouse.KindPerson, Roles: roles})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := w.Gate.Authenticate(t.Context(), made.Key)
+	p, err := w.Gate.Authenticate(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}

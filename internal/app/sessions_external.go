@@ -74,23 +74,25 @@ func (g *Gate) findExternal(tx gatehouse.Tx, e gatehouse.ExternalSignIn) (*gateh
 	if err != nil {
 		return nil, err
 	}
-	by := "sign_in:" + e.Provider
 	p := &gatehouse.Principal{ID: NewID("prn"), Tenant: e.Tenant, Name: name, Kind: gatehouse.KindPerson, Roles: sortedRoles(e.Roles), CreatedAt: tx.Now()}
 	p.Person = p.ID
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	approverSince(nil, p, tx.Now())
 	if err := tx.InsertPrincipal(p); err != nil {
 		return nil, err
 	}
-	err = tx.AppendLeaf(&gatehouse.Leaf{
-		Tenant: p.Tenant, Type: "principal.created", Subject: p.ID, Actor: by,
-		Data: gatehouse.MustJSON(map[string]any{"name": p.Name, "kind": p.Kind, "roles": p.Roles, "person": p.Person}),
-	})
-	if err != nil {
+	if err := tellCreated(tx, provider(e), p, ""); err != nil {
 		return nil, err
 	}
-	return p, linkIdentity(tx, p, e.Issuer, e.Subject, by)
+	return p, linkIdentity(tx, p, e.Issuer, e.Subject, provider(e))
+}
+
+// provider is who acts where a sign-in provider's word makes a principal, or
+// changes its roles.
+func provider(e gatehouse.ExternalSignIn) author {
+	return author{id: "sign_in:" + e.Provider, name: e.Provider, tenant: e.Tenant, via: gatehouse.ViaConsole}
 }
 
 // freeName makes a name of what the provider calls the person. The provider's
@@ -142,19 +144,17 @@ func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignI
 	if slices.Equal(roles, sortedRoles(p.Roles)) {
 		return nil
 	}
+	before := *p
 	p.Roles = roles
+	approverSince(&before, p, tx.Now())
 	if err := tx.UpdatePrincipal(p); err != nil {
 		return err
 	}
-	by := "sign_in:" + e.Provider
-	err := tx.AppendLeaf(&gatehouse.Leaf{
-		Tenant: p.Tenant, Type: "principal.changed", Subject: p.ID, Actor: by,
-		Data: gatehouse.MustJSON(map[string]any{"roles": p.Roles, "sponsor": p.Sponsor, "disabled": p.Disabled}),
-	})
-	if err != nil || len(roles) > 0 {
+	by := provider(e)
+	if err := tellChanged(tx, by, p); err != nil || len(roles) > 0 {
 		return err
 	}
-	return endSessions(tx, p, "", by, "no role left")
+	return endSessions(tx, p, "", by.id, "no role left")
 }
 
 // otherAdmin reports whether the tenant has an administrator besides p, who
@@ -186,18 +186,18 @@ func otherAdmin(tx gatehouse.Tx, p *gatehouse.Principal) (bool, error) {
 
 func isAdmin(p *gatehouse.Principal) bool { return !p.Disabled && p.Has(gatehouse.RoleAdmin) }
 
-func linkIdentity(tx gatehouse.Tx, p *gatehouse.Principal, issuer, subject, by string) error {
+func linkIdentity(tx gatehouse.Tx, p *gatehouse.Principal, issuer, subject string, by author) error {
 	err := tx.InsertIdentity(&gatehouse.ExternalIdentity{Tenant: p.Tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID, CreatedAt: tx.Now()})
 	if err != nil {
 		return err
 	}
-	return recordIdentity(tx, "identity.linked", p.Tenant, p.ID, issuer, subject, by)
+	return recordIdentity(tx, "identity.linked", p, issuer, subject, by)
 }
 
-func recordIdentity(tx gatehouse.Tx, event, tenant, principal, issuer, subject, by string) error {
-	return tx.AppendLeaf(&gatehouse.Leaf{
-		Tenant: tenant, Type: event, Subject: principal, Actor: by,
-		Data: object(map[string]any{"issuer": issuer, "subject": subject}),
+func recordIdentity(tx gatehouse.Tx, event string, p *gatehouse.Principal, issuer, subject string, by author) error {
+	return tell(tx, by, change{
+		tenant: p.Tenant, kind: event, subject: p.ID, name: p.Name, detail: issuer,
+		data: map[string]any{"issuer": issuer, "subject": subject},
 	})
 }
 
@@ -221,7 +221,7 @@ func (g *Gate) LinkIdentity(ctx context.Context, tenant, issuer, subject string)
 		case !errors.Is(err, gatehouse.ErrNotFound):
 			return err
 		}
-		if err := linkIdentity(tx, p, issuer, subject, p.ID); err != nil {
+		if err := linkIdentity(tx, p, issuer, subject, authorOf(c)); err != nil {
 			return err
 		}
 		out = &gatehouse.ExternalIdentity{Tenant: tenant, Issuer: issuer, Subject: subject, PrincipalID: p.ID, CreatedAt: tx.Now()}
@@ -273,7 +273,7 @@ func (g *Gate) UnlinkIdentity(ctx context.Context, issuer, subject string) error
 		if err := tx.DeleteIdentity(i.Tenant, issuer, subject); err != nil {
 			return err
 		}
-		if err := recordIdentity(tx, "identity.unlinked", i.Tenant, p.ID, issuer, subject, c.Principal.ID); err != nil {
+		if err := recordIdentity(tx, "identity.unlinked", p, issuer, subject, authorOf(c)); err != nil {
 			return err
 		}
 		return endSessions(tx, p, issuer, c.Principal.ID, "identity unlinked")

@@ -28,6 +28,9 @@ func (g *Gate) CreateSetupLink(ctx context.Context, principal string) (*gatehous
 		if err := tx.InsertSetupLink(l); err != nil {
 			return err
 		}
+		if err := renewed(tx, c, p); err != nil {
+			return err
+		}
 		if err := recordKey(tx, c, p, "setup_link.created", l.ID); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -42,8 +43,11 @@ type Config struct {
 	Runs Runs
 	// Retention sets what is archived, and when.
 	Retention Retention
-	nats      *yaml.Node
-	file      string
+	// ApproverDelay is how long somebody has to have been an approver before they
+	// count at L5; absent or 0s for no time, 90d at most.
+	ApproverDelay gatehouse.Duration
+	nats          *yaml.Node
+	file          string
 }
 
 // Connector is one entry of connectors, to be decoded by its type.
@@ -61,6 +65,10 @@ type Connector struct {
 type Policy struct {
 	File string `yaml:"file"`
 }
+
+// maxApproverDelay bounds approver_delay: longer than that, nobody new could
+// take over.
+const maxApproverDelay = 90 * 24 * time.Hour
 
 // RateLimit bounds the requests of one key.
 type RateLimit struct {
@@ -92,7 +100,10 @@ type file struct {
 	Models     map[string]Model     `yaml:"models"`
 	Runs       Runs                 `yaml:"runs"`
 	Retention  Retention            `yaml:"retention"`
-	NATS       yaml.Node            `yaml:"nats"`
+
+	ApproverDelay gatehouse.Duration `yaml:"approver_delay"`
+
+	NATS yaml.Node `yaml:"nats"`
 }
 
 // Load reads a file. A missing one is an error that wraps fs.ErrNotExist.
@@ -124,7 +135,7 @@ func Parse(path string, src []byte) (*Config, error) {
 	c := &Config{
 		Connectors: make(map[string]Connector, len(raw.Connectors)),
 		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
-		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, nats: &raw.NATS, file: path,
+		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS, file: path,
 	}
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
 		c.Policy.File = filepath.Join(filepath.Dir(path), c.Policy.File)
@@ -148,6 +159,9 @@ func Parse(path string, src []byte) (*Config, error) {
 	case AgentsSeeOwn, AgentsSeeTenant:
 	default:
 		return nil, fmt.Errorf("%s: agents_see must be own or tenant, not %s", path, gatehouse.Quote(string(c.AgentsSee)))
+	}
+	if d := c.ApproverDelay.D(); d < 0 || d > maxApproverDelay {
+		return nil, fmt.Errorf("%s: approver_delay: must be 0s to 90d", path)
 	}
 	if err := c.Hooks.validate(path); err != nil {
 		return nil, err

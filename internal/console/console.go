@@ -20,6 +20,8 @@ type Config struct {
 	Policies gatehouse.PolicyService
 	Audit    gatehouse.AuditService
 	Runs     RunKeeper
+	// Notices tells administrators of changes to rights and rules.
+	Notices gatehouse.NoticeService
 	// LogChecker verifies the log from the inside.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored.
@@ -127,7 +129,7 @@ func (c *Console) routes() []route {
 // New makes a console. It fails on a configuration that lacks something.
 func New(cfg Config) (*Console, error) {
 	switch {
-	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil, cfg.Runs == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil:
+	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil, cfg.Runs == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil, cfg.Notices == nil:
 		return nil, errors.New("console: a service is missing")
 	case cfg.Browser == nil, cfg.SignIn == nil, cfg.Sessions == nil, cfg.Self == nil, cfg.Views == nil:
 		return nil, errors.New("console: a service of sessions is missing")

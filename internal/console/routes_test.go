@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -159,13 +160,29 @@ func (w *world) foreignAction() string {
 	if _, err := w.gate.CreateTenant(w.admin, "other"); err != nil {
 		w.t.Fatal(err)
 	}
-	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+	c, err := w.gate.CreatePrincipal(w.foreignAdmin(), gatehouse.NewPrincipal{
 		Tenant: "other", Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return w.propose(w.as(c), func(p *gatehouse.Proposal) { p.Target.EntityRef = "OTHER-TENANT" }).ID
+}
+
+// foreignAdmin is the context of the administrator of the tenant other, whom the
+// first call makes.
+func (w *world) foreignAdmin() context.Context {
+	w.t.Helper()
+	if w.foreign == nil {
+		c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+			Tenant: "other", Name: "other-root", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.foreign = w.as(c)
+	}
+	return w.foreign
 }
 
 func TestOtherSitesChangeNothing(t *testing.T) {
@@ -304,7 +321,7 @@ type otherTenant struct {
 
 func (w *world) foreignPerson() string {
 	w.t.Helper()
-	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+	c, err := w.gate.CreatePrincipal(w.foreignAdmin(), gatehouse.NewPrincipal{
 		Tenant: "other", Name: "other-person", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 	})
 	if err != nil {

@@ -247,7 +247,7 @@ func TestRunsStayInTheirTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.foreignAction()
-	c, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
+	c, err := w.gate.CreatePrincipal(w.foreignAdmin(), gatehouse.NewPrincipal{
 		Tenant: "other", Name: "owner", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleProposer},
 	})
 	if err != nil {

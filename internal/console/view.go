@@ -40,12 +40,17 @@ type view struct {
 	section  string
 	wide     bool
 	unlogged bool
+	// notices counts what an administrator has not looked at yet; see
+	// countNotices.
+	notices     int
+	moreNotices bool
 }
 
 // render answers with a page in the layout. The page is made as a whole
 // before the first byte is sent, so that an error is still an error page.
 func (v *view) render(status int, title, section string, body templ.Component) error {
 	v.title, v.section = title, section
+	v.countNotices()
 	return v.write(status, layout(v, body))
 }
 
@@ -126,7 +131,9 @@ func (v *view) parse() error {
 }
 
 // repeats reports whether a form may have a field any number of times.
-func repeats(name string) bool { return name == "item" || name == "push" || name == "role" }
+func repeats(name string) bool {
+	return name == "item" || name == "push" || name == "role" || name == "notice"
+}
 
 // navItems are the sections that this person may see.
 func (v *view) navItems() []navItem {

@@ -37,6 +37,7 @@ type world struct {
 	console *console.Console
 	config  console.Config
 	admin   context.Context
+	foreign context.Context // see foreignAdmin
 	mu      sync.Mutex
 	drift   bool          // the target was changed by others
 	ahead   time.Duration // how far the clock was moved
@@ -88,7 +89,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.config = console.Config{
-		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Runs: w.runs, LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate,
+		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Runs: w.runs, LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate, Notices: w.gate,
 		Browser: w.gate, Sessions: w.gate, Self: w.gate, Views: w.gate, SignIn: ceremonies, Hints: w.hub, Log: log, Now: w.now,
 	}
 	pages, err := console.New(w.config)

@@ -110,8 +110,10 @@ type World struct {
 	Clock  *Clock
 	crash  engine.Point
 	// Key is the administrator's API key.
-	Key   string
-	admin *gatehouse.Principal
+	Key string
+	// AcmeKey is that of the administrator of the tenant acme, after Fill.
+	AcmeKey string
+	admin   *gatehouse.Principal
 }
 
 // New wires a gate over a store, which may be one that another World filled.
@@ -180,6 +182,7 @@ func (w *World) Fill() {
 		Tenant: "acme", Name: "admin", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 	})
 	w.must(err)
+	w.AcmeKey = made.Key
 	w.SignIn(made.Key)
 	w.play("acme")
 	w.Key, w.admin = creds.Key, root

@@ -133,14 +133,20 @@ func (s *runSide) enter(t testing.TB, tenant string) {
 	s.must(err)
 	_, err = s.gate.CreateTenant(s.as("root"), tenant)
 	s.must(err)
+	admin, err := s.gate.CreatePrincipal(s.as("root"), gatehouse.NewPrincipal{
+		Tenant: tenant, Name: "admin", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
+	})
+	s.must(err)
+	s.people["admin"], err = s.gate.Authenticate(context.Background(), admin.Key)
+	s.must(err)
 	for name, roles := range map[string][]gatehouse.Role{
-		"admin": {gatehouse.RoleAdmin}, "ana": {gatehouse.RoleApprover}, "pia": {gatehouse.RoleProposer}, "bot": {gatehouse.RoleProposer, gatehouse.RoleWorker},
+		"ana": {gatehouse.RoleApprover}, "pia": {gatehouse.RoleProposer}, "bot": {gatehouse.RoleProposer, gatehouse.RoleWorker},
 	} {
 		kind := gatehouse.KindPerson
 		if name == "bot" {
 			kind = gatehouse.KindAgent
 		}
-		creds, err := s.gate.CreatePrincipal(s.as("root"), gatehouse.NewPrincipal{Tenant: tenant, Name: name, Kind: kind, Roles: roles})
+		creds, err := s.gate.CreatePrincipal(s.as("admin"), gatehouse.NewPrincipal{Tenant: tenant, Name: name, Kind: kind, Roles: roles})
 		s.must(err)
 		s.people[name], err = s.gate.Authenticate(context.Background(), creds.Key)
 		s.must(err)

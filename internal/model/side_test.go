@@ -115,7 +115,11 @@ func (s *side) create(w *who) *gatehouse.Credentials {
 	if w.person != w.name {
 		n.Person = w.person
 	}
-	creds, err := s.gate.CreatePrincipal(s.other, n)
+	by := s.admin
+	if by == nil {
+		by = s.other // the first of the tenant
+	}
+	creds, err := s.gate.CreatePrincipal(by, n)
 	s.must(err)
 	return creds
 }

@@ -27,9 +27,9 @@ func TestWalls(t *testing.T) {
 	north := object{"tenant": "north"}
 	boss := w.admin.create(t, "boss", "person", "admin,proposer", north)
 	others := []*person{
-		boss, w.admin.create(t, "bot", "agent", "proposer", north), w.admin.create(t, "ina", "person", "approver", north),
-		w.admin.create(t, "olaf", "person", "operator,auditor", north), w.admin.create(t, "vera", "person", "viewer", north),
-		w.admin.create(t, "wanda", "service", "worker", north),
+		boss, boss.create(t, "bot", "agent", "proposer"), boss.create(t, "ina", "person", "approver"),
+		boss.create(t, "olaf", "person", "operator,auditor"), boss.create(t, "vera", "person", "viewer"),
+		boss.create(t, "wanda", "service", "worker"),
 	}
 
 	secret := "supersecret-rationale"

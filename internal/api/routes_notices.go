@@ -1,0 +1,46 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// noticeIDs names the notices to dismiss.
+type noticeIDs struct {
+	IDs []string `json:"ids"`
+}
+
+// dismissed answers how many of them were still shown.
+type dismissed struct {
+	Dismissed int `json:"dismissed"`
+}
+
+func (s *Server) noticeRoutes() []route {
+	n := s.cfg.Notices
+	if n == nil {
+		return nil
+	}
+	return []route{
+		{
+			method: "GET", path: "/notices", name: "listNotices", tag: tagAdmin,
+			summary: "List changes to rights and rules",
+			doc: "What was made or changed of principals, keys, edit tokens, set-up links and policies since the caller was made, by whom, whom it concerns, " +
+				"and when: the newest first, without what the caller has dismissed.",
+			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Notice]](),
+			query: paging(param{name: "state", kind: paramEnum, enum: []string{"open", "all"}, doc: "all: also those that the caller has dismissed."}),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(n.ListNotices(ctx, gatehouse.NoticeFilter{All: c.query["state"] == "all", Cursor: c.query["cursor"], Limit: c.query.limit()}))
+			}),
+		}, {
+			method: "POST", path: "/notices/dismiss", name: "dismissNotices", tag: tagAdmin,
+			summary: "Hide notices from oneself", doc: "1 to 200 ids. Every other administrator still sees them, and the audit log keeps what happened.",
+			roles: admins, status: http.StatusOK, out: typeOf[dismissed](),
+			handler: body(nil, func(ctx context.Context, _ *call, in *noticeIDs) (reply, error) {
+				count, err := n.DismissNotices(ctx, in.IDs)
+				return reply{value: dismissed{count}}, err
+			}),
+		},
+	}
+}

@@ -1,0 +1,153 @@
+package app
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var _ gatehouse.NoticeService = (*Gate)(nil)
+
+// maxDismissed bounds the notices of one request.
+const maxDismissed = 200
+
+// author is who changes rights or rules.
+type author struct {
+	id, name, tenant string
+	via              gatehouse.Channel
+}
+
+func authorOf(c *gatehouse.Caller) author {
+	return author{id: c.Principal.ID, name: c.Principal.Name, tenant: c.Principal.Tenant, via: c.Via}
+}
+
+// initAuthor stands for the server itself on a new tenant, where there is nobody
+// to tell yet.
+const initAuthor = "init"
+
+// change is one act on rights or rules: its log entry, and what a person is
+// shown of it.
+type change struct {
+	// tenant, kind and subject are those of the log entry.
+	tenant, kind, subject string
+	// name is what people call the subject, detail what changed of it.
+	name, detail string
+	// data is what the log entry holds besides.
+	data map[string]any
+}
+
+// tell writes the log entry of a change of rights or rules, and the notice that
+// every administrator of the tenant sees until they dismiss it. A change that
+// comes from another tenant names it, and is told there too.
+func tell(tx gatehouse.Tx, by author, c change) error {
+	data := make(map[string]any, len(c.data)+2)
+	for name, value := range c.data {
+		data[name] = value
+	}
+	if by.via != "" {
+		data["via"] = by.via
+	}
+	from := ""
+	if by.tenant != "" && by.tenant != c.tenant {
+		from = by.tenant
+		data["from_tenant"] = from
+	}
+	l := &gatehouse.Leaf{Tenant: c.tenant, Type: c.kind, Subject: c.subject, Actor: by.id}
+	if len(data) > 0 {
+		l.Data = object(data)
+	}
+	if err := tx.AppendLeaf(l); err != nil {
+		return err
+	}
+	if by.id != initAuthor {
+		if err := tx.InsertNotice(notice(tx, by, c, c.tenant, from)); err != nil {
+			return err
+		}
+	}
+	if from == "" {
+		return nil
+	}
+	// The act stands in the log that it came from, too, under a name of its own:
+	// it changed nothing there.
+	there := &gatehouse.Leaf{
+		Tenant: from, Type: "tenant.acted", Subject: c.tenant, Actor: by.id,
+		Data: object(map[string]any{"act": c.kind, "subject": c.subject, "name": c.name, "via": by.via}),
+	}
+	if err := tx.AppendLeaf(there); err != nil {
+		return err
+	}
+	c.detail = joined("in tenant "+c.tenant, c.detail)
+	return tx.InsertNotice(notice(tx, by, c, from, ""))
+}
+
+func notice(tx gatehouse.Tx, by author, c change, tenant, from string) *gatehouse.Notice {
+	return &gatehouse.Notice{
+		ID: NewID("ntc"), Tenant: tenant, At: tx.Now(), Kind: c.kind, Subject: c.subject, SubjectName: c.name,
+		Actor: by.id, ActorName: by.name, Via: by.via, FromTenant: from, Detail: c.detail,
+	}
+}
+
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
+// rightsText says what a principal may do, for a notice.
+func rightsText(p *gatehouse.Principal) string {
+	s := "roles: " + joinWords(p.Roles)
+	if p.Disabled {
+		s = joined(s, "disabled")
+	}
+	return s
+}
+
+func joinWords[T ~string](words []T) string {
+	s := ""
+	for i, w := range words {
+		if i > 0 {
+			s += ", "
+		}
+		s += string(w)
+	}
+	return s
+}
+
+// ListNotices returns what was changed of rights and rules since the caller was
+// made, the newest first, without what the caller has dismissed.
+func (g *Gate) ListNotices(ctx context.Context, f gatehouse.NoticeFilter) (page gatehouse.Page[*gatehouse.Notice], err error) {
+	if _, err := admin(ctx); err != nil {
+		return page, err
+	}
+	err = g.view(ctx, "notice", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		page, err = tx.ListNotices(c.Principal.Tenant, c.Principal.ID, c.Principal.CreatedAt, f)
+		return err
+	})
+	return page, err
+}
+
+// DismissNotices hides notices from the caller alone.
+func (g *Gate) DismissNotices(ctx context.Context, ids []string) (dismissed int, err error) {
+	c, err := admin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(ids) == 0 || len(ids) > maxDismissed {
+		return 0, gatehouse.Violations{{Pointer: "/ids", Detail: "must name 1 to 200 notices"}}.Err()
+	}
+	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		dismissed = 0
+		for _, id := range ids {
+			hidden, err := tx.DismissNotice(c.Principal.Tenant, c.Principal.ID, id)
+			if err != nil {
+				return err
+			}
+			if hidden {
+				dismissed++
+			}
+		}
+		return nil
+	})
+	return dismissed, err
+}

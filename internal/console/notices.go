@@ -1,0 +1,91 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const noticesPath = "/settings/changes"
+
+func (c *Console) noticeRoutes() []route {
+	admins := []gatehouse.Role{gatehouse.RoleAdmin}
+	return []route{
+		{pattern: "GET " + noticesPath, roles: admins, handle: c.notices},
+		{pattern: "POST " + noticesPath + "/dismiss", roles: admins, handle: c.dismissNotices},
+	}
+}
+
+// maxCounted is how many notices the banner counts.
+const maxCounted = 20
+
+// noticesView is a page of notices.
+type noticesView struct {
+	list []*gatehouse.Notice
+	all  bool
+	more string
+}
+
+func (c *Console) notices(v *view) error {
+	p := &noticesView{all: v.query("show") == "all"}
+	page, err := c.cfg.Notices.ListNotices(v.ctx, gatehouse.NoticeFilter{All: p.all, Cursor: v.query("cursor")})
+	if err != nil {
+		return err
+	}
+	p.list = page.Items
+	if page.NextCursor != "" {
+		p.more = noticesPath + "?" + url.Values{"cursor": {page.NextCursor}, "show": {v.query("show")}}.Encode()
+	}
+	return v.render(http.StatusOK, "Changes to rights and rules", settingsPath, noticesBody(v, p))
+}
+
+func (c *Console) dismissNotices(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	if _, err := c.cfg.Notices.DismissNotices(v.ctx, v.r.PostForm["notice"]); err != nil {
+		return err
+	}
+	return v.redirect(noticesPath)
+}
+
+// countNotices fills in what the banner of every page tells an administrator. A
+// page is shown without it where the store does not answer.
+func (v *view) countNotices() {
+	if v.person == nil || !v.has(gatehouse.RoleAdmin) || v.r.URL.Path == noticesPath {
+		return
+	}
+	page, err := v.c.cfg.Notices.ListNotices(v.ctx, gatehouse.NoticeFilter{Limit: maxCounted})
+	if err != nil {
+		v.c.log.WarnContext(v.ctx, "notices not read", "request_id", v.requestID, "error", err)
+		return
+	}
+	v.notices = len(page.Items)
+	v.moreNotices = page.NextCursor != ""
+}
+
+// noticeCount is what the banner says.
+func (v *view) noticeCount() string {
+	if v.moreNotices {
+		return "More than " + strconv.Itoa(v.notices) + " changes"
+	}
+	return plural(v.notices, "change", "changes")
+}
+
+// noticeWords says what a kind of notice means.
+func noticeWords(kind string) string {
+	if words, ok := map[string]string{
+		"principal.created": "Created", "principal.changed": "Changed", "tenant.created": "Tenant created",
+		"key.created": "Key made for", "key.revoked": "Key revoked of", "edit_token.rotated": "New edit token for",
+		"setup_link.created": "Set-up link made for", "passkey.added": "Passkey added by", "passkey.removed": "Passkey removed of",
+		"identity.linked": "Sign-in identity linked to", "identity.unlinked": "Sign-in identity unlinked from",
+		"policy.applied": "Policy applied:", "policy.activated": "Policy activated:", "policy.break_glass": "Policy changed past the gate:",
+		"admin.reset": "Administrator reset at the machine:",
+	}[kind]; ok {
+		return words
+	}
+	return strings.NewReplacer(".", " ", "_", " ").Replace(kind)
+}

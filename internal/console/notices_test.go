@@ -1,0 +1,37 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestEveryAdministratorIsTold changes rights: a banner leads every
+// administrator to who did what, until that one has seen it.
+func TestEveryAdministratorIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, two := w.signIn("one", gatehouse.RoleAdmin), w.signIn("two", gatehouse.RoleAdmin)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	one.post("/settings/principals", "once", "1", "name", "eve", "kind", "person", "role", "approver").want(http.StatusOK)
+	ana.get("/inbox").want(http.StatusOK).lacks(testid("notices-banner"))
+	ana.get("/settings/changes").want(http.StatusForbidden)
+	for _, b := range []*browser{one, two} { // the actor, too
+		b.get("/inbox").want(http.StatusOK).has(testid("notices-banner"), "to rights and rules since you last looked")
+		b.get("/settings/changes").want(http.StatusOK).has("Created", "eve", "one", "via console", "roles: approver").lacks(testid("notices-banner"))
+	}
+	fields := []string{}
+	for _, part := range strings.Split(one.get("/settings/changes").body, `name="notice" value="`)[1:] {
+		id, _, _ := strings.Cut(part, `"`)
+		fields = append(fields, "notice", id)
+	}
+	if len(fields) == 0 {
+		t.Fatal("there is nothing to dismiss")
+	}
+	one.post("/settings/changes/dismiss", fields...).want(http.StatusOK).has("Nothing has changed")
+	one.get("/inbox").want(http.StatusOK).lacks(testid("notices-banner"))
+	one.get("/settings/changes?show=all").want(http.StatusOK).has("eve")
+	two.get("/inbox").want(http.StatusOK).has(testid("notices-banner"))
+}
