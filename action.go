@@ -106,8 +106,11 @@ type Action struct {
 	Tenant   string `json:"tenant"`
 	Proposal
 	ClaimedRisk RiskLevel `json:"claimed_risk_level,omitempty"`
-	Status      Status    `json:"status"`
-	Digest      Digest    `json:"digest"`
+	// RiskName is the name that the tenant's policy gave the level when it judged
+	// the action, "" for none.
+	RiskName string `json:"risk_name,omitempty"`
+	Status   Status `json:"status"`
+	Digest   Digest `json:"digest"`
 	// Fingerprint is that of the connector's definition when proposed.
 	Fingerprint string         `json:"connector_fingerprint"`
 	Policy      PolicyOutcome  `json:"policy"`
@@ -127,6 +130,8 @@ type Action struct {
 	FinishedAt  *time.Time     `json:"finished_at,omitempty"`
 	Failure     *Failure       `json:"failure"`
 	Ceilings    []CeilingClaim `json:"ceilings,omitempty"`
+	// Title is the question that an approval step of a workflow asks, "" for none.
+	Title string `json:"title,omitempty"`
 	// ContentHash is the SHA-256 of the proposal's canonical form, by which a
 	// repeated idempotency_key is compared. Not shown.
 	ContentHash [32]byte `json:"-"`

@@ -281,6 +281,7 @@ type PolicyService interface {
 type Explanation struct {
 	PolicyOutcome
 	RiskLevel RiskLevel      `json:"risk_level"`
+	RiskName  string         `json:"risk_name,omitempty"`
 	Required  int            `json:"required"`
 	Roles     []Role         `json:"roles"`
 	People    []string       `json:"people,omitempty"`

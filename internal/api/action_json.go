@@ -60,6 +60,7 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	if a.ClaimedRisk != 0 {
 		b = number(b, `,"claimed_risk_level":`, int(a.ClaimedRisk))
 	}
+	b = optional(b, `,"risk_name":`, a.RiskName)
 	b = member(b, `,"status":`, a.Status)
 	b = member(b, `,"digest":`, a.Digest)
 	b = member(b, `,"connector_fingerprint":`, a.Fingerprint)
@@ -96,6 +97,7 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 		b = append(b, `,"failure":null`...)
 	}
 	b = listed(b, `,"ceilings":`, a.Ceilings, appendCeiling)
+	b = optional(b, `,"title":`, a.Title)
 	if a.HoldFor != 0 {
 		b = member(b, `,"hold":`, a.HoldFor.String())
 	}

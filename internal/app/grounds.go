@@ -25,7 +25,7 @@ func (g *Gate) ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehou
 		}
 		proposal := a.Proposal
 		proposal.RiskLevel = a.ClaimedRisk
-		f := policy.Facts{Tenant: a.Tenant, Proposal: &proposal}
+		f := policy.Facts{Tenant: a.Tenant, Proposal: &proposal, ProposedAt: a.ProposedAt, Reversal: a.Reverses != ""}
 		if f.Proposer, err = tx.FindPrincipal(a.Tenant, a.ProposerID); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 			return err
 		}

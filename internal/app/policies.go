@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
@@ -73,6 +74,10 @@ func (c *policyCache) last(tenant string) (p *policy.Policy, version int) {
 type judgement struct {
 	gatehouse.Verdict
 	version int
+	// at is the time that the policy looked at, zero where it looked at none.
+	at time.Time
+	// policy is nil where none loads.
+	policy *policy.Policy
 }
 
 // activePolicy returns the tenant's active policy, parsed. A policy that does
@@ -118,17 +123,25 @@ func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
 			Reasons: []string{reason},
 		}}, nil
 	}
-	return judgement{Verdict: p.Evaluate(f), version: version}, nil
+	j := judgement{version: version, policy: p}
+	if p.ReadsTime() {
+		if f.ProposedAt.IsZero() {
+			f.ProposedAt = tx.Now()
+		}
+		j.at = f.ProposedAt
+	}
+	j.Verdict = p.Evaluate(f)
+	return j, nil
 }
 
 // presumeJudged is judge by the version that was last seen active; known is
-// false when there is none. The transaction finds out whether it still is.
+// false when there is none, or it looks at the time, which the store has. The transaction finds out whether it still is.
 func (g *Gate) presumeJudged(f policy.Facts) (j judgement, known bool) {
 	p, version := g.policies.last(f.Tenant)
-	if p == nil {
+	if p == nil || p.ReadsTime() {
 		return j, false
 	}
-	return judgement{Verdict: p.Evaluate(f), version: version}, true
+	return judgement{Verdict: p.Evaluate(f), version: version, policy: p}, true
 }
 
 // vetoed tells why the active policy does not let an action pass that another
@@ -160,7 +173,7 @@ func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action) (string, error) 
 	}
 	proposal := a.Proposal
 	proposal.RiskLevel = a.ClaimedRisk
-	j, err := g.judge(tx, policy.Facts{Tenant: a.Tenant, Proposal: &proposal, Proposer: proposer, Floor: floor})
+	j, err := g.judge(tx, policy.Facts{Tenant: a.Tenant, Proposal: &proposal, Proposer: proposer, Floor: floor, ProposedAt: a.ProposedAt, Reversal: a.Reverses != ""})
 	if err != nil {
 		return "", err
 	}
@@ -351,8 +364,9 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 		if active == nil {
 			return nil
 		}
-		v, trace := active.Explain(policy.Facts{Tenant: tenant, Proposal: p, Proposer: c.Principal, Floor: floor})
+		v, trace := active.Explain(policy.Facts{Tenant: tenant, Proposal: p, Proposer: c.Principal, Floor: floor, ProposedAt: tx.Now()})
 		out.Outcome, out.Rules, out.Reasons = v.Outcome, v.Rules, v.Reasons
+		out.RiskName = active.LevelName(v.RiskLevel)
 		out.RiskLevel, out.Required, out.Roles, out.People, out.Groups = v.RiskLevel, v.Required, v.Roles, v.People, v.Groups
 		out.Expiry, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Ceilings, trace
 		out.Hold = gatehouse.Duration(g.hold(v))

@@ -64,7 +64,9 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	if err != nil {
 		return nil, false, err
 	}
-	facts := policy.Facts{Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Starter: from.starter, Floor: d.action.RiskLevel}
+	facts := policy.Facts{
+		Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Starter: from.starter, Floor: d.action.RiskLevel, Reversal: from.reverses != nil,
+	}
 	first := true
 	prepare := func() error {
 		presume := first && g.distant()
@@ -213,7 +215,13 @@ func checkKeys(p *gatehouse.Proposal) error {
 func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v judgement, from lineage) error {
 	now := tx.Now()
 	a.RiskLevel = max(v.RiskLevel, a.RiskLevel, a.ClaimedRisk)
-	a.ProposedAt = now
+	// The time that the policy judged by is the time that is kept.
+	if a.ProposedAt = v.at; v.at.IsZero() {
+		a.ProposedAt = now
+	}
+	if v.policy != nil {
+		a.RiskName = v.policy.LevelName(a.RiskLevel)
+	}
 	a.Policy = gatehouse.PolicyOutcome{Outcome: v.Outcome, Rules: orEmpty(v.Rules), Reasons: orEmpty(v.Reasons), Version: v.version}
 	a.Ceilings = v.Ceilings
 	if v.Outcome == gatehouse.OutcomeAllow && a.RiskLevel.NeedsPerson() {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"strings"
+	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -21,6 +22,11 @@ type Facts struct {
 	Starter *gatehouse.Principal
 	// Floor is the connector's for the operation, 0 if it has none.
 	Floor gatehouse.RiskLevel
+	// ProposedAt is the store's time of the proposal, the one that is kept with
+	// the action, so that judging it again gives the same. Zero is a missing fact.
+	ProposedAt time.Time
+	// Reversal is true for an action that reverses another.
+	Reversal bool
 }
 
 // emptyObject stands for an object that the proposal does not have.
@@ -64,6 +70,10 @@ func (v *view) ResolveName(name string) (any, bool) {
 		return types.String(p.Connector), true
 	case "action.operation":
 		return types.String(p.Operation), true
+	case "action.reversal":
+		return types.Bool(v.Reversal), true
+	case "proposed_at":
+		return types.Timestamp{Time: v.ProposedAt.UTC()}, !v.ProposedAt.IsZero()
 	case "action.idempotency_key":
 		return given(p.IdempotencyKey)
 	case "action.risk_claimed":

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -27,6 +28,8 @@ func facts() []expr.Fact {
 		{Name: "action.idempotency_key", Type: cel.StringType},
 		{Name: "action.risk_claimed", Type: cel.IntType},
 		{Name: "action.proposed_type", Type: cel.StringType},
+		{Name: "action.reversal", Type: cel.BoolType},
+		{Name: "proposed_at", Type: cel.TimestampType},
 		{Name: "target.type", Type: cel.StringType},
 		{Name: "target.ref", Type: cel.StringType},
 		{Name: "target.refs", Type: cel.ListType(cel.StringType)},
@@ -53,12 +56,14 @@ func facts() []expr.Fact {
 type compiler struct {
 	*expr.Language
 	// risk has the types that the policy lists.
-	risk map[string]gatehouse.RiskLevel
+	risk     map[string]gatehouse.RiskLevel
+	calendar *calendar
 }
 
 func newCompiler() (*compiler, error) {
-	l, err := expr.New(expr.Config{Facts: facts(), Cost: costLimit})
-	return &compiler{Language: l}, err
+	c := &calendar{zones: make(map[string]*time.Location), holidays: make(map[string]bool)}
+	l, err := expr.New(expr.Config{Facts: facts(), Cost: costLimit, Functions: c.functions()})
+	return &compiler{Language: l, calendar: c}, err
 }
 
 // expression is a compiled expression. It is safe for concurrent use.
@@ -93,6 +98,7 @@ func (c *compiler) reachable(root ast.Expr, fail func(at ast.Expr, format string
 		}
 	}
 	ast.PostOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
+		c.calendar.check(e, fail)
 		if e.Kind() != ast.CallKind {
 			return
 		}

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"go.yaml.in/yaml/v4"
@@ -55,13 +58,16 @@ func Parse(source []byte) (*Policy, error) {
 }
 
 func (p *parser) document(n *yaml.Node) {
-	f := p.Mapping(n, "a policy", "version", "risk", "approvals", "rules", "ceilings", "tests")
+	f := p.Mapping(n, "a policy", "version", "levels", "risk", "holidays", "approvals", "rules", "ceilings", "tests")
 	if v := f.Values["version"]; v == nil {
 		p.Fail(n, "version is missing; write version: 1")
 	} else if v.Kind != yaml.ScalarNode || v.Value != "1" {
 		p.Fail(v, "version must be 1")
 	}
+	p.levels(f.Values["levels"])
 	p.risk(f.Values["risk"])
+	p.holidays(f.Values["holidays"])
+	p.policy.calendar = p.compiler.calendar
 	p.compiler.risk = p.policy.risk
 	p.approvals(f.Values["approvals"])
 	for _, item := range p.few(f.Values["rules"], "rules", maxRules) {
@@ -99,6 +105,31 @@ func (p *parser) risk(n *yaml.Node) {
 		}
 		p.policy.risk[key.Value] = p.level(f.Values[key.Value], "risk")
 		p.policy.riskAt[key.Value] = Problem{Line: key.Line, Column: key.Column}
+	}
+}
+
+// maxLevelName bounds the name of a level, in characters.
+const maxLevelName = 40
+
+// levels reads the tenant's own names of the levels.
+func (p *parser) levels(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	f := p.Mapping(n, "levels", "1", "2", "3", "4", "5")
+	for _, key := range f.Keys {
+		value := f.Values[key.Value]
+		name := p.Text(value, "a level's name")
+		hidden := strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
+		switch level, _ := strconv.Atoi(key.Value); {
+		case name == "":
+		case hidden || name != strings.TrimSpace(name) || utf8.RuneCountInString(name) > maxLevelName:
+			p.Fail(value, "a level's name is at most %d visible characters, without space around it", maxLevelName)
+		case slices.Contains(p.policy.levels[:], name):
+			p.Fail(value, "another level is named %s", gatehouse.Quote(name))
+		default:
+			p.policy.levels[level] = name
+		}
 	}
 }
 

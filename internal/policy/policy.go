@@ -19,7 +19,21 @@ type Policy struct {
 	rules     []rule                     // in the order of their ids
 	ceilings  []ceiling
 	tests     []testCase
+	levels    [gatehouse.L5 + 1]string // names of levels, "" for none
+	calendar  *calendar
 }
+
+// LevelName returns the name that the policy gives a level, "" for none.
+func (p *Policy) LevelName(level gatehouse.RiskLevel) string {
+	if !level.Valid() {
+		return ""
+	}
+	return p.levels[level]
+}
+
+// ReadsTime reports whether a condition looks at proposed_at: then the time has
+// to be known before a proposal is judged.
+func (p *Policy) ReadsTime() bool { return p.calendar.read }
 
 // question is what is asked of people: how many, who, until when. Zero values
 // leave it to another.

@@ -115,7 +115,7 @@ func (e *expectation) differences(v gatehouse.Verdict) []string {
 // test reads a test. Of the action only its type is needed; the rest stands
 // for an agent's update of one item.
 func (p *parser) test(n *yaml.Node) {
-	f := p.Mapping(n, "a test", "name", "action", "proposer", "tenant", "floor", "expect")
+	f := p.Mapping(n, "a test", "name", "action", "at", "reversal", "proposer", "tenant", "floor", "expect")
 	if f.Node == nil {
 		return
 	}
@@ -125,6 +125,19 @@ func (p *parser) test(n *yaml.Node) {
 		Tenant:   gatehouse.DefaultTenant,
 		Proposer: &gatehouse.Principal{ID: "prn_test", Name: "test-agent", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}},
 		Floor:    p.level(f.Values["floor"], "floor"),
+	}
+	if at := f.Values["at"]; at != nil {
+		when, err := time.Parse(time.RFC3339, at.Value)
+		if at.Kind != yaml.ScalarNode || err != nil {
+			p.Fail(at, "at is a time with its offset, like 2026-12-24T18:30:00+01:00")
+		}
+		t.facts.ProposedAt = when
+	}
+	if undo := f.Values["reversal"]; undo != nil {
+		if undo.Kind != yaml.ScalarNode || undo.Style != 0 || undo.Value != "true" && undo.Value != "false" {
+			p.Fail(undo, "reversal must be true or false")
+		}
+		t.facts.Reversal = undo.Value == "true"
 	}
 	if tenant := f.Values["tenant"]; tenant != nil {
 		t.facts.Tenant = p.Name(tenant, "tenant")

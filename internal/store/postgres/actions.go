@@ -70,6 +70,8 @@ type extra struct {
 	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
 	Callback     *gatehouse.Callback      `json:"callback,omitempty"`
 	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
+	RiskName     string                   `json:"risk_name,omitempty"`
+	Title        string                   `json:"title,omitempty"`
 }
 
 // scanAction reads a row of selectAction.
@@ -102,7 +104,7 @@ func scanAction(r *row) (a *gatehouse.Action, err error) {
 	a.ProposedBy, a.Rationale = r.text(), r.text()
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
 	if x := jsonAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings
+		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings, x.RiskName, x.Title
 	}
 	if r.null() {
 		r.skip(approvalWidth)
@@ -276,9 +278,9 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 		code, detail = a.Failure.Code, a.Failure.Detail
 	}
 	var rare string
-	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 {
+	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 || a.RiskName != "" || a.Title != "" {
 		var err error
-		if rare, err = shared.EncodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings}); err != nil {
+		if rare, err = shared.EncodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title}); err != nil {
 			return err
 		}
 	}

@@ -49,6 +49,8 @@ type extra struct {
 	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
 	Callback     *gatehouse.Callback      `json:"callback,omitempty"`
 	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
+	RiskName     string                   `json:"risk_name,omitempty"`
+	Title        string                   `json:"title,omitempty"`
 }
 
 // scanned is an action with its row's number.
@@ -88,7 +90,7 @@ func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
 	a.ProposedBy, a.Rationale = r.text(), r.text()
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
 	if x := jsonAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings
+		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings, x.RiskName, x.Title
 	}
 	if !r.null() {
 		a.Approval = scanApproval(r, a.ID, &err)
@@ -208,9 +210,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 
 func (t *tx) insertProposal(seq int64, a *gatehouse.Action) error {
 	var rare string
-	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 {
+	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 || a.RiskName != "" || a.Title != "" {
 		var err error
-		if rare, err = encodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings}); err != nil {
+		if rare, err = encodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title}); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,122 @@
+package policy
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	_ "time/tzdata" // zones are the same on a machine that has none installed
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// maxHolidays bounds the list of holidays, of about fifty years.
+const maxHolidays = 1000
+
+// calendar is what the functions of proposed_at need besides the time: the
+// zones that the policy names, loaded when it is parsed, and its holidays.
+// Evaluation asks neither a clock nor a file.
+type calendar struct {
+	zones    map[string]*time.Location
+	holidays map[string]bool // as 2026-12-25
+	// read is set by the first expression that looks at the time.
+	read bool
+}
+
+// calendarFunctions lists the functions of proposed_at. Each takes the name of an
+// IANA time zone, which has to be written out.
+var calendarFunctions = map[string]struct {
+	result *cel.Type
+	run    func(c *calendar, t time.Time) ref.Val
+}{
+	"weekday": {cel.StringType, func(_ *calendar, t time.Time) ref.Val { return types.String(strings.ToLower(t.Weekday().String())) }},
+	"hour":    {cel.IntType, func(_ *calendar, t time.Time) ref.Val { return types.Int(t.Hour()) }},
+	"date":    {cel.StringType, func(_ *calendar, t time.Time) ref.Val { return types.String(t.Format(time.DateOnly)) }},
+	"holiday": {cel.BoolType, func(c *calendar, t time.Time) ref.Val { return types.Bool(c.holiday(t)) }},
+	"workday": {cel.BoolType, func(c *calendar, t time.Time) ref.Val { return types.Bool(c.workday(t)) }},
+}
+
+func (c *calendar) holiday(t time.Time) bool { return c.holidays[t.Format(time.DateOnly)] }
+
+func (c *calendar) workday(t time.Time) bool {
+	return t.Weekday() != time.Saturday && t.Weekday() != time.Sunday && !c.holiday(t)
+}
+
+// functions declares the functions for CEL.
+func (c *calendar) functions() []cel.EnvOption {
+	options := make([]cel.EnvOption, 0, len(calendarFunctions))
+	for name, f := range calendarFunctions {
+		run := func(at, zone ref.Val) ref.Val {
+			t, ok := at.(types.Timestamp)
+			where := c.zones[fmt.Sprint(zone.Value())]
+			if !ok || where == nil {
+				return types.NewErr("no time zone %s", gatehouse.Quote(fmt.Sprint(zone.Value())))
+			}
+			return f.run(c, t.In(where))
+		}
+		options = append(options, cel.Function(name, cel.MemberOverload("timestamp_"+name,
+			[]*cel.Type{cel.TimestampType, cel.StringType}, f.result, cel.BinaryBinding(run))))
+	}
+	return options
+}
+
+// check loads the zones that an expression names, and refuses what would ask
+// the machine for one while a proposal is judged.
+func (c *calendar) check(e ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
+	if isFact(e, "proposed_at") {
+		c.read = true
+	}
+	if e.Kind() != ast.CallKind {
+		return
+	}
+	call := e.AsCall()
+	if name := call.FunctionName(); strings.HasPrefix(name, "get") && call.IsMemberFunction() {
+		fail(e, "%s is not taken; write weekday, hour, date, holiday or workday, with a zone", name)
+		return
+	}
+	if _, known := calendarFunctions[call.FunctionName()]; !known || !call.IsMemberFunction() || len(call.Args()) != 1 {
+		return
+	}
+	zone, ok := literal(call.Args()[0])
+	if !ok {
+		fail(e, "the time zone must be written out, as %s(\"Europe/Berlin\")", call.FunctionName())
+		return
+	}
+	where, err := time.LoadLocation(zone)
+	if err != nil || zone == "" || zone == "Local" {
+		fail(e, "there is no time zone %s; a name is like Europe/Berlin or UTC", gatehouse.Quote(zone))
+		return
+	}
+	c.zones[zone] = where
+}
+
+func literal(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	s, ok := e.AsLiteral().(types.String)
+	return string(s), ok
+}
+
+var dateForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
+
+// holidays reads the list of holidays: dates, in quotes or bare.
+func (p *parser) holidays(n *yaml.Node) {
+	for _, item := range p.few(n, "holidays", maxHolidays) {
+		_, err := time.Parse(time.DateOnly, item.Value)
+		switch {
+		case item.Kind != yaml.ScalarNode, err != nil, !dateForm.MatchString(item.Value):
+			p.Fail(item, "a holiday is a date like 2026-12-25")
+		case p.compiler.calendar.holidays[item.Value]:
+			p.Fail(item, "%s stands twice", item.Value)
+		default:
+			p.compiler.calendar.holidays[item.Value] = true
+		}
+	}
+}
