@@ -149,6 +149,14 @@ func riskStyle(level string) string {
 	return ""
 }
 
+// riskText is a level with the name that the tenant gives it.
+func riskText(level gatehouse.RiskLevel, name string) string {
+	if name == "" {
+		return level.String()
+	}
+	return level.String() + " " + name
+}
+
 // votesText says how far the quorum is.
 func votesText(p *gatehouse.Approval) string {
 	who := gatehouse.Whom(p.Roles, p.Groups, p.People)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -248,10 +249,10 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal) (*gatehous
 		ID: "prn_" + c.Proposer, Tenant: gatehouse.DefaultTenant, Name: c.Proposer, Kind: gatehouse.KindAgent,
 		Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: c.Sponsor,
 	}
-	verdict, trace := parsed.Explain(policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: floor})
+	verdict, trace := parsed.Explain(policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: floor, ProposedAt: time.Now()})
 	e := &gatehouse.Explanation{
 		PolicyOutcome: gatehouse.PolicyOutcome{Outcome: verdict.Outcome, Rules: verdict.Rules, Reasons: verdict.Reasons},
-		RiskLevel:     verdict.RiskLevel, Required: verdict.Required, Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,
+		RiskLevel:     verdict.RiskLevel, RiskName: parsed.LevelName(verdict.RiskLevel), Required: verdict.Required, Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,
 		Expiry: gatehouse.Duration(verdict.Expiry), Ceilings: verdict.Ceilings, Trace: trace,
 	}
 	if verdict.Hold != nil {
@@ -263,7 +264,7 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal) (*gatehous
 // explanation writes a verdict and how it came about.
 func (s *sheet) explanation(e *gatehouse.Explanation) {
 	s.line("outcome", string(e.Outcome))
-	s.line("risk", e.RiskLevel.String())
+	s.line("risk", riskText(e.RiskLevel, e.RiskName))
 	s.line("rules", strings.Join(e.Rules, ", "))
 	for _, r := range e.Reasons {
 		s.line("reason", r)

@@ -62,6 +62,9 @@ func (m *reviewer) header() string {
 	}
 	a := m.items[m.at].action
 	text := m.position() + " · " + card.Risk(a.RiskLevel).Code + " " + card.Risk(a.RiskLevel).Word
+	if a.RiskName != "" {
+		text = m.position() + " · " + safe(riskText(a.RiskLevel, a.RiskName))
+	}
 	style := riskStyle(a.RiskLevel.String())
 	switch {
 	case a.Status != gatehouse.StatusPending:

@@ -114,7 +114,7 @@ func (s *sheet) action(a *gatehouse.Action) {
 func (s *sheet) facts(a *gatehouse.Action) {
 	s.line("id", a.ID)
 	s.line("status", statusText(a))
-	risk := a.RiskLevel.String()
+	risk := riskText(a.RiskLevel, a.RiskName)
 	if a.ClaimedRisk != 0 && a.ClaimedRisk != a.RiskLevel {
 		risk += fmt.Sprintf(" (the proposer claimed %s)", a.ClaimedRisk)
 	}

@@ -48,6 +48,8 @@ type lineage struct {
 	// starter is the principal that started the run which proposes it, nil for
 	// none: ceilings per agent count for it.
 	starter *gatehouse.Principal
+	// title is the question that an approval step asks.
+	title string
 }
 
 // draft is what is prepared outside the transaction.
@@ -177,7 +179,7 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 		ID: NewID("act"), Revision: from.revision, Tenant: tenant, Proposal: *p,
 		ClaimedRisk: p.RiskLevel, Fingerprint: fingerprint,
 		ProposedBy: c.Principal.Name, ProposerID: c.Principal.ID,
-		ContentHash: p.ContentHash(),
+		ContentHash: p.ContentHash(), Title: from.title,
 	}
 	// RiskLevel carries the connector's floor until the policy has judged.
 	a.RiskLevel = floor

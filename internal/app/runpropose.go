@@ -39,6 +39,9 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	if from.title, err = w.spec.Title(w.with); err != nil {
+		return nil, err
+	}
 	if w.spec.TwoPerson {
 		from.required = 2
 	}

@@ -13,15 +13,21 @@ const rowFields = 2
 // Row says in one line of a list what matters in an action: verb and object, the
 // amount of money, and the two most telling fields besides, each before and
 // after: "Change price of SKU-1042: 10.00 → 12.50 USD". It is made from the
-// payload alone. amounts is what the change does to money: see [Amounts].
+// payload alone, but for the question of an approval step, which it asks. amounts is what the change does to money: see [Amounts].
 func Row(a *gatehouse.Action) (row Phrase, amounts []Amount) {
 	n := newNarrator(a, longInButton)
+	if a.Title != "" {
+		return Phrase{{Text: cut(a.Title, longTitle), Value: true}}, n.amounts
+	}
 	return n.undo(n.row()), n.amounts
 }
 
 // RowText is [Row] as text, with what an update does to money behind it: "Change
 // price of SKU-1042: 10.00 → 12.50 USD (+2.50 USD)". It is raw: see [Visible].
 func RowText(a *gatehouse.Action) string {
+	if a.Title != "" {
+		return cut(a.Title, longTitle)
+	}
 	n := newNarrator(a, longInButton)
 	row := n.undo(n.row()).String()
 	if n.shape.effect != effectUpdate || n.bulk() || len(n.amounts) == 0 {

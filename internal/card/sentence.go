@@ -20,13 +20,21 @@ func Button(a *gatehouse.Action) string {
 	return n.undo(p).String()
 }
 
-// Describe returns the sentence in parts. It is made from the operation, the
+// longTitle is the length, in characters, after which the question of an
+// approval step is cut in a row.
+const longTitle = 80
+
+// Describe returns the sentence in parts, after the question that an approval
+// step of a workflow asks. It is made from the operation, the
 // target and the change. The action type colours it only where the operation
 // leaves open what it does: it is what the proposer calls the action, and a
 // "note" that deletes is a deletion.
 func Describe(a *gatehouse.Action) Phrase {
 	n := newNarrator(a, longInSentence)
 	p := n.undo(n.sentence())
+	if a.Title != "" {
+		p = append(Phrase{{Text: a.Title, Value: true}, {Text: " — "}}, p...)
+	}
 	switch Reversibility(a) {
 	case Reversible:
 		p.say("; reversible")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -27,6 +28,7 @@ func (s *Step) Items(scope *Scope) ([]gatehouse.JSON, error) { return s.ForEach.
 
 // proposalWith is what `with` of connector and approval steps has.
 type proposalWith struct {
+	Title        string                  `json:"title"` // of an approval
 	Target       gatehouse.Target        `json:"target"`
 	Change       gatehouse.JSON          `json:"change"`
 	CurrentState gatehouse.JSON          `json:"current_state"`
@@ -68,6 +70,26 @@ func (s *Step) Proposal(with gatehouse.JSON) (*gatehouse.Proposal, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// MaxTitle bounds the question of an approval step, in characters.
+const MaxTitle = 200
+
+// Title is the question that an approval step asks, of its evaluated `with`; ""
+// where it asks none of its own. The error has the code invalid.
+func (s *Step) Title(with gatehouse.JSON) (string, error) {
+	if s.Kind != KindApproval {
+		return "", nil
+	}
+	var w proposalWith
+	if err := decode(with, &w); err != nil {
+		return "", err
+	}
+	title := strings.TrimSpace(w.Title)
+	if strings.ContainsAny(title, "\r\n") || utf8.RuneCountInString(title) > MaxTitle {
+		return "", invalid("/title", "must be one line of at most %d characters", MaxTitle)
+	}
+	return title, nil
 }
 
 // WaitFor reads the evaluated `with` of a wait. With an event, until is when

@@ -17,7 +17,7 @@ var withKeys = map[Kind][]string{
 		"artifact_diff",
 	},
 	KindApproval: {
-		"change", "current_state", "rationale", "magnitude", "evaluations", "metadata", "context", "expires_in",
+		"title", "change", "current_state", "rationale", "magnitude", "evaluations", "metadata", "context", "expires_in",
 		"artifact_diff",
 	},
 	KindModel: {"model", "system", "prompt", "messages", "max_tokens", "temperature", "json", "stop"},
