@@ -118,8 +118,8 @@ func TestQuickstart(t *testing.T) {
 	}
 	admin := mustClient(t, strings.TrimSuffix(q.server.api, "/api/v1"), devEnv(t, q.dir, "admin"))
 	page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusApplied})
-	if err != nil || len(page.Items) != 3 {
-		t.Errorf("applied: %d of 3, %v", len(page.Items), err)
+	if err != nil || len(page.Items) != 4 {
+		t.Errorf("applied: %d of 4, %v", len(page.Items), err)
 	}
 	q.server.stop()
 }
