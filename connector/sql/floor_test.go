@@ -106,3 +106,19 @@ func TestDeclaredFieldsExist(t *testing.T) {
 		}
 	})
 }
+
+// TestSpellingsWhileTheTargetIsAway: the names that the configuration has are
+// known without the catalogue.
+func TestSpellingsWhileTheTargetIsAway(t *testing.T) {
+	t.Parallel()
+	cfg := items("sqlite:" + t.TempDir() + "/away.db")
+	cfg.Entities["item"] = withFields(cfg.Entities["item"], connector.FieldLevels{"price": 4})
+	c := newConnector(t, cfg)
+	for change, want := range map[string]gatehouse.Code{
+		`{"price":"1"}`: "", `{"other":"1"}`: "", `{"Price":"1"}`: gatehouse.CodeInvalid, `{"SKU":"a"}`: gatehouse.CodeInvalid,
+	} {
+		if err := c.Validate(call("update", "a", "1", "", change)); gatehouse.CodeOf(err) != want {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+}

@@ -115,6 +115,44 @@ func TestRegistryDescribe(t *testing.T) {
 	}
 }
 
+// undeclared says nothing of the level of its operations.
+type undeclared struct{ bare }
+
+func (undeclared) Operation(name string) (connector.Operation, bool) {
+	return connector.Operation{Name: name, Class: connector.ClassA}, true
+}
+
+// byEntity knows levels by what is aimed at.
+type byEntity struct{ undeclared }
+
+func (byEntity) Floor(c connector.Call) gatehouse.RiskLevel {
+	return map[string]gatehouse.RiskLevel{"tag": gatehouse.L1}[c.Target.EntityType]
+}
+
+// TestRegistryFloor: the gate hears a floor for whatever connector.
+func TestRegistryFloor(t *testing.T) {
+	t.Parallel()
+	r := registryOf(t, Target{Name: "mute", Connector: undeclared{}}, Target{Name: "shop", Connector: byEntity{}})
+	for _, c := range []struct {
+		connector, operation, entity string
+		refs                         []string
+		want                         gatehouse.RiskLevel
+	}{
+		{"mute", "update", "tag", nil, gatehouse.L3},
+		{"mute", "delete", "tag", nil, gatehouse.L4},
+		{"mute", "update", "tag", []string{"a", "b"}, gatehouse.L5},
+		{"shop", "update", "tag", nil, gatehouse.L1},
+		{"shop", "update", "item", nil, gatehouse.L3},
+	} {
+		p := &gatehouse.Proposal{
+			ActionType: "note", Connector: c.connector, Operation: c.operation, Target: gatehouse.Target{EntityType: c.entity, EntityRefs: c.refs},
+		}
+		if _, floor, _, err := r.Describe("default", p); err != nil || floor != c.want {
+			t.Errorf("%+v: %v, %v", c, floor, err)
+		}
+	}
+}
+
 func TestRegistryChecksAndValidatesWhereTheConnectorCan(t *testing.T) {
 	t.Parallel()
 	refusal := gatehouse.E(gatehouse.CodeInvalid, "no such column")
