@@ -24,6 +24,7 @@ const (
 	CodeSelfApproval        Code = "self_approval"
 	CodeSenderNotAllowed    Code = "sender_not_allowed"
 	CodeNotFound            Code = "not_found"
+	CodeAmbiguousID         Code = "ambiguous_id"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
 	CodeAlreadyDecided      Code = "already_decided"
 	CodeNotAwaitingApproval Code = "not_awaiting_approval"
@@ -59,6 +60,7 @@ var statusOf = map[Code]int{
 	CodeSenderNotAllowed:    403,
 	CodeNotFound:            404,
 	CodeMethodNotAllowed:    405,
+	CodeAmbiguousID:         409,
 	CodeAlreadyDecided:      409,
 	CodeNotAwaitingApproval: 409,
 	CodeDigestMismatch:      409,
@@ -187,6 +189,17 @@ func (v Violations) Err() error {
 		return nil
 	}
 	return &Error{Code: CodeInvalid, Detail: v[0].Pointer + " " + v[0].Detail, Violations: v}
+}
+
+// QuoteWord returns an id or a name as it is, and quotes any other text.
+func QuoteWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r)
+	}
+	if s == "" || len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return Quote(s)
+	}
+	return s
 }
 
 // Quote quotes hostile text for an error message: control characters are made

@@ -63,6 +63,7 @@ type ReadTx interface {
 	// that is asked, and answers from that until the closure writes.
 	Foresee(o Outlook)
 	ActionReader
+	IDReader
 	PushReader
 	IdentityReader
 	SessionReader
@@ -118,6 +119,15 @@ type Outlook struct {
 	Views bool
 	// RunID is of the run that LockRun will be asked for, before anything else.
 	RunID string
+}
+
+// IDReader finds things by the beginning of their ids.
+type IDReader interface {
+	// FindIDs returns up to limit ids of a tenant that begin with prefix, in
+	// their order. The first four characters of prefix are a type prefix, such as
+	// act_, apr_, psh_, run_, stp_, key_, ses_ or prn_; of another type there are
+	// none. Archived actions are among them.
+	FindIDs(tenant, prefix string, limit int) ([]string, error)
 }
 
 // ActionReader finds actions.

@@ -109,12 +109,13 @@ func (g *globals) actionTable(actions ...*gatehouse.Action) *table {
 		}
 		return ""
 	}}
-	for _, a := range actions {
+	ids := idsOf(g, actions, func(a *gatehouse.Action) string { return a.ID })
+	for i, a := range actions {
 		expires := ""
 		if a.Approval != nil && a.Status == gatehouse.StatusPending {
 			expires = g.at(a.Approval.ExpiresAt)
 		}
-		t.add(a.ID, string(a.Status), a.RiskLevel.String(), a.ActionType, card.RowText(a), a.ProposedBy, g.at(a.ProposedAt), expires)
+		t.add(ids[i], string(a.Status), a.RiskLevel.String(), a.ActionType, card.RowText(a), a.ProposedBy, g.at(a.ProposedAt), expires)
 	}
 	return t
 }

@@ -58,12 +58,14 @@ func (c *pushListCmd) Run(g *globals) error {
 			header: []string{"ID", "ACTION", "CONNECTOR", "STATUS", "ATTEMPTS", "CREATED", "NEXT ATTEMPT", "LAST ERROR", "CHANGE"},
 			wide:   8, drop: []int{1, 2, 6, 4, 5},
 		}
+		ids := idsOf(g, page.Items, func(p *gatehouse.Push) string { return p.ID })
+		actions := idsOf(g, page.Items, func(p *gatehouse.Push) string { return p.ActionID })
 		for i, p := range page.Items {
 			failure := p.LastError
 			if g.tty {
 				failure = shorten(safe(failure), maxListedError)
 			}
-			t.add(p.ID, p.ActionID, p.Connector, string(p.Status), strconv.Itoa(p.Attempts), g.at(p.CreatedAt), g.atPtr(p.NextAttempt), failure, changes[i])
+			t.add(ids[i], actions[i], p.Connector, string(p.Status), strconv.Itoa(p.Attempts), g.at(p.CreatedAt), g.atPtr(p.NextAttempt), failure, changes[i])
 		}
 		return t
 	})

@@ -153,8 +153,9 @@ func (g *globals) runTable(runs ...*gatehouse.Run) *table {
 			return ""
 		},
 	}
-	for _, r := range runs {
-		t.add(r.ID, string(r.Status), r.Workflow, strconv.Itoa(r.Version), string(r.Trigger), r.TriggerRef, r.StartedBy,
+	ids := idsOf(g, runs, func(r *gatehouse.Run) string { return r.ID })
+	for i, r := range runs {
+		t.add(ids[i], string(r.Status), r.Workflow, strconv.Itoa(r.Version), string(r.Trigger), r.TriggerRef, r.StartedBy,
 			g.at(r.CreatedAt), g.atPtr(r.FinishedAt))
 	}
 	return t

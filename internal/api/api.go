@@ -55,6 +55,15 @@ type Lookup interface {
 	Exists(ctx context.Context, kind, id string) error
 }
 
+// Resolver is what a [Lookup] may be besides.
+type Resolver interface {
+	// Resolve returns the whole id that a short one in a path stands for (see
+	// [gatehouse.ShortID]), and any other id as it is. Where nothing that the
+	// caller may read begins so it is an error with code not_found, where several
+	// do one with code ambiguous_id.
+	Resolve(ctx context.Context, kind, id string) (string, error)
+}
+
 // Config is what a [Server] is made of. The services, Auth and Logger are
 // needed; the rest has defaults.
 type Config struct {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -34,6 +35,24 @@ func (l serviceLookup) Exists(ctx context.Context, kind, id string) (err error) 
 
 func noSuch(kind string) error { return gatehouse.E(gatehouse.CodeNotFound, "no such %s", kind) }
 
+// resolve replaces a short id of the path with the whole one. Candidates are
+// told to those only who have a role for the route.
+func (s *Server) resolve(ctx context.Context, rt *route, c *call) error {
+	r, ok := s.cfg.Lookup.(Resolver)
+	if !ok || rt.thing == "" {
+		return nil
+	}
+	id, err := r.Resolve(ctx, rt.thing, c.id)
+	if gatehouse.CodeOf(err) == gatehouse.CodeAmbiguousID && len(rt.roles) > 0 && !slices.ContainsFunc(rt.roles, c.caller.Principal.Has) {
+		return roleRequired(rt)
+	}
+	if err != nil {
+		return err
+	}
+	c.id = id
+	return nil
+}
+
 // missing returns the not_found error of what the path names, nil when it is
 // there or when nobody can tell.
 func (s *Server) missing(ctx context.Context, rt *route, id string) error {
@@ -41,7 +60,7 @@ func (s *Server) missing(ctx context.Context, rt *route, id string) error {
 		return nil
 	}
 	if err := s.cfg.Lookup.Exists(ctx, rt.thing, id); gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
-		return err
+		return gatehouse.E(gatehouse.CodeNotFound, "no %s %s", rt.thing, gatehouse.QuoteWord(id))
 	}
 	return nil
 }

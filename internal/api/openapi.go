@@ -202,6 +202,9 @@ func (rt *route) allCodes() []gatehouse.Code {
 	if rt.thing != "" {
 		codes = append(codes, gatehouse.CodeNotFound)
 	}
+	if rt.thing != "" && rt.thing != ThingWorkflow && rt.thing != ThingPolicy {
+		codes = append(codes, gatehouse.CodeAmbiguousID)
+	}
 	if rt.token == tokenRequired {
 		codes = append(codes, gatehouse.CodeEditTokenRequired)
 	}

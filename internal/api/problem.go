@@ -49,6 +49,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeSelfApproval:        "Nobody decides their own proposal",
 	gatehouse.CodeSenderNotAllowed:    "This event is for others to send",
 	gatehouse.CodeNotFound:            "Not found",
+	gatehouse.CodeAmbiguousID:         "Several ids begin so",
 	gatehouse.CodeMethodNotAllowed:    "Not with this method",
 	gatehouse.CodeAlreadyDecided:      "Decided already",
 	gatehouse.CodeNotAwaitingApproval: "Not awaiting approval",

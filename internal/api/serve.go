@@ -72,6 +72,9 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 		return 0, err
 	}
 	c := &call{id: r.PathValue("id"), caller: caller, secret: key, w: w}
+	if err := s.resolve(ctx, rt, c); err != nil {
+		return 0, err
+	}
 	if err := s.admit(ctx, r, rt, c); err != nil {
 		if not := s.lookUp(ctx, r, rt, c); not != nil {
 			err = not
@@ -96,6 +99,9 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 	if replay := (*gatehouse.Replay)(nil); errors.As(err, &replay) {
 		return s.replay(w, rt, c, replay)
 	}
+	if gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
+		return 0, s.refusal(ctx, rt, c, err)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -112,7 +118,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 // refusal is what a caller is told who was not admitted: that what the path
 // names is not there, where that is so. Who is nobody is told nothing of it.
 func (s *Server) refusal(ctx context.Context, rt *route, c *call, err error) error {
-	if c.caller.Presumed != nil {
+	if p := c.caller.Presumed; p != nil && !p.Proven {
 		return err
 	}
 	if gone := s.missing(ctx, rt, c.id); gone != nil {
@@ -155,7 +161,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request, rt *route, c *call)
 func (s *Server) entitle(ctx context.Context, r *http.Request, rt *route, c *call) (err error) {
 	p := c.caller.Principal
 	if len(rt.roles) > 0 && !slices.ContainsFunc(rt.roles, p.Has) {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", anyOf(rt.roles)).With("roles", rt.roles)
+		return roleRequired(rt)
 	}
 	if rt.token == tokenNone || c.caller.Presumed != nil && c.caller.StepUp {
 		return nil
@@ -167,6 +173,10 @@ func (s *Server) entitle(ctx context.Context, r *http.Request, rt *route, c *cal
 		return gatehouse.E(gatehouse.CodeEditTokenRequired, "%s needs your edit token in X-Edit-Token", rt.guarded())
 	}
 	return nil
+}
+
+func roleRequired(rt *route) error {
+	return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", anyOf(rt.roles)).With("roles", rt.roles)
 }
 
 // guarded says what the edit token is for.
@@ -181,7 +191,9 @@ func (rt *route) guarded() string {
 // whoever the secrets were last known to be: one who would get past the checks
 // before the use case, since only that one is proven right.
 func (s *Server) caller(r *http.Request, rt *route) (*gatehouse.Caller, string, error) {
-	if s.presume != nil && rt.proves {
+	// A short id is looked up before the use case, for a caller who is known.
+	_, short := gatehouse.ShortID(rt.thing, r.PathValue("id"))
+	if s.presume != nil && rt.proves && !short {
 		key, token := bearer(r), editToken(r)
 		if rt.token == tokenNone {
 			token = ""

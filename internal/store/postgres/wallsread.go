@@ -17,6 +17,10 @@ func (w readWalls) FindAction(tenant, id string) (*gatehouse.Action, error) {
 	return w.in(tenant).FindAction(tenant, id)
 }
 
+func (w readWalls) FindIDs(tenant, prefix string, limit int) ([]string, error) {
+	return w.in(tenant).FindIDs(tenant, prefix, limit)
+}
+
 func (w readWalls) FindActionByKey(tenant, idempotencyKey string) (*gatehouse.Action, error) {
 	return w.in(tenant).FindActionByKey(tenant, idempotencyKey)
 }

@@ -1,0 +1,54 @@
+package app
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// How many ids with one beginning are looked at, and how many are told.
+const (
+	maxSameBeginning = 200
+	maxCandidates    = 10
+)
+
+// Resolve returns the whole id that a short one stands for, and any other id as
+// it is: see [gatehouse.ShortID]. Only what the caller may read counts: where
+// none of that begins so it is an error with code not_found, where several do
+// one with code ambiguous_id and the first of them as candidates.
+func (g *Gate) Resolve(ctx context.Context, kind, id string) (string, error) {
+	prefix, short := gatehouse.ShortID(kind, id)
+	if !short {
+		return id, nil
+	}
+	var ids []string
+	err := g.view(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		ids, err = tx.FindIDs(c.Principal.Tenant, prefix, maxSameBeginning)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, candidate := range ids {
+		err := g.Exists(ctx, kind, candidate)
+		switch gatehouse.CodeOf(err) {
+		case "":
+			found = append(found, candidate)
+		case gatehouse.CodeNotFound:
+		default:
+			return "", err
+		}
+		if len(found) > maxCandidates {
+			break
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", gatehouse.E(gatehouse.CodeNotFound, "no %s %s", kind, gatehouse.QuoteWord(id))
+	case 1:
+		return found[0], nil
+	}
+	return "", gatehouse.E(gatehouse.CodeAmbiguousID, "several ids begin with %s: give more of the one that you mean", prefix).
+		With("candidates", found[:min(len(found), maxCandidates)])
+}
