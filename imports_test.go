@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"internal/wake/natswake": {"internal/wake"},
 	"internal/feed":          {""},
 	"internal/config":        {""},
+	"internal/certs":         {},
 	"internal/telemetry":     {""},
 	"internal/llm":           {""},
 	"internal/hook":          {""},

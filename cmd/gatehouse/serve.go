@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -128,6 +129,7 @@ func (u natsURL) Validate() error { return feed.CheckURL(string(u)) }
 
 type serveCmd struct {
 	storeFlags
+	tlsFlags
 	Listen    listenAddress  `help:"The address to serve on; 127.0.0.1:8080 by default." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 	NATSURL   natsURL        `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
 	Roles     roleList       `help:"What this process does: api, dispatcher, sequencer, sweeper, feed, runner; all of it by default." placeholder:"ROLE,…"`
@@ -136,11 +138,23 @@ type serveCmd struct {
 	LogLevel  string         `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }
 
+// Validate is called by the parser, which does not see those of the embedded flags.
+func (c *serveCmd) Validate() error {
+	return cmp.Or(c.storeFlags.Validate(), c.tlsFlags.Validate())
+}
+
 // Help is shown by serve --help.
 func (*serveCmd) Help() string {
 	return `Serves the API and carries out what is approved, until SIGTERM or SIGINT.
 
-Example: gatehouse serve --data ./gatehouse-data --listen 127.0.0.1:8080`
+With --tls-cert and --tls-key, or with --acme-domain, it serves HTTPS. Without, it
+serves plain HTTP, for this machine or behind a proxy that ends TLS.
+
+Examples:
+
+    gatehouse serve --data ./gatehouse-data --listen 127.0.0.1:8080
+    gatehouse serve --listen :8443 --tls-cert chain.pem --tls-key key.pem
+    gatehouse serve --listen :443 --acme-domain gate.example.com`
 }
 
 // Run serves until the context ends.
@@ -158,10 +172,15 @@ func (c *serveCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
+	secure, err := c.certificate(c.Data, log)
+	if err != nil {
+		return errors.Join(err, b.Close())
+	}
 	n, err := c.open(g.ctx, cfg, b, log)
 	if err != nil {
 		return err
 	}
+	n.secure = secure
 	if err := bootstrapOnce(g, n, c.Data); err != nil {
 		return errors.Join(err, n.Close())
 	}
@@ -173,6 +192,10 @@ func (c *serveCmd) Run(g *globals) error {
 		return err
 	}
 	paceGarbage()
+	if n.secure == nil && reachable(string(c.Listen)) && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://") {
+		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
+			"listen", c.Listen)
+	}
 	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version, "connectors", len(cfg.Connectors))
 	if has(roles, roleAPI) {
 		s.work.Go(func() { s.warnOpen(g.ctx) }) // beside serving: it reads the policy of each tenant

@@ -67,6 +67,8 @@ type node struct {
 	log      *slog.Logger
 	// checks is nil where the store is not one that a check can be opened on.
 	checks gatehouse.CheckService
+	// secure is where the certificate comes from, nil for plain HTTP.
+	secure *secure
 	// tracing is nil unless the environment asks for it.
 	tracing *telemetry.Tracing
 	*backplane
@@ -256,6 +258,9 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		return fail(err)
 	}
 	s.URL = "http://" + listener.Addr().String()
+	if n.secure != nil {
+		s.URL = "https://" + listener.Addr().String()
+	}
 	mux := http.NewServeMux()
 	handler.Mount(mux)
 	mux.Handle("/", pages)
@@ -277,11 +282,22 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	}
 	s.background(ctx, dispatcher, roles)
 	s.work.Go(func() {
-		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- err
 		}
 	})
+	if n.secure != nil {
+		s.work.Go(func() { n.secure.run(ctx, n.log) })
+	}
 	return s, nil
+}
+
+func (s *server) serve(listener net.Listener) error {
+	if s.secure == nil {
+		return s.http.Serve(listener)
+	}
+	s.http.TLSConfig = s.secure.config()
+	return s.http.ServeTLS(listener, "", "")
 }
 
 // background starts what works without a request.

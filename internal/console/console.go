@@ -45,6 +45,8 @@ type Config struct {
 	// links name the host that was asked. Where it is https, be it through a
 	// proxy, the session's cookie is sent over https only.
 	PublicURL string
+	// TLS says that browsers reach the console over HTTPS where PublicURL is "".
+	TLS bool
 	// Now is the clock of what is displayed, never of what is decided.
 	Now func() time.Time
 }
@@ -143,7 +145,7 @@ func New(cfg Config) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{cfg: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://"), log: cfg.Log, assets: a, bodyTime: bodyTime, heartbeat: heartbeat}
+	c := &Console{cfg: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://") || cfg.TLS && cfg.PublicURL == "", log: cfg.Log, assets: a, bodyTime: bodyTime, heartbeat: heartbeat}
 	mux := http.NewServeMux()
 	served := make(map[string]bool)
 	for _, rt := range c.routes() {

@@ -355,6 +355,9 @@ func (v *view) origin() string {
 	if v.c.cfg.PublicURL != "" {
 		return strings.TrimSuffix(v.c.cfg.PublicURL, "/")
 	}
+	if v.c.cfg.TLS {
+		return "https://" + v.r.Host
+	}
 	return "http://" + v.r.Host
 }
 

@@ -1,0 +1,150 @@
+// Package certs gives a server its certificate: from two files, read again when
+// they change, or from an ACME server (RFC 8555).
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/acme"
+	"golang.org/x/crypto/acme/autocert"
+)
+
+// lookEvery is how often handshakes look whether the files have changed.
+const lookEvery = time.Second
+
+// Files is a certificate with its key, in two PEM files. It is safe for
+// concurrent use.
+type Files struct {
+	cert, key string
+	log       *slog.Logger
+
+	mu     sync.Mutex
+	served *tls.Certificate
+	stamp  string // of the files as they were read last
+	looked time.Time
+}
+
+// NewFiles reads the files, and fails where they are not a certificate with its
+// key.
+func NewFiles(cert, key string, log *slog.Logger) (*Files, error) {
+	f := &Files{cert: cert, key: key, log: log}
+	return f, f.Reload()
+}
+
+// Config is for a server that serves this certificate. It offers HTTP/2.
+func (f *Files) Config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: f.get}
+}
+
+// Reload reads the files now. After an error the certificate from before is
+// served on.
+func (f *Files) Reload() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.read()
+}
+
+// NotAfter is when the served certificate ends.
+func (f *Files) NotAfter() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.served.Leaf.NotAfter
+}
+
+func (f *Files) read() error {
+	stamp := f.stampNow()
+	f.looked = time.Now()
+	c, err := tls.LoadX509KeyPair(f.cert, f.key)
+	f.stamp = stamp
+	if err != nil {
+		return fmt.Errorf("certificate %s with key %s: %w", f.cert, f.key, err)
+	}
+	f.served = &c
+	return nil
+}
+
+// stampNow tells one state of the files from another.
+func (f *Files) stampNow() string {
+	stamp := ""
+	for _, name := range []string{f.cert, f.key} {
+		info, err := os.Stat(name)
+		if err != nil {
+			stamp += "-;"
+			continue
+		}
+		stamp += fmt.Sprintf("%d %d;", info.ModTime().UnixNano(), info.Size())
+	}
+	return stamp
+}
+
+func (f *Files) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.looked) < lookEvery {
+		return f.served, nil
+	}
+	f.looked = time.Now()
+	if f.stampNow() == f.stamp {
+		return f.served, nil
+	}
+	if err := f.read(); err != nil {
+		f.log.Warn("a changed certificate cannot be read; the one from before is served on", "error", err)
+	} else {
+		f.log.Info("a changed certificate is served", "not_after", f.served.Leaf.NotAfter)
+	}
+	return f.served, nil
+}
+
+// ACME obtains certificates from an ACME server, by TLS-ALPN-01 (RFC 8737) on the
+// server's own port, and renews them 30 days before their end.
+type ACME struct {
+	manager *autocert.Manager
+	domains []string
+}
+
+// NewACME is for the domains, and for no other. directory is the address of the
+// ACME server, "" for Let's Encrypt; dir keeps the account's key and the
+// certificates. The terms of the server are accepted.
+func NewACME(domains []string, directory, dir string) *ACME {
+	return &ACME{domains: domains, manager: &autocert.Manager{
+		Prompt: autocert.AcceptTOS, HostPolicy: autocert.HostWhitelist(domains...), Cache: autocert.DirCache(dir),
+		Client: &acme.Client{DirectoryURL: directory},
+	}}
+}
+
+// Config is for a server that serves these certificates. It offers HTTP/2.
+func (a *ACME) Config() *tls.Config {
+	c := a.manager.TLSConfig()
+	c.MinVersion = tls.VersionTLS12
+	return c
+}
+
+// Obtain asks for the certificate of each domain that has none, so that neither
+// the first visitor waits for it nor an error stays unknown until then. The
+// server must be listening. It returns the first error, and logs each.
+func (a *ACME) Obtain(ctx context.Context, log *slog.Logger) (err error) {
+	for _, domain := range a.domains {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c, failed := a.manager.GetCertificate(&tls.ClientHelloInfo{
+			ServerName: domain, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256},
+			SupportedCurves: []tls.CurveID{tls.CurveP256}, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+		})
+		if failed != nil {
+			log.Error("no certificate from the ACME server", "domain", domain, "error", failed)
+			if err == nil {
+				err = failed
+			}
+			continue
+		}
+		log.Info("a certificate is served", "domain", domain, "not_after", c.Leaf.NotAfter)
+	}
+	return err
+}
