@@ -11,7 +11,8 @@ import (
 
 // adminCmd groups what only administrators do.
 type adminCmd struct {
-	Notices noticesCmd `cmd:"" help:"Changes to rights and rules since you last looked."`
+	Notices noticesCmd    `cmd:"" help:"Changes to rights and rules since you last looked."`
+	Reset   adminResetCmd `cmd:"" help:"New secrets for an administrator who lost them, with access to the store."`
 }
 
 // noticesCmd lists what was changed of rights and rules.

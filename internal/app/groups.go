@@ -65,7 +65,7 @@ func (g *Gate) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembe
 	return g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
 		_, err := tx.FindGroup(c.Principal.Tenant, name)
 		if errors.Is(err, gatehouse.ErrNotFound) {
-			err = insertGroup(tx, c.Principal.Tenant, name, c.Principal.ID)
+			err = insertGroup(tx, c.Principal.Tenant, name, authorOf(c))
 		}
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func (g *Gate) DeleteGroup(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		return recordGroup(tx, c.Principal.Tenant, "group.deleted", name, c.Principal.ID)
+		return recordGroup(tx, c.Principal.Tenant, "group.deleted", name, authorOf(c))
 	})
 	return err
 }
@@ -222,7 +222,7 @@ func setMembers(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Princi
 		if err := p.Validate(); err != nil {
 			return err
 		}
-		if err := putMemberships(tx, p, c.Principal.ID); err != nil {
+		if err := putMemberships(tx, p, authorOf(c)); err != nil {
 			return err
 		}
 	}
@@ -230,25 +230,26 @@ func setMembers(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Princi
 }
 
 // putMemberships stores and records the groups that a person is in.
-func putMemberships(tx gatehouse.Tx, p *gatehouse.Principal, by string) error {
+func putMemberships(tx gatehouse.Tx, p *gatehouse.Principal, by author) error {
 	if err := tx.UpdatePrincipal(p); err != nil {
 		return err
 	}
-	return tx.AppendLeaf(&gatehouse.Leaf{
-		Tenant: p.Tenant, Type: "principal.changed", Subject: p.ID, Actor: by,
-		Data: gatehouse.MustJSON(map[string]any{"groups": orEmpty(p.Groups)}),
+	groups := p.GroupNames()
+	return tell(tx, by, change{
+		tenant: p.Tenant, kind: "principal.changed", subject: p.ID, name: p.Name, detail: "groups: " + joinWords(groups),
+		data: map[string]any{"groups": orEmpty(p.Groups)},
 	})
 }
 
-func insertGroup(tx gatehouse.Tx, tenant, name, by string) error {
+func insertGroup(tx gatehouse.Tx, tenant, name string, by author) error {
 	if err := tx.InsertGroup(&gatehouse.Group{Tenant: tenant, Name: name, CreatedAt: tx.Now()}); err != nil {
 		return err
 	}
 	return recordGroup(tx, tenant, "group.created", name, by)
 }
 
-func recordGroup(tx gatehouse.Tx, tenant, event, name, by string) error {
-	return tx.AppendLeaf(&gatehouse.Leaf{Tenant: tenant, Type: event, Subject: "group:" + name, Actor: by})
+func recordGroup(tx gatehouse.Tx, tenant, event, name string, by author) error {
+	return tell(tx, by, change{tenant: tenant, kind: event, subject: "group:" + name, name: name})
 }
 
 // mapGroups makes a person a member of the groups that its provider says, and
@@ -261,7 +262,7 @@ func mapGroups(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSign
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	by := "sign_in:" + e.Provider
+	by := provider(e)
 	for _, name := range e.Groups {
 		_, err := tx.FindGroup(p.Tenant, name)
 		if errors.Is(err, gatehouse.ErrNotFound) {

@@ -13,6 +13,9 @@ import (
 // two writers would each believe in their own clock and batch numbers.
 type fileLock struct{ f *os.File }
 
+// ErrInUse says that another process has the file open.
+var ErrInUse = errors.New("in use by another gatehouse")
+
 var errLocked = errors.New("held by another process")
 
 // acquire takes the lock, waiting up to wait for its holder to end.
@@ -36,7 +39,7 @@ func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, e
 			if who == "" {
 				who = "unknown"
 			}
-			return nil, errors.Join(fmt.Errorf("sqlite: the data folder is in use by another gatehouse (process %s): one process at a time may open %s", who, path), f.Close())
+			return nil, errors.Join(fmt.Errorf("sqlite: the data folder is %w (process %s): one process at a time may open %s", ErrInUse, who, path), f.Close())
 		}
 		select {
 		case <-ctx.Done():
