@@ -12,6 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
 // policyCmd groups the commands about policies. lint and test, and explain with
@@ -229,6 +230,9 @@ func (c *policyExplainCmd) Run(g *globals) error {
 
 func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal) (*gatehouse.Explanation, error) {
 	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if err := spelling.CheckKeys(p); err != nil {
 		return nil, err
 	}
 	parsed, _, findings, err := parsePolicy(g, c.Policy)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
 // policyCache keeps parsed versions; a version never changes, so an entry
@@ -344,7 +345,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	if err := checkKeys(p); err != nil {
+	if err := spelling.CheckKeys(p); err != nil {
 		return nil, err
 	}
 	var out *gatehouse.Explanation

@@ -168,7 +168,7 @@ func (g *Gate) knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.P
 // draft makes the action as far as it does not depend on the store.
 func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*draft, error) {
 	tenant := c.Principal.Tenant
-	if err := checkKeys(p); err != nil {
+	if err := spelling.CheckKeys(p); err != nil {
 		return nil, err
 	}
 	fingerprint, floor, _, err := g.targets.Describe(tenant, p)
@@ -197,19 +197,6 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 		return nil, err
 	}
 	return &draft{action: a}, nil
-}
-
-// checkKeys refuses a change of which two keys are spellings of one name. A
-// target may take both for one field, and a person reads only one. In a bulk
-// operation the members named like its targets are rows, not fields.
-func checkKeys(p *gatehouse.Proposal) error {
-	rows := make(map[string]bool, len(p.Target.EntityRefs))
-	for _, ref := range p.Target.EntityRefs {
-		rows[ref] = true
-	}
-	var v gatehouse.Violations
-	spelling.Twins(&v, "/proposed_change", p.ProposedChange, func(key string) bool { return rows[key] })
-	return v.Err()
 }
 
 // insert stores the judged action with what its outcome asks for: an approval,

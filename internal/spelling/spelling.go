@@ -59,6 +59,19 @@ func Near(name string, known iter.Seq[string]) (string, bool) {
 	return near, found
 }
 
+// CheckKeys refuses, with code invalid, a change of which two keys are spellings
+// of one name: a target may take both for one field, and a person reads only one.
+// In a bulk operation the members named like its targets are rows, not fields.
+func CheckKeys(p *gatehouse.Proposal) error {
+	rows := make(map[string]bool, len(p.Target.EntityRefs))
+	for _, ref := range p.Target.EntityRefs {
+		rows[ref] = true
+	}
+	var v gatehouse.Violations
+	Twins(&v, "/proposed_change", p.ProposedChange, func(key string) bool { return rows[key] })
+	return v.Err()
+}
+
 // maxTwins bounds how many are told.
 const maxTwins = 20
 
