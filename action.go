@@ -132,6 +132,9 @@ type Action struct {
 	Ceilings    []CeilingClaim `json:"ceilings,omitempty"`
 	// Title is the question that an approval step of a workflow asks, "" for none.
 	Title string `json:"title,omitempty"`
+	// Repeats is the action with the same change whose push was a dead letter when
+	// this one was proposed; "" for none.
+	Repeats string `json:"repeats,omitempty"`
 	// ContentHash is the SHA-256 of the proposal's canonical form, by which a
 	// repeated idempotency_key is compared. Not shown.
 	ContentHash [32]byte `json:"-"`
@@ -153,8 +156,12 @@ type PolicyOutcome struct {
 	Version int      `json:"version"`
 }
 
-// Failure says why an action ended as failed.
+// Failure says why an action ended as failed, or as unknown. A run's failure
+// has neither TargetSays nor Retry.
 type Failure struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
+	// TargetSays is the target's own answer; see [Push].
+	TargetSays string `json:"target_says,omitempty"`
+	Retry      Retry  `json:"retry,omitempty"`
 }

@@ -27,11 +27,11 @@ const (
 const EventArchived = "archive.stored"
 
 // Archivable reports whether an action in this state can be archived: nothing
-// will happen to it any more unless somebody reverses it. Not so failed, which
-// is a dead letter until it is replayed, and unknown.
+// will happen to it any more unless somebody reverses it. A failed one also needs
+// its push to be discarded: until then it is a dead letter.
 func (s Status) Archivable() bool {
 	switch s {
-	case StatusRejected, StatusDenied, StatusExpired, StatusCanceled, StatusSuperseded, StatusApplied, StatusReversed:
+	case StatusRejected, StatusDenied, StatusExpired, StatusCanceled, StatusSuperseded, StatusApplied, StatusReversed, StatusFailed:
 		return true
 	}
 	return false
@@ -151,7 +151,7 @@ func (a *Archived) Record() (*Record, error) {
 	r.Action.ArchivedAt, r.Action.ContentHash = &at, [32]byte(r.ContentHash)
 	if r.Push != nil {
 		r.Push.AttemptBase = r.AttemptBase
-		r.Action.Push = r.Push.Summary()
+		r.Action.SetPush(r.Push)
 	}
 	for _, c := range r.Receipts {
 		if !c.Late {
@@ -204,7 +204,7 @@ type ArchiveReader interface {
 	// PlanArchive looks, over all tenants, at the actions behind a place, 0 for
 	// the beginning, in the order of their proposal, for those that ended before
 	// a time and may be archived: in an archivable state; with a push, if there
-	// is one, that is applied or canceled; not awaited, or proposed, by a run
+	// is one, that is applied, canceled or closed; not awaited, or proposed, by a run
 	// that has not ended; without a part of a ceiling that a window can still
 	// reach, or a step-up; and so each of its family. It plans about limit
 	// actions, of about a megabyte, and reads a few hundred at most.

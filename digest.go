@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -77,6 +78,21 @@ func (m *Magnitude) canonical() JSON {
 		members = append(members, Member{"currency", StringJSON(m.Currency)})
 	}
 	return ObjectJSON(members...)
+}
+
+// EffectHash returns the SHA-256 of what a proposal would do, whoever proposes it
+// and when: connector, operation, target without its version, and change. The
+// order of entity_refs does not count.
+func (p *Proposal) EffectHash() Hash {
+	target := p.Target
+	target.Version = ""
+	target.EntityRefs = slices.Sorted(slices.Values(target.EntityRefs))
+	return sha256.Sum256([]byte(ObjectJSON(
+		Member{"connector", StringJSON(p.Connector)},
+		Member{"operation", StringJSON(p.Operation)},
+		Member{"proposed_change", p.ProposedChange},
+		Member{"target", target.canonical()},
+	)))
 }
 
 // ContentHash returns the SHA-256 of the canonical JSON of the whole proposal:

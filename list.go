@@ -1,5 +1,7 @@
 package gatehouse
 
+import "time"
+
 // Page is one page of a list. NextCursor is "" on the last one.
 type Page[T any] struct {
 	Items      []T    `json:"items"`
@@ -68,6 +70,13 @@ type PushFilter struct {
 	Status PushStatus
 	// ReadBy selects the pushes of actions as in ActionFilter.
 	ReadBy string
+	// DeadLetters selects those that need a person; see [Push.DeadLetter].
+	DeadLetters bool
+	Connector   string
+	// Code is the error code of the last attempt.
+	Code string
+	// Since selects those that ended at that time or later.
+	Since  time.Time
 	Limit  int
 	Cursor string
 }

@@ -16,7 +16,7 @@ const (
 	PushCanceled PushStatus = "canceled"
 )
 
-// Push is the outbox row of an approved action. A failed push is a dead letter.
+// Push is the outbox row of an approved action.
 type Push struct {
 	ID             string     `json:"id"`
 	Tenant         string     `json:"tenant"`
@@ -46,6 +46,22 @@ type Push struct {
 	// Lane is "" for what the dispatcher carries out, else the connector whose
 	// workers outside do.
 	Lane string `json:"lane,omitempty"`
+	// TargetSays is what the target answered to the call that made the push a
+	// dead letter: at most [MaxTargetSays] bytes, without secrets, "" for nothing.
+	TargetSays string `json:"target_says,omitempty"`
+	// ClosedAt is set when a failed push is discarded: it is never replayed.
+	ClosedAt     *time.Time `json:"closed_at,omitempty"`
+	ClosedBy     string     `json:"closed_by,omitempty"`
+	ClosedReason string     `json:"closed_reason,omitempty"`
+}
+
+// MaxTargetSays bounds the target's own words that a push keeps, in bytes.
+const MaxTargetSays = 2 << 10
+
+// DeadLetter reports whether the push needs a person: its outcome is unknown,
+// or it failed and nobody has closed it.
+func (p *Push) DeadLetter() bool {
+	return p.Status == PushUnknown || p.Status == PushFailed && p.ClosedAt == nil
 }
 
 // PushSummary is the push as an action shows it.
@@ -58,6 +74,21 @@ type PushSummary struct {
 	PickedAt    *time.Time `json:"picked_at"`
 	SentAt      *time.Time `json:"sent_at"`
 	AppliedAt   *time.Time `json:"applied_at"`
+}
+
+// SetPush attaches to an action what it shows of its push, and completes the
+// action's failure with it.
+func (a *Action) SetPush(p *Push) {
+	a.Push = p.Summary()
+	if a.Status != StatusFailed && a.Status != StatusUnknown {
+		return
+	}
+	f := Failure{Code: p.ErrorCode, Detail: p.LastError}
+	if a.Failure != nil {
+		f = *a.Failure
+	}
+	f.TargetSays, f.Retry = p.TargetSays, retryOf(a.Status, p, f.Code)
+	a.Failure = &f
 }
 
 // Summary returns what an action shows of its push.
@@ -116,17 +147,38 @@ type Reversal struct {
 	ProposedChange JSON   `json:"proposed_change"`
 }
 
-// DeadLetter is a failed push as an operator triages it. Its id is the push's.
-type DeadLetter struct {
-	ID         string    `json:"id"`
-	ActionID   string    `json:"action_id"`
-	ActionType string    `json:"action_type"`
-	Connector  string    `json:"connector"`
-	Payload    JSON      `json:"payload"`
-	Error      string    `json:"error"`
-	ErrorCode  string    `json:"error_code"`
-	Attempts   int       `json:"attempts"`
-	LastAt     time.Time `json:"last_at"`
-	// Advice says in one sentence what an operator can do about it.
-	Advice string `json:"advice"`
+// FirstDue is the earliest time at which the push can have been sent.
+func (p *Push) FirstDue() time.Time {
+	if p.NotBefore.After(p.CreatedAt) {
+		return p.NotBefore
+	}
+	return p.CreatedAt
+}
+
+// WithoutEffect reports whether the receipts prove that none of the first n
+// attempts had an effect. A receipt of a call or check speaks for its own
+// attempt, even a late one; one of a read-back or an operator for all up to its
+// attempt. An attempt without a receipt may have had its effect.
+func WithoutEffect(receipts []*Receipt, n int) bool {
+	proven := make(map[int]bool, n)
+	upTo := 0
+	for _, r := range receipts {
+		switch r.Outcome {
+		case ReceiptNotSent, ReceiptTransient, ReceiptTerminal:
+		default:
+			continue
+		}
+		switch r.Source {
+		case "call", "check":
+			proven[r.Attempt] = true
+		case "read_back", "operator":
+			upTo = max(upTo, r.Attempt)
+		}
+	}
+	for attempt := upTo + 1; attempt <= n; attempt++ {
+		if !proven[attempt] {
+			return false
+		}
+	}
+	return true
 }

@@ -190,9 +190,11 @@ type PushResult struct {
 // PushFailure is a failed call. Kind is terminal, transient, not_sent or
 // ambiguous, as a connector would classify it.
 type PushFailure struct {
-	Generation int      `json:"generation"`
-	Kind       string   `json:"kind"`
-	Code       string   `json:"code"`
-	Detail     string   `json:"detail"`
+	Generation int    `json:"generation"`
+	Kind       string `json:"kind"`
+	Code       string `json:"code"`
+	Detail     string `json:"detail"`
+	// TargetSays is the target's own answer, without secrets; see [Push].
+	TargetSays string   `json:"target_says,omitempty"`
 	RetryAfter Duration `json:"retry_after,omitempty"`
 }

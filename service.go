@@ -147,8 +147,10 @@ type Evidence struct {
 type DispatchService interface {
 	ListPushes(ctx context.Context, f PushFilter) (Page[*Push], error)
 	Drain(ctx context.Context, r DrainRequest) (*DrainAnswer, error)
-	ListDeadLetters(ctx context.Context, cursor string, limit int) (Page[*DeadLetter], error)
+	ListDeadLetters(ctx context.Context, f DeadLetterFilter) (Page[*DeadLetter], error)
 	ReplayDeadLetters(ctx context.Context, r ReplayRequest) (*ReplayAnswer, error)
+	DiscardDeadLetters(ctx context.Context, r DiscardRequest) (*DeadLetterAnswer, error)
+	ResolveDeadLetters(ctx context.Context, r ResolveRequest) (*DeadLetterAnswer, error)
 	ResolvePush(ctx context.Context, id string, r Resolution) (*Push, error)
 }
 
@@ -181,27 +183,6 @@ type DrainItem struct {
 	Receipt   *Receipt  `json:"receipt,omitempty"`
 	// Class is A, B or C: what may be done after an ambiguous call.
 	Class string `json:"class"`
-}
-
-// ReplayRequest names dead letters, or all of them.
-type ReplayRequest struct {
-	IDs []string `json:"ids,omitempty"`
-	All bool     `json:"all,omitempty"`
-}
-
-// ReplayAnswer has one result per dead letter.
-type ReplayAnswer struct {
-	Results  []ReplayResult `json:"results"`
-	Replayed int            `json:"replayed"`
-	Skipped  int            `json:"skipped"`
-}
-
-// ReplayResult has result queued, or skipped with the reason's code.
-type ReplayResult struct {
-	ID      string `json:"id"`
-	Result  string `json:"result,omitempty"`
-	Skipped string `json:"skipped,omitempty"`
-	Detail  string `json:"detail,omitempty"`
 }
 
 // Resolution is an operator's word on an unknown outcome.

@@ -104,6 +104,8 @@ type Outlook struct {
 	PushID string
 	// ReceiptKey foresees SuccessReceipt.
 	ReceiptKey string
+	// Effect foresees DeadLetterOf.
+	Effect Hash
 	// Policy foresees ActivePolicyVersion.
 	Policy bool
 	// Names foresees FindPrincipal.
@@ -234,6 +236,11 @@ type PushReader interface {
 	ListCorpus(tenant, readBy, cursor string, limit int) (Page[*CorpusEntry], error)
 	// PushCounts counts the pushes of all tenants by status.
 	PushCounts() (map[PushStatus]int, error)
+	// CountDeadLetters counts those of a tenant, or of all when tenant is "".
+	CountDeadLetters(tenant string) (int, error)
+	// DeadLetterOf returns the action of the tenant's newest dead letter with
+	// that effect; "" when there is none.
+	DeadLetterOf(tenant string, effect Hash) (actionID string, err error)
 }
 
 // DueTenant is a tenant with due pushes. InFlight counts those in picking and
@@ -267,6 +274,12 @@ type PushWriter interface {
 	// UpdatePush writes every mutable column of p, guarded by status and
 	// generation as they were read; p.Generation may be raised by the write.
 	UpdatePush(p *Push, from PushStatus, generation int) error
+	// MarkDeadLetter stores TargetSays of a push that has just become failed or
+	// unknown, and the effect that DeadLetterOf finds it by. It is guarded by
+	// the push's status and generation.
+	MarkDeadLetter(p *Push, effect Hash) error
+	// ClosePush closes a failed push that is open: it sets closed_at to Now.
+	ClosePush(tenant, id, by, reason string) error
 	InsertReceipt(r *Receipt) error
 }
 

@@ -10,7 +10,7 @@ var (
 		StatusPending:    {StatusApproved, StatusRejected, StatusExpired, StatusCanceled, StatusSuperseded},
 		StatusApproved:   {StatusCanceled, StatusPushing, StatusFailed},
 		StatusPushing:    {StatusApplied, StatusFailed, StatusUnknown},
-		StatusUnknown:    {StatusApplied, StatusFailed},
+		StatusUnknown:    {StatusApplied, StatusFailed, StatusApproved},
 		StatusFailed:     {StatusApproved},
 		StatusApplied:    {StatusReversed},
 		StatusRejected:   nil,
@@ -34,7 +34,7 @@ var (
 		PushPicking:  {PushSent, PushQueued, PushFailed},
 		PushSent:     {PushApplied, PushFailed, PushUnknown, PushQueued},
 		PushFailed:   {PushQueued},
-		PushUnknown:  {PushApplied, PushFailed},
+		PushUnknown:  {PushApplied, PushFailed, PushQueued},
 		PushApplied:  nil,
 		PushCanceled: nil,
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -22,12 +23,30 @@ func (c *Client) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehous
 	return out, err
 }
 
-// ListDeadLetters returns a page of failed pushes.
-func (c *Client) ListDeadLetters(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.DeadLetter], error) {
-	return page[*gatehouse.DeadLetter](ctx, c, "/dead-letters", paging(cursor, limit))
+// ListDeadLetters returns a page of the pushes that need a person.
+func (c *Client) ListDeadLetters(ctx context.Context, f gatehouse.DeadLetterFilter) (gatehouse.Page[*gatehouse.DeadLetter], error) {
+	q := paging(f.Cursor, f.Limit)
+	set(q, "connector", f.Connector)
+	set(q, "code", f.Code)
+	if f.Since != nil {
+		set(q, "since", f.Since.UTC().Format(time.RFC3339Nano))
+	}
+	return page[*gatehouse.DeadLetter](ctx, c, "/dead-letters", q)
 }
 
-// ReplayDeadLetters puts failed pushes back in the queue.
+// DiscardDeadLetters closes failed pushes for good.
+func (c *Client) DiscardDeadLetters(ctx context.Context, r gatehouse.DiscardRequest) (*gatehouse.DeadLetterAnswer, error) {
+	out, _, err := post[gatehouse.DeadLetterAnswer](ctx, c, true, "/dead-letters/discard", r)
+	return out, err
+}
+
+// ResolveDeadLetters settles several unknown outcomes.
+func (c *Client) ResolveDeadLetters(ctx context.Context, r gatehouse.ResolveRequest) (*gatehouse.DeadLetterAnswer, error) {
+	out, _, err := post[gatehouse.DeadLetterAnswer](ctx, c, true, "/dead-letters/resolve", r)
+	return out, err
+}
+
+// ReplayDeadLetters puts dead letters back in the queue.
 func (c *Client) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
 	out, _, err := post[gatehouse.ReplayAnswer](ctx, c, true, "/dead-letters/replay", r)
 	return out, err

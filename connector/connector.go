@@ -7,7 +7,7 @@
 // was approved is what is sent.
 //
 // Abilities beyond Execute are the small interfaces [Checker], [ReadBacker],
-// [Validator], [Floorer] and [Prober]; a connector has those that it implements.
+// [Validator], [Floorer], [Conditional] and [Prober]; a connector has those that it implements.
 package connector
 
 import (
@@ -137,6 +137,14 @@ type Prober interface {
 	Probe(ctx context.Context) error
 }
 
+// Conditional tells whether the write of a call has a condition on the target's
+// version or pre-image: then it fails where another change, or an earlier call
+// for the same action, came first. A connector without it has such a condition
+// for every operation of class B, and for no other.
+type Conditional interface {
+	Conditional(c Call) bool
+}
+
 // Outside marks a connector whose changes are carried out by workers in other
 // processes: the dispatcher hands them out, and never calls Execute.
 type Outside interface{ Outside() }
@@ -169,11 +177,14 @@ func (k Kind) String() string {
 }
 
 // Error is a failed call. Code is for machines (such as target_changed,
-// http_422, timeout), Detail for people, without secrets.
+// http_422, timeout), Detail and Says for people, without secrets.
 type Error struct {
 	Kind   Kind
 	Code   string
 	Detail string
+	// Says is what the target itself said, such as the body of its answer; ""
+	// for nothing. At most [gatehouse.MaxTargetSays] bytes of it are stored.
+	Says string
 	// RetryAfter is the target's own wish; zero for none.
 	RetryAfter time.Duration
 	Err        error

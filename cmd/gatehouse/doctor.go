@@ -160,8 +160,7 @@ func (c *doctorCmd) identity(g *globals, api service, add adder) {
 		add("dispatch", checkNote, "not looked at: the role operator sees pushes")
 		return
 	}
-	c.dispatch(g, api, gatehouse.PushFailed, "dead letters", "gatehouse dlq list", add)
-	c.dispatch(g, api, gatehouse.PushUnknown, "unknown", "gatehouse push list --status unknown", add)
+	c.deadLetters(g, api, add)
 	c.roles(g, api, add)
 }
 
@@ -210,19 +209,26 @@ func (*doctorCmd) editToken(g *globals, api service, add adder) {
 	}
 }
 
-func (*doctorCmd) dispatch(g *globals, api service, status gatehouse.PushStatus, name, see string, add adder) {
-	page, err := api.ListPushes(g.ctx, gatehouse.PushFilter{Status: status, Limit: gatehouse.MaxLimit})
+// deadLetters tells what needs a person, apart by what can be done about it.
+func (*doctorCmd) deadLetters(g *globals, api service, add adder) {
+	const name = "dead letters"
+	page, err := api.ListDeadLetters(g.ctx, gatehouse.DeadLetterFilter{Limit: gatehouse.MaxLimit})
 	if err != nil {
 		add(name, checkNote, "could not be read: %v", err)
 		return
-	}
-	n := strconv.Itoa(len(page.Items))
-	if page.NextCursor != "" {
-		n = "more than " + n
 	}
 	if len(page.Items) == 0 {
 		add(name, checkOK, "none")
 		return
 	}
-	add(name, checkNote, "%s; see: %s", n, see)
+	n, unknown := strconv.Itoa(len(page.Items)), 0
+	if page.NextCursor != "" {
+		n = "more than " + n
+	}
+	for _, d := range page.Items {
+		if d.Status == gatehouse.PushUnknown {
+			unknown++
+		}
+	}
+	add(name, checkNote, "%s, %d of them of an unknown outcome; see: gatehouse dlq list", n, unknown)
 }

@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"server": serverScript, "principal": principalScript, "as": asScript, "exits": exitsScript,
-			"field": fieldScript, "sqlite": sqliteScript, "target": targetScript, "answer": answerScript,
+			"field": fieldScript, "sqlite": sqliteScript, "target": targetScript, "answer": answerScript, "metric": metricScript,
 			"tamper": tamperScript, "await": awaitScript,
 		},
 	})
@@ -258,6 +258,7 @@ func sqliteScript(ts *testscript.TestScript, neg bool, args []string) {
 type httpTarget struct {
 	sync.Mutex
 	status int
+	body   string
 }
 
 func (h *httpTarget) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -265,13 +266,13 @@ func (h *httpTarget) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Lock()
 	defer h.Unlock()
 	w.WriteHeader(h.status)
-	_, _ = io.WriteString(w, "{}")
+	_, _ = io.WriteString(w, h.body)
 }
 
 // targets finds the target of a script by its address.
 var targets sync.Map
 
-// targetScript is: target STATUS. It starts an HTTP target that answers so, and
+// targetScript is: target STATUS [BODY]. It starts an HTTP target that answers so, and
 // puts its address into TARGET.
 func targetScript(ts *testscript.TestScript, neg bool, args []string) {
 	h := &httpTarget{}
@@ -283,10 +284,10 @@ func targetScript(ts *testscript.TestScript, neg bool, args []string) {
 	answerScript(ts, neg, args)
 }
 
-// answerScript is: answer STATUS. It changes how the target answers.
+// answerScript is: answer STATUS [BODY]. It changes how the target answers.
 func answerScript(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: target STATUS, or answer STATUS")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: target STATUS [BODY], or answer STATUS [BODY]")
 	}
 	status, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -297,7 +298,26 @@ func answerScript(ts *testscript.TestScript, neg bool, args []string) {
 	target := h.(*httpTarget)
 	target.Lock()
 	defer target.Unlock()
-	target.status = status
+	target.status, target.body = status, "{}"
+	if len(args) == 2 {
+		target.body = args[1]
+	}
+}
+
+// metricScript is: metric SERIES VALUE. It looks for the line in the server's
+// metrics.
+func metricScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: metric SERIES VALUE")
+	}
+	resp, err := http.Get(ts.Getenv("GATEHOUSE_URL") + "/metrics")
+	ts.Check(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	if !strings.Contains(string(body), "\n"+args[0]+" "+args[1]+"\n") {
+		ts.Fatalf("%s is not %s in\n%s", args[0], args[1], body)
+	}
 }
 
 // tamperScript is: tamper PATH FROM TO. It starts a proxy before the server

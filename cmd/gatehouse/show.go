@@ -137,6 +137,11 @@ func (s *sheet) facts(a *gatehouse.Action) {
 	s.line("supersedes", a.Supersedes)
 	s.line("superseded", a.Superseded)
 	s.line("reverses", a.Reverses)
+	s.line("repeats", a.Repeats)
+	if f := a.Failure; f != nil {
+		s.line("target said", f.TargetSays)
+		s.line("retry", strings.TrimPrefix(retryHint(f.Retry), "retry "))
+	}
 	s.line("reversed by", a.ReversedBy)
 	if a.ArchivedAt != nil {
 		s.line("archived", s.when(*a.ArchivedAt))

@@ -51,6 +51,7 @@ func (g *globals) wait(api service, id string, until gatehouse.Until, timeout ti
 			if err := g.printAction(a); err != nil {
 				return err
 			}
+			g.sayReason(a)
 			return exitOfStatus(a.Status, until)
 		case err == nil:
 		case !passing(err), time.Until(deadline) <= 0:

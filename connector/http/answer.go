@@ -62,6 +62,29 @@ func (c *Connector) metadata(a *answer, doc document) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
+// says is an answer's body as the target wrote it, without secrets and cut to
+// the length that is stored.
+func (c *Connector) says(a *answer, doc document) string {
+	body := string(a.body)
+	if doc.json != "" {
+		body = string(doc.json) // its escapes are known, so no secret hides in them
+	}
+	return cutText(strings.ToValidUTF8(c.redactor.Replace(body), "\uFFFD"), gatehouse.MaxTargetSays)
+}
+
+// cutText shortens a text to at most so many bytes, at a character.
+func cutText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	const more = "…"
+	end := most - len(more)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + more
+}
+
 // document is an answer's JSON, "" when it has none.
 type document struct{ json gatehouse.JSON }
 

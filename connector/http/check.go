@@ -28,7 +28,9 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	case a.status == http.StatusNotFound || a.status == http.StatusGone:
 		return connector.State{Expected: expectation(call, byVersion, pre), Actual: "null"}, nil
 	case a.status < 200 || a.status > 299:
-		return connector.State{}, &connector.Error{Kind: connector.Transient, Code: "check_failed", Detail: describe(a), RetryAfter: retryAfter(a.header)}
+		return connector.State{}, &connector.Error{
+			Kind: connector.Transient, Code: "check_failed", Detail: describe(a), Says: c.says(a, doc), RetryAfter: retryAfter(a.header),
+		}
 	case doc.json == "" && (len(pre) > 0 || op.check.version.needsBody(byVersion)):
 		return connector.State{}, &connector.Error{Kind: connector.Transient, Code: "check_failed", Detail: describe(a) + ", but with no JSON that can be read"}
 	}
@@ -43,6 +45,12 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	state := op.check.compare(doc, pre)
 	state.Actual = c.redactor.JSON(state.Actual)
 	return state, nil
+}
+
+// Conditional reports whether the request carries a condition.
+func (c *Connector) Conditional(call connector.Call) bool {
+	op, ok := c.operations[call.Operation]
+	return ok && op.conditional != nil
 }
 
 // needsBody reports whether the version stands in the body.

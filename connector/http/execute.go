@@ -37,6 +37,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	res.ResponseMetadata = c.metadata(a, doc)
 	if failure := op.classify(call, a, doc); failure != nil {
 		failure.Detail = c.redactor.Replace(failure.Detail)
+		failure.Says = c.says(a, doc)
 		return res, failure
 	}
 	if op.cfg.ExternalID != nil {

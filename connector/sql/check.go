@@ -47,6 +47,10 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}, nil
 }
 
+// Conditional is true: an update or delete compares version and pre-image as it
+// writes, an insert needs the row to be absent.
+func (*Connector) Conditional(connector.Call) bool { return true }
+
 // difference is nil when the row is as the operation needs it.
 func (p *plan) difference(ref string, r row) *difference {
 	if p.op != opInsert {

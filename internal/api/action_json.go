@@ -92,12 +92,15 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	if f := a.Failure; f != nil {
 		b = member(b, `,"failure":{"code":`, f.Code)
 		b = member(b, `,"detail":`, f.Detail)
+		b = optional(b, `,"target_says":`, f.TargetSays)
+		b = optional(b, `,"retry":`, f.Retry)
 		b = append(b, '}')
 	} else {
 		b = append(b, `,"failure":null`...)
 	}
 	b = listed(b, `,"ceilings":`, a.Ceilings, appendCeiling)
 	b = optional(b, `,"title":`, a.Title)
+	b = optional(b, `,"repeats":`, a.Repeats)
 	if a.HoldFor != 0 {
 		b = member(b, `,"hold":`, a.HoldFor.String())
 	}

@@ -79,8 +79,16 @@ func (f *fake) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.
 	return use[*gatehouse.DrainAnswer](ctx, f, "Drain", "", r)
 }
 
-func (f *fake) ListDeadLetters(ctx context.Context, cursor string, limit int) (letterPage, error) {
-	return use[letterPage](ctx, f, "ListDeadLetters", "", cursor, limit)
+func (f *fake) ListDeadLetters(ctx context.Context, filter gatehouse.DeadLetterFilter) (letterPage, error) {
+	return use[letterPage](ctx, f, "ListDeadLetters", "", filter)
+}
+
+func (f *fake) DiscardDeadLetters(ctx context.Context, r gatehouse.DiscardRequest) (*gatehouse.DeadLetterAnswer, error) {
+	return use[*gatehouse.DeadLetterAnswer](ctx, f, "DiscardDeadLetters", "", r)
+}
+
+func (f *fake) ResolveDeadLetters(ctx context.Context, r gatehouse.ResolveRequest) (*gatehouse.DeadLetterAnswer, error) {
+	return use[*gatehouse.DeadLetterAnswer](ctx, f, "ResolveDeadLetters", "", r)
 }
 
 func (f *fake) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {

@@ -17,7 +17,7 @@ var unguarded = map[string]string{
 	"startRun":      "effects are proposed", "cancelRun": "ends work", "retryRun": "effects are proposed", "signalRun": "effects are proposed",
 	"leaseSteps": "a worker's", "heartbeatStep": "a worker's", "completeStep": "a worker's", "failStep": "a worker's", "proposeStep": "a worker's",
 	"leasePushes": "a worker's", "heartbeatPush": "a worker's", "completePush": "a worker's", "failPush": "a worker's",
-	"drain": "carries out what was approved", "replayDeadLetters": "carries out what was approved", "resolvePush": "tells what happened",
+	"drain": "carries out what was approved", "replayDeadLetters": "carries out what was approved", "resolvePush": "tells what happened", "resolveDeadLetters": "tells what happened", "discardDeadLetters": "only keeps a change from being made",
 	"markUnknown": "tells what happened", "askTargets": "reads targets",
 	"checkStore": "reads", "previewArchive": "reads", "checkRoles": "reads", "explainPolicy": "reads",
 	"dismissNotices": "hides from oneself what was seen",

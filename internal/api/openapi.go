@@ -144,6 +144,8 @@ func (p *param) schema() *huma.Schema {
 		return s
 	case paramEnum:
 		return enumeration(p.enum)()
+	case paramTime:
+		return &huma.Schema{Type: "string", Format: "date-time"}
 	case paramWait:
 		return scalars[typeOf[gatehouse.Duration]()]()
 	}

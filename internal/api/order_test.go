@@ -147,6 +147,7 @@ func TestRoles(t *testing.T) {
 		"propose": "bot", "revise": "bot", "cancel": "bot ana root", "reverse": "bot ana op root",
 		"decide": "ana root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
 		"drain": "op root", "resolvePush": "op root", "replayDeadLetters": "root",
+		"discardDeadLetters": "op root", "resolveDeadLetters": "op root",
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
 		"createKey": "root", "listKeys": "root", "revokeKey": "root", "rotateEditToken": "root",
 		"listGroups": "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",

@@ -26,6 +26,7 @@ const (
 	paramInteger
 	paramEnum
 	paramWait
+	paramTime
 )
 
 // check returns what is wrong with a value, "" for nothing.
@@ -44,6 +45,10 @@ func (p *param) check(v string) string {
 		d, err := gatehouse.ParseDuration(v)
 		if err != nil || d.D() > gatehouse.MaxWait {
 			return "must be a duration such as 30s, at most 60s"
+		}
+	case paramTime:
+		if _, err := time.Parse(time.RFC3339, v); err != nil {
+			return "must be a time such as 2026-01-02T15:04:05Z"
 		}
 	default:
 		if int64(len(v)) > p.max {
@@ -115,6 +120,15 @@ func (v values) wait() time.Duration {
 		return 0
 	}
 	return d.D()
+}
+
+// time returns a checked time; nil for none.
+func (v values) time(name string) *time.Time {
+	at, err := time.Parse(time.RFC3339, v[name])
+	if err != nil {
+		return nil
+	}
+	return &at
 }
 
 // paging is what every list takes.

@@ -33,23 +33,49 @@ func (s *Server) dispatchRoutes() []route {
 			summary: "Settle an unknown outcome", doc: "An operator's word on what happened at the target, with the reason; only from unknown.",
 			roles: operators, thing: ThingPush, status: http.StatusOK, out: typeOf[gatehouse.Push](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeNotUnknown},
-			handler: body(checkResolution, func(ctx context.Context, c *call, in *gatehouse.Resolution) (reply, error) {
+			handler: body((*gatehouse.Resolution).Validate, func(ctx context.Context, c *call, in *gatehouse.Resolution) (reply, error) {
 				return answer(s.cfg.Dispatch.ResolvePush(ctx, c.id, *in))
 			}),
 		}, {
 			method: "GET", path: "/dead-letters", name: "listDeadLetters", tag: tagDispatch,
-			summary: "List dead letters", doc: "Pushes that ran out of retries or met a terminal error, with advice. A dead letter's id is its push's.",
-			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.DeadLetter]](), query: paging(),
+			summary: "List dead letters",
+			doc:     "Every push that needs a person: failed and not discarded, or of an unknown outcome. Each says what the target said, whether a replay is safe, and why. A dead letter's id is its push's.",
+			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.DeadLetter]](),
+			query: paging(
+				param{name: "connector", max: 128, doc: "Only those of this connector."},
+				param{name: "code", max: 128, doc: "Only those that ended with this code."},
+				param{name: "since", kind: paramTime, doc: "Only those that ended at this time or later."},
+			),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
-				return answer(s.cfg.Dispatch.ListDeadLetters(ctx, c.query["cursor"], c.query.limit()))
+				return answer(s.cfg.Dispatch.ListDeadLetters(ctx, gatehouse.DeadLetterFilter{
+					Connector: c.query["connector"], Code: c.query["code"], Since: c.query.time("since"),
+					Limit: c.query.limit(), Cursor: c.query["cursor"],
+				}))
 			}),
 		}, {
 			method: "POST", path: "/dead-letters/replay", name: "replayDeadLetters", tag: tagDispatch,
 			summary: "Put dead letters back in the queue",
-			doc:     "Either ids or all. Under the same idempotency key, after every check again; what is applied already is skipped as already_applied.",
+			doc:     "Either ids, a filter or all. Under the same idempotency key, after every check again; what is applied already is skipped as already_applied, what a second call could do twice as resolve_first.",
 			roles:   admins, status: http.StatusOK, out: typeOf[gatehouse.ReplayAnswer](), idempotent: true,
-			handler: body(checkReplay, func(ctx context.Context, _ *call, in *gatehouse.ReplayRequest) (reply, error) {
+			codes: []gatehouse.Code{gatehouse.CodeTooLate},
+			handler: body((*gatehouse.ReplayRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.ReplayRequest) (reply, error) {
 				return answer(s.cfg.Dispatch.ReplayDeadLetters(ctx, *in))
+			}),
+		}, {
+			method: "POST", path: "/dead-letters/discard", name: "discardDeadLetters", tag: tagDispatch,
+			summary: "Close failed dead letters for good",
+			doc:     "Either ids or a filter, with the reason. They stay failed, and can never be replayed; an unknown outcome is skipped as resolve_first.",
+			roles:   operators, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterAnswer](), idempotent: true,
+			handler: body((*gatehouse.DiscardRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.DiscardRequest) (reply, error) {
+				return answer(s.cfg.Dispatch.DiscardDeadLetters(ctx, *in))
+			}),
+		}, {
+			method: "POST", path: "/dead-letters/resolve", name: "resolveDeadLetters", tag: tagDispatch,
+			summary: "Settle several unknown outcomes",
+			doc:     "Either ids or a filter: an operator's word on what happened at the target, with the reason. What is not unknown is skipped as not_unknown.",
+			roles:   operators, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterAnswer](), idempotent: true,
+			handler: body((*gatehouse.ResolveRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.ResolveRequest) (reply, error) {
+				return answer(s.cfg.Dispatch.ResolveDeadLetters(ctx, *in))
 			}),
 		},
 	}

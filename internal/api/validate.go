@@ -85,29 +85,6 @@ func checkDrain(r *gatehouse.DrainRequest) error {
 	return v.Err()
 }
 
-func checkReplay(r *gatehouse.ReplayRequest) error {
-	var v gatehouse.Violations
-	switch {
-	case r.All && len(r.IDs) > 0:
-		v.Add("/all", "stands beside ids; give one of them")
-	case !r.All && len(r.IDs) == 0:
-		v.Add("/ids", "is required, or all")
-	}
-	return v.Err()
-}
-
-func checkResolution(r *gatehouse.Resolution) error {
-	var v gatehouse.Violations
-	if r.Outcome != "applied" && r.Outcome != "failed" {
-		v.Add("/outcome", "must be applied or failed")
-	}
-	if r.Reason == "" {
-		v.Add("/reason", "is required")
-	}
-	checkNotes(&v, "/reason", r.Reason)
-	return v.Err()
-}
-
 func checkTenant(t *newTenant) error {
 	var v gatehouse.Violations
 	if !gatehouse.ValidName(t.ID) {

@@ -137,6 +137,7 @@ func (d *draft) outlook(c *gatehouse.Caller, key string) gatehouse.Outlook {
 		o.Key = c.Presumed.Key
 	}
 	if d.verdict.Outcome != gatehouse.OutcomeDeny {
+		o.Effect = d.action.EffectHash()
 		for _, who := range named(c.Principal, d.action.OnBehalfOf) {
 			o.Names = append(o.Names, spellings(who)...)
 		}
@@ -221,6 +222,9 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 		a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
 		a.Policy.Reasons = append(a.Policy.Reasons, "the step asks for "+strconv.Itoa(from.required)+" people")
 	}
+	if err := askRepeated(tx, a); err != nil {
+		return err
+	}
 	if a.Policy.Outcome == gatehouse.OutcomeAllow {
 		// An allowance that a ceiling does not bear is put to people instead.
 		if err := checkCeilings(tx, a); gatehouse.CodeOf(err) == gatehouse.CodeCeilingExceeded {
@@ -249,6 +253,22 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 		a.Policy.Outcome = gatehouse.OutcomeDeny
 		return insertDenied(tx, a)
 	}
+}
+
+// askRepeated puts a change to people that is a dead letter already: it can still
+// have its effect by a replay, or has had it, so it would be made twice.
+func askRepeated(tx gatehouse.Tx, a *gatehouse.Action) error {
+	if a.Policy.Outcome != gatehouse.OutcomeAllow && a.Policy.Outcome != gatehouse.OutcomeNeedsApproval {
+		return nil
+	}
+	twin, err := tx.DeadLetterOf(a.Tenant, a.EffectHash())
+	if err != nil || twin == "" {
+		return err
+	}
+	a.Repeats = twin
+	a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
+	a.Policy.Reasons = append(a.Policy.Reasons, "the same change is a dead letter, "+twin+": replay, resolve or discard that one first")
+	return nil
 }
 
 func (g *Gate) insertAllowed(tx gatehouse.Tx, a *gatehouse.Action, v gatehouse.Verdict) error {

@@ -95,15 +95,7 @@ func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolutio
 	if err := require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
-	var v gatehouse.Violations
-	if r.Outcome != "applied" && r.Outcome != "failed" {
-		v.Add("/outcome", "must be applied or failed")
-	}
-	if r.Reason == "" {
-		v.Add("/reason", "is required")
-	}
-	v.CheckText("/reason", r.Reason, gatehouse.MaxNotesBytes)
-	if err := v.Err(); err != nil {
+	if err := r.Validate(); err != nil {
 		return nil, err
 	}
 	var out *gatehouse.Push
@@ -195,6 +187,9 @@ func Applied(tx gatehouse.Tx, a *gatehouse.Action, r *gatehouse.Receipt, actor s
 		Target: a.Target, Before: a.CurrentState, After: a.ProposedChange, Digest: a.Digest,
 		ExternalID: r.ExternalID, ReceiptID: r.ID, AppliedAt: tx.Now(),
 	})
+	if err == nil && a.Repeats != "" {
+		err = closeRepeated(tx, a, actor)
+	}
 	if err != nil || a.Reverses == "" {
 		return err
 	}
@@ -214,6 +209,24 @@ func Applied(tx gatehouse.Tx, a *gatehouse.Action, r *gatehouse.Receipt, actor s
 	}
 	return record(tx, old, "action.reversed", actor, gatehouse.StatusApplied, gatehouse.StatusReversed,
 		map[string]any{"reversed_by": a.ID})
+}
+
+// closeRepeated closes the failed dead letter whose change has now been made by
+// another action. One whose outcome is unknown still needs a person.
+func closeRepeated(tx gatehouse.Tx, a *gatehouse.Action, actor string) error {
+	old, err := tx.LockAction(a.Tenant, a.Repeats)
+	if err != nil || old.Status != gatehouse.StatusFailed || old.Push == nil || old.ArchivedAt != nil {
+		return err
+	}
+	p, err := tx.LockPush(old.Tenant, old.Push.ID)
+	if err != nil || p.Status != gatehouse.PushFailed || p.ClosedAt != nil {
+		return err
+	}
+	reason := "the same change was applied by " + a.ID
+	if err := tx.ClosePush(p.Tenant, p.ID, "gatehouse", reason); err != nil {
+		return err
+	}
+	return record(tx, old, "push.discarded", actor, old.Status, old.Status, map[string]any{"push": p.ID, "reason": reason})
 }
 
 // age is how long ago a push was last tried, or made.

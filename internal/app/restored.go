@@ -177,7 +177,7 @@ func markUnknown(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor 
 		generation = p.Generation
 	}
 	if was != gatehouse.PushSent {
-		p.Attempts = max(p.Attempts, 1)
+		p.Attempts++ // the one that the lost history may hold; no receipt speaks for it
 		if err := move(gatehouse.PushSent); err != nil {
 			return err
 		}
@@ -196,7 +196,11 @@ func markUnknown(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, actor 
 	p.LeaseOwner, p.LeaseUntil = "", nil
 	p.FinishedAt, p.NextAttempt = &now, nil
 	p.ErrorCode, p.LastError = gatehouse.ErrorRestored, restoredDetail
+	p.TargetSays = ""
 	if err := move(gatehouse.PushUnknown); err != nil {
+		return err
+	}
+	if err := tx.MarkDeadLetter(p, a.EffectHash()); err != nil {
 		return err
 	}
 	err := tx.MoveAction(gatehouse.ActionMove{

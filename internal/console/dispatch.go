@@ -13,6 +13,7 @@ func (c *Console) dispatchRoutes() []route {
 	return []route{
 		{pattern: "GET /dispatch", handle: c.dispatch},
 		{pattern: "POST /dispatch/pushes/{id}/resolve", roles: []gatehouse.Role{gatehouse.RoleOperator}, handle: c.resolve},
+		{pattern: "POST /dispatch/discard", roles: []gatehouse.Role{gatehouse.RoleOperator}, handle: c.discard},
 		{pattern: "POST /dispatch/replay", roles: []gatehouse.Role{gatehouse.RoleAdmin}, handle: c.replay},
 	}
 }
@@ -32,7 +33,7 @@ type dispatchTab struct {
 
 func dispatchTabs() []dispatchTab {
 	return []dispatchTab{
-		{tabAttention, "Needs a person", "outcomes that nobody knows, and dead letters", nil},
+		{tabAttention, "Needs a person", "dead letters: what failed, and outcomes that nobody knows", nil},
 		{tabQueue, "Queue", "what waits, and what is under way", []gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued}},
 		{tabDone, "Done", "what was applied or canceled", []gatehouse.PushStatus{gatehouse.PushApplied, gatehouse.PushCanceled}},
 	}
@@ -61,15 +62,18 @@ type pushGroup struct {
 
 type dispatchPage struct {
 	tab     string
-	unknown pushGroup
 	dead    []deadRow
 	deadAll string // leads to more dead letters
 	groups  []pushGroup
 	// failed is a refusal to say at the head of the page, replayed what a
 	// replay came to.
-	failed   *gatehouse.Error
-	replayed *gatehouse.ReplayAnswer
+	failed    *gatehouse.Error
+	replayed  *gatehouse.ReplayAnswer
+	discarded *gatehouse.DeadLetterAnswer
 }
+
+// deadCursor names the cursor of the list of dead letters.
+const deadCursor = "dead"
 
 // groupRows is how much of each state a page shows.
 const groupRows = 50
@@ -100,11 +104,7 @@ func (c *Console) dispatchPage(v *view) (*dispatchPage, error) {
 	if p.tab != tabAttention {
 		return p, nil
 	}
-	var err error
-	if p.unknown, err = c.pushGroup(v, tabAttention, gatehouse.PushUnknown); err != nil {
-		return nil, err
-	}
-	page, err := c.cfg.Dispatch.ListDeadLetters(v.ctx, v.query(string(gatehouse.PushFailed)), groupRows)
+	page, err := c.cfg.Dispatch.ListDeadLetters(v.ctx, gatehouse.DeadLetterFilter{Cursor: v.query(deadCursor), Limit: groupRows})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (c *Console) dispatchPage(v *view) (*dispatchPage, error) {
 		}
 		p.dead = append(p.dead, deadRow{d: d, a: a, short: shortOf(a)})
 	}
-	p.deadAll = morePushes(tabAttention, gatehouse.PushFailed, page.NextCursor)
+	p.deadAll = morePushes(tabAttention, deadCursor, page.NextCursor)
 	return p, nil
 }
 
@@ -134,15 +134,15 @@ func (c *Console) pushGroup(v *view, tab string, status gatehouse.PushStatus) (p
 		}
 		g.rows = append(g.rows, pushRow{p: p, a: a, short: shortOf(a)})
 	}
-	g.more = morePushes(tab, status, page.NextCursor)
+	g.more = morePushes(tab, string(status), page.NextCursor)
 	return g, nil
 }
 
-func morePushes(tab string, status gatehouse.PushStatus, cursor string) string {
+func morePushes(tab, name, cursor string) string {
 	if cursor == "" {
 		return ""
 	}
-	return "/dispatch?" + url.Values{"tab": {tab}, string(status): {cursor}}.Encode()
+	return "/dispatch?" + url.Values{"tab": {tab}, name: {cursor}}.Encode()
 }
 
 // resolve takes an operator's word on an unknown outcome.
@@ -157,6 +157,29 @@ func (c *Console) resolve(v *view) error {
 		return c.dispatchRefused(v, err)
 	}
 	return v.redirect("/dispatch")
+}
+
+// discard closes the marked dead letters for good.
+func (c *Console) discard(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	ids := v.r.PostForm["push"]
+	if len(ids) == 0 {
+		return c.dispatchRefused(v, gatehouse.E(gatehouse.CodeInvalid, "mark what is to be discarded"))
+	}
+	answer, err := c.cfg.Dispatch.DiscardDeadLetters(v.ctx, gatehouse.DiscardRequest{
+		DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: ids}, Reason: strings.TrimSpace(v.form("reason")),
+	})
+	if err != nil {
+		return c.dispatchRefused(v, err)
+	}
+	p, err := c.dispatchPage(v)
+	if err != nil {
+		return err
+	}
+	p.discarded = answer
+	return v.render(http.StatusOK, "Dispatch", "/dispatch", dispatchView(v, p))
 }
 
 // replay puts the marked dead letters back into the queue.
@@ -192,6 +215,14 @@ func (c *Console) dispatchRefused(v *view, err error) error {
 	}
 	p.failed = e
 	return v.render(gatehouse.StatusOf(e.Code), "Dispatch", "/dispatch", dispatchView(v, p))
+}
+
+// resultTone is that of the notice about an act on dead letters.
+func resultTone(r *gatehouse.DeadLetterAnswer) string {
+	if r.Skipped > 0 {
+		return "warn"
+	}
+	return "good"
 }
 
 // groupTitle names a state to an operator.

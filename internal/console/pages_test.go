@@ -85,15 +85,15 @@ func TestUnknownOutcomeIsSettledByAnOperator(t *testing.T) {
 	ops := w.signIn("otto", gatehouse.RoleOperator)
 	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushUnknown, "timeout", "no answer <b>in time</b>")
 
-	ana.get("/dispatch").want(http.StatusOK).has(testid("unknown-push"), "Settling it needs the role operator").lacks("<b>in time</b>", `data-testid="resolve"`)
+	ana.get("/dispatch").want(http.StatusOK).has(testid("dead-letter"), `data-status="unknown"`, "No replay", "Settling it needs the role operator").lacks("<b>in time</b>", `data-testid="resolve"`)
 	ana.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", "I looked").want(http.StatusForbidden)
-	ops.get("/dispatch").want(http.StatusOK).has("Look at the target first", testid("resolve"))
-	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "perhaps", "reason", "x").want(http.StatusUnprocessableEntity).has(testid("unknown-push"))
+	ops.get("/dispatch").want(http.StatusOK).has("look at the target", testid("resolve"))
+	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "perhaps", "reason", "x").want(http.StatusUnprocessableEntity).has(testid("dead-letter"))
 	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", " ").want(http.StatusUnprocessableEntity)
 	if got := w.action(a.ID).Status; got != gatehouse.StatusUnknown {
 		t.Fatalf("a refusal left it %s", got)
 	}
-	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", "the order shows it").want(http.StatusOK).has("the outcome is known")
+	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason", "the order shows it").want(http.StatusOK).has("everything that was sent has an outcome")
 	if got := w.action(a.ID).Status; got != gatehouse.StatusApplied {
 		t.Errorf("it is %s", got)
 	}
@@ -119,6 +119,14 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 	if got := w.action(b.ID).Push.Status; got != gatehouse.PushFailed {
 		t.Errorf("what was not marked is %s", got)
 	}
+
+	ops := w.signIn("otto", gatehouse.RoleOperator)
+	ana.post("/dispatch/discard", "push", b.Push.ID, "reason", "over").want(http.StatusForbidden)
+	ops.post("/dispatch/discard", "reason", "over").want(http.StatusUnprocessableEntity).has("mark what is to be discarded")
+	ops.post("/dispatch/discard", "push", b.Push.ID, "reason", " ").want(http.StatusUnprocessableEntity)
+	ops.post("/dispatch/discard", "push", b.Push.ID, "push", a.Push.ID, "reason", "ordered by phone").want(http.StatusOK).
+		has("1 dead letter is closed, 1 not", "nothing that failed is open")
+	root.post("/dispatch/replay", "push", b.Push.ID).want(http.StatusConflict).has("ordered by phone")
 	root.get("/dispatch?tab=queue").want(http.StatusOK).has(testid("pushes-queued"))
 }
 
@@ -137,7 +145,7 @@ func TestLargeDeadLettersEndTheirPageEarly(t *testing.T) {
 	}
 	pages := 0
 	for cursor := ""; pages == 0 || cursor != ""; pages++ {
-		page, err := w.gate.ListDeadLetters(w.admin, cursor, gatehouse.MaxLimit)
+		page, err := w.gate.ListDeadLetters(w.admin, gatehouse.DeadLetterFilter{Cursor: cursor, Limit: gatehouse.MaxLimit})
 		if err != nil || len(page.Items) == 0 {
 			t.Fatalf("page %d: %d items, %v", pages, len(page.Items), err)
 		}

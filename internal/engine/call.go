@@ -74,12 +74,15 @@ func asError(err error) *connector.Error {
 // maxDetail bounds the text of an error that is stored, in bytes.
 const maxDetail = 2 << 10
 
-func clip(s string) string {
+func clip(s string) string { return clipTo(s, maxDetail+len("…")) }
+
+// clipTo makes a text valid, and at most so many bytes long.
+func clipTo(s string, most int) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-	if len(s) <= maxDetail {
+	if len(s) <= most {
 		return s
 	}
-	n := maxDetail
+	n := most - len("…")
 	for !utf8.RuneStart(s[n]) {
 		n--
 	}

@@ -28,6 +28,8 @@ type job struct {
 	action *gatehouse.Action
 	conn   connector.Connector
 	class  connector.Class
+	// retention is how long the target keeps idempotency keys; 0 for ever.
+	retention time.Duration
 	// clean is whether all earlier attempts are proven to be without effect;
 	// proof is a read-back's receipt to that end, not yet stored.
 	clean bool
@@ -120,6 +122,9 @@ func (j *job) look(ctx context.Context) (more bool, outcome string, err error) {
 		if !j.clean && once(j.class) {
 			return end(j.quarantine(ctx, reason{code: "ambiguous", detail: "an earlier call may have had its effect"}))
 		}
+		if !j.clean && j.forgotten() {
+			return end(j.quarantine(ctx, reason{code: "too_old", detail: "an earlier call may have had its effect, and the target does not know its key any more"}))
+		}
 	}
 	if j.clean { // else our own change would look like drift
 		changed, failure := j.check(ctx)
@@ -141,6 +146,13 @@ func (j *job) first() bool {
 	return j.push.Attempts == 0 && ok && !checks && !j.poison(j.push)
 }
 
+// forgotten reports whether a target that is idempotent by key may have dropped
+// the key of the first call. It compares times of the store's clock only.
+func (j *job) forgotten() bool {
+	p := j.push
+	return j.class == connector.ClassA && j.retention > 0 && p.PickedAt != nil && p.PickedAt.Sub(p.FirstDue()) >= j.retention
+}
+
 // poison reports whether a push was claimed too often without coming to a call.
 func (j *job) poison(p *gatehouse.Push) bool {
 	claims := p.Generation - p.Attempts
@@ -156,7 +168,7 @@ func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {
 	if err != nil {
 		return &reason{code: "connector_missing", detail: err.Error()}
 	}
-	j.conn, j.class = conn, op.Class
+	j.conn, j.class, j.retention = conn, op.Class, op.KeyRetention
 	return j.verify(p, a)
 }
 
@@ -173,7 +185,7 @@ func (j *job) load(ctx context.Context) (prior *gatehouse.Receipt, err error) {
 			return err
 		}
 		receipts, err := tx.ListReceipts(a.Tenant, a.ID)
-		j.clean = clean(receipts, j.push.Attempts)
+		j.clean = gatehouse.WithoutEffect(receipts, j.push.Attempts)
 		return err
 	})
 	return prior, err

@@ -53,34 +53,6 @@ func judge(class connector.Class, kind connector.Kind, clean, spent bool) verdic
 // not known does.
 func once(c connector.Class) bool { return c != connector.ClassA && c != connector.ClassB }
 
-// clean reports whether the receipts prove that none of the first n attempts
-// had an effect. A receipt of a call or check speaks for its own attempt, also
-// a late one; one of a read-back or an operator for all up to its attempt. An
-// attempt that no receipt speaks for may have had its effect.
-func clean(receipts []*gatehouse.Receipt, n int) bool {
-	proven := make(map[int]bool, n)
-	upTo := 0
-	for _, r := range receipts {
-		switch r.Outcome {
-		case gatehouse.ReceiptNotSent, gatehouse.ReceiptTransient, gatehouse.ReceiptTerminal:
-		default:
-			continue
-		}
-		switch r.Source {
-		case sourceCall, sourceCheck:
-			proven[r.Attempt] = true
-		case sourceReadBack, sourceOperator:
-			upTo = max(upTo, r.Attempt)
-		}
-	}
-	for attempt := upTo + 1; attempt <= n; attempt++ {
-		if !proven[attempt] {
-			return false
-		}
-	}
-	return true
-}
-
 // The sources of receipts; see [gatehouse.Receipt]. sourceCheck marks an
 // attempt that ended before its call, since the target could not be checked.
 const (

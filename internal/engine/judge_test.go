@@ -104,7 +104,7 @@ func TestClean(t *testing.T) {
 		{"an operator's word", []*gatehouse.Receipt{r(3, sourceOperator, gatehouse.ReceiptTerminal)}, 3, true},
 		{"a source that is not known", []*gatehouse.Receipt{r(1, "rumour", gatehouse.ReceiptTerminal)}, 1, false},
 	} {
-		if got := clean(c.receipts, c.n); got != c.want {
+		if got := gatehouse.WithoutEffect(c.receipts, c.n); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

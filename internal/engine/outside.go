@@ -154,7 +154,7 @@ func (d Outside) Fail(ctx context.Context, tenant, id string, holds func(string)
 		}
 	}
 	return d.settle(ctx, tenant, id, f.Generation, holds, connector.Result{},
-		&connector.Error{Kind: kind, Code: f.Code, Detail: f.Detail, RetryAfter: f.RetryAfter.D()})
+		&connector.Error{Kind: kind, Code: f.Code, Detail: f.Detail, Says: f.TargetSays, RetryAfter: f.RetryAfter.D()})
 }
 
 func (d Outside) settle(ctx context.Context, tenant, id string, generation int, holds func(string) bool, res connector.Result, failure *connector.Error) (*gatehouse.Push, error) {
@@ -181,7 +181,7 @@ func (d Outside) settle(ctx context.Context, tenant, id string, generation int, 
 		v, wait := judge(j.class, failure.Kind, j.clean, j.spent()), j.wait(failure)
 		settle = func(s *step) string {
 			s.receipt(r)
-			return conclude(s, v, wait, r)
+			return conclude(s, v, wait, r, failure.Says)
 		}
 	}
 	var settled string

@@ -69,7 +69,7 @@ func (j *job) stop(s *step, r reason) (outcome string) {
 	if r.found != "" {
 		more = append(more, gatehouse.Member{Name: "found", Value: r.found})
 	}
-	s.end(clean(receipts, s.push.Attempts), r.code, r.detail, more...)
+	s.end(gatehouse.WithoutEffect(receipts, s.push.Attempts), r.code, r.detail, "", more...)
 	if s.push.Status == gatehouse.PushFailed {
 		return outcomeQuarantined
 	}
@@ -103,7 +103,7 @@ func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcom
 	err = j.update(ctx, gatehouse.PushPicking, func(s *step) {
 		s.push.Attempts = r.Attempt
 		s.receipt(r)
-		outcome = conclude(s, v, wait, r)
+		outcome = conclude(s, v, wait, r, failure.Says)
 	})
 	return outcome, err
 }
@@ -118,9 +118,9 @@ func (j *job) wait(failure *connector.Error) time.Duration {
 }
 
 // conclude writes what a failed attempt came to.
-func conclude(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt) (outcome string) {
+func conclude(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, says string) (outcome string) {
 	if v != verdictRetry {
-		s.end(v == verdictFailed, r.ErrorCode, r.Error, text("receipt", r.ID))
+		s.end(v == verdictFailed, r.ErrorCode, r.Error, says, text("receipt", r.ID))
 		return string(s.push.Status)
 	}
 	next := s.tx.Now().Add(wait)

@@ -133,6 +133,19 @@ func (r *Registry) Class(tenant, name, operation string) connector.Class {
 	return op.Class
 }
 
+// Conditional reports whether the write of an action has a condition on the
+// target's version or pre-image; see [connector.Conditional].
+func (r *Registry) Conditional(a *gatehouse.Action) bool {
+	conn, op, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	if err != nil {
+		return false
+	}
+	if c, ok := conn.(connector.Conditional); ok {
+		return c.Conditional(callOf(a, 0))
+	}
+	return op.Class == connector.ClassB
+}
+
 // Validate refuses, with code invalid, an action that can never be carried out.
 // It makes no call.
 func (r *Registry) Validate(a *gatehouse.Action) error {

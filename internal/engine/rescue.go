@@ -53,7 +53,7 @@ func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
 			class := d.targets.Class(q.Tenant, q.Connector, s.action.Operation)
 			if judge(class, connector.Ambiguous, false, n > d.config.Retries) != verdictRetry {
 				outcome = string(gatehouse.PushUnknown)
-				s.end(false, code, detail)
+				s.end(false, code, detail, "")
 				d.failpoint(PointRescue)
 				return s.err
 			}

@@ -153,7 +153,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 			s.applied(found)
 			return string(gatehouse.PushApplied)
 		}
-		return conclude(s, v, wait, r)
+		return conclude(s, v, wait, r, failure.Says)
 	})
 	return outcome, took, err
 }

@@ -145,13 +145,15 @@ func (s *step) applied(r *gatehouse.Receipt) {
 
 // end closes the push without success: failed, with the ceilings given back,
 // when that is proven, else unknown.
-func (s *step) end(proven bool, code, detail string, more ...gatehouse.Member) {
+// says is the target's own words, "" for none.
+func (s *step) end(proven bool, code, detail, says string, more ...gatehouse.Member) {
 	detail = clip(detail)
-	s.push.ErrorCode, s.push.LastError = code, detail
+	s.push.ErrorCode, s.push.LastError, s.push.TargetSays = code, detail, clipTo(says, gatehouse.MaxTargetSays)
 	more = append(more, text("code", code))
 	if !proven {
 		s.throughSent()
 		s.movePush(gatehouse.PushUnknown)
+		s.markDeadLetter()
 		if !s.action.Status.Finished() {
 			s.moveAction(gatehouse.StatusUnknown, nil)
 		}
@@ -159,11 +161,16 @@ func (s *step) end(proven bool, code, detail string, more ...gatehouse.Member) {
 		return
 	}
 	s.movePush(gatehouse.PushFailed)
+	s.markDeadLetter()
 	if s.action.Status.CanMove(gatehouse.StatusFailed) {
 		s.moveAction(gatehouse.StatusFailed, &gatehouse.Failure{Code: code, Detail: detail})
 		s.do(func() error { return s.tx.ReleaseCeilings(s.action.Tenant, s.action.ID) })
 	}
 	s.leaf("push.failed", more...)
+}
+
+func (s *step) markDeadLetter() {
+	s.do(func() error { return s.tx.MarkDeadLetter(s.push, s.action.EffectHash()) })
 }
 
 func (s *step) receipt(r *gatehouse.Receipt) {

@@ -44,10 +44,12 @@ func (w *World) play(tenant string) {
 	applied := decided("applied", "price_change")
 	w.answer("late", connector.Transient)
 	w.answer("dead", connector.Terminal)
+	w.answer("discarded", connector.Terminal)
 	w.answer("replayed", connector.Terminal)
 	w.answer("once lost", connector.Ambiguous)
 	w.answer("once resolved", connector.Ambiguous)
 	decided("dead", "spend")
+	discarded := decided("discarded", "price_change")
 	replayed := decided("replayed", "price_change")
 	decided("once lost", "spend")
 	resolved := decided("once resolved", "price_change")
@@ -58,6 +60,10 @@ func (w *World) play(tenant string) {
 	w.Decide(reversal, "ben", gatehouse.Approve)
 	w.Clock.Advance(time.Minute)
 	_, err = w.Gate.ReplayDeadLetters(w.Admin(), gatehouse.ReplayRequest{IDs: []string{w.Find(replayed).Push.ID}})
+	w.must(err)
+	_, err = w.Gate.DiscardDeadLetters(w.Admin(), gatehouse.DiscardRequest{
+		DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: []string{w.Find(discarded).Push.ID}}, Reason: "not needed any more",
+	})
 	w.must(err)
 	_, err = w.Gate.ResolvePush(w.Admin(), w.Find(resolved).Push.ID, gatehouse.Resolution{Outcome: "applied", Reason: "looked"})
 	w.must(err)

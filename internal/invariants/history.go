@@ -16,6 +16,7 @@ type pushData struct {
 	Attempt    int                  `json:"attempt"`
 	Generation int                  `json:"generation"`
 	Receipt    string               `json:"receipt"`
+	Code       string               `json:"code"`
 }
 
 // history is what the log says of one action.
@@ -27,6 +28,7 @@ type history struct {
 	highest   int             // generation so far
 	receiptAt map[string]int  // highest generation when a receipt was named
 	uncalled  bool            // it was settled without a call
+	marked    int             // how often a restored store took it for sent
 }
 
 // replay reads an action's entries in their order: 11, 12, 14 and 15.
@@ -81,7 +83,11 @@ func (h *history) addPush(l leaf, say sayer) {
 		}
 		h.intents[intent] = true
 	}
-	h.uncalled = h.uncalled || l.Type == "push.picked"
+	if l.Type == "push.picked" && d.Code == gatehouse.ErrorRestored {
+		h.marked++
+	} else if l.Type == "push.picked" {
+		h.uncalled = true
+	}
 	if d.Receipt != "" {
 		h.receiptAt[d.Receipt] = h.highest
 	}
@@ -101,15 +107,16 @@ func (f *file) checkHistory(h *history, say sayer) {
 		if h.push != "" && h.push != p.status && p.status != gatehouse.PushCanceled && !leased {
 			say(14, "push %s is %s, but the log leads to %s", p.id, p.status, h.push)
 		}
-		// What needs no call counts as one attempt, without an intent; so does
-		// a look at the target that failed before any call.
+		// What needs no call counts as one attempt, without an intent; so do a look
+		// at the target that failed before any call, and a call that a restored
+		// store may have forgotten.
 		looks := map[int]bool{}
 		for _, c := range f.receipts {
 			if c.source == "check" && !c.late {
 				looks[c.attempt] = true
 			}
 		}
-		if p.attempts != len(h.intents)+len(looks) && (p.attempts != 1 || !h.uncalled) {
+		if n := len(h.intents) + len(looks) + h.marked; p.attempts != n && (p.attempts != 1 || n != 0 || !h.uncalled) {
 			say(15, "push %s counts %d attempts, the log has %d intents and %d looks", p.id, p.attempts, len(h.intents), len(looks))
 		}
 	}

@@ -49,10 +49,14 @@ func (m *model) archive() string {
 func (m *model) archivable(a *action) bool {
 	switch a.status {
 	case rejected, denied, expired, canceled, superseded, applied, reversed:
+	case failed:
+		if a.push == nil || a.push.closed.IsZero() || !a.push.closed.Before(m.now.Add(-retention)) {
+			return false
+		}
 	default:
 		return false
 	}
-	if p := a.push; p != nil && p.status != gatehouse.PushApplied && p.status != gatehouse.PushCanceled {
+	if p := a.push; p != nil && p.closed.IsZero() && p.status != gatehouse.PushApplied && p.status != gatehouse.PushCanceled {
 		return false
 	}
 	if c := a.claim; c != nil && c.held && c.at.After(m.now.Add(-gatehouse.MaxCeilingWindow)) {

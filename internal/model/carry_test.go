@@ -72,6 +72,10 @@ func (m *model) carry(a *action, f fault, crash engine.Point) {
 			m.stop(a, "ambiguous")
 			return
 		}
+		if !clean && a.operation == "a" && m.now.Sub(p.firstDue()) >= keyRetention {
+			m.stop(a, "too_old")
+			return
+		}
 	}
 	if proven { // whatever comes next stores the proof first
 		p.doubt = false
@@ -190,7 +194,7 @@ func (m *model) end(a *action, s gatehouse.Status, code string) {
 		return
 	}
 	m.throughSent(a)
-	p.status, a.status = gatehouse.PushUnknown, unknown
+	p.status, a.status, a.failure = gatehouse.PushUnknown, unknown, code
 	a.leaves = append(a.leaves, "push.unknown")
 }
 
@@ -203,8 +207,13 @@ func (m *model) apply(a *action, receipt string) {
 	m.undone(a)
 }
 
-// undone: the application of a reversal ends the original.
+// undone: the application of a reversal ends the original, and that of the same
+// change closes the dead letter.
 func (m *model) undone(a *action) {
+	if old := a.repeats; old != nil && old.push.status == gatehouse.PushFailed && old.push.closed.IsZero() {
+		old.push.closed = m.now
+		old.leaves = append(old.leaves, "push.discarded")
+	}
 	if old := a.reverses; old != nil && old.status == applied {
 		old.status, old.reversedBy = reversed, a
 		old.leaves = append(old.leaves, "action.reversed")
@@ -250,7 +259,7 @@ func (m *model) resolve(a *action, ok bool) string {
 	}
 	p := a.push
 	if ok {
-		p.status, a.status = gatehouse.PushApplied, applied
+		p.status, a.status, a.failure = gatehouse.PushApplied, applied, ""
 		a.receipts = append(a.receipts, "applied/operator")
 		m.undone(a)
 		a.leaves = append(a.leaves, "push.resolved")
@@ -270,8 +279,12 @@ func (m *model) replay(a *action) string {
 	switch {
 	case p == nil:
 		return "skipped not_found"
+	case !p.closed.IsZero():
+		return "too_late"
 	case p.status == gatehouse.PushApplied:
 		return "skipped already_applied"
+	case p.status == gatehouse.PushUnknown:
+		return m.replayUnknown(a)
 	case p.status != gatehouse.PushFailed:
 		return "skipped not_failed"
 	}
@@ -290,9 +303,52 @@ func (m *model) replay(a *action) string {
 		return "skipped ceiling_exceeded"
 	}
 	m.reserve(a)
+	return m.requeue(a)
+}
+
+// discard closes a failed push for good.
+func (m *model) discard(a *action) string {
+	p := a.push
+	switch {
+	case p == nil:
+		return "skipped not_found"
+	case !p.closed.IsZero():
+		return "skipped already_discarded"
+	case p.status == gatehouse.PushUnknown:
+		return "skipped resolve_first"
+	case p.status != gatehouse.PushFailed:
+		return "skipped not_failed"
+	}
+	p.closed = m.now
+	a.leaves = append(a.leaves, "push.discarded")
+	return "discarded"
+}
+
+// replayUnknown: a second call must be harmless. The ceilings were kept.
+func (m *model) replayUnknown(a *action) string {
+	p := a.push
+	switch known := m.now.Sub(p.firstDue()) < keyRetention; {
+	case p.doubt && (a.operation == "c" || a.operation == "a" && !known):
+		return "skipped resolve_first"
+	case m.vetoed(a) || a.approval != "" && !m.votersStand(a):
+		return "skipped authority_revoked"
+	}
+	return m.requeue(a)
+}
+
+func (m *model) requeue(a *action) string {
+	p := a.push
 	p.status, p.next, p.base = gatehouse.PushQueued, m.now, p.attempts
 	p.replays++
 	a.status, a.failure = approved, ""
 	a.leaves = append(a.leaves, "push.replayed")
 	return "queued"
+}
+
+// firstDue is the earliest time at which the push can have been sent.
+func (p *push) firstDue() time.Time {
+	if p.notBefore.After(p.created) {
+		return p.notBefore
+	}
+	return p.created
 }

@@ -51,6 +51,10 @@ func (m *model) insert(p proposal, a *action) *action {
 	a.proposal, a.n, a.version = p, len(m.actions), m.policy
 	a.risk = max(riskOf[p.kind], p.claimedRisk)
 	allowed := p.kind == note && a.risk <= 2
+	if !m.denies(p.kind) {
+		a.repeats = m.deadLetterOf(p)
+		allowed = allowed && a.repeats == nil
+	}
 	if allowed && !m.fits(a) {
 		allowed = false
 	}
@@ -75,6 +79,18 @@ func (m *model) insert(p proposal, a *action) *action {
 		m.ask(a)
 	}
 	return a
+}
+
+// deadLetterOf is the newest dead letter with the effect of a proposal.
+func (m *model) deadLetterOf(p proposal) (found *action) {
+	for _, a := range m.actions {
+		dead := a.push != nil && (a.push.status == gatehouse.PushUnknown || a.push.status == gatehouse.PushFailed && a.push.closed.IsZero())
+		same := a.connector == p.connector && a.operation == p.operation && a.entity == p.entity && a.amount == p.amount
+		if dead && same && (found == nil || a.push.nth > found.push.nth) {
+			found = a
+		}
+	}
+	return found
 }
 
 func (m *model) ask(a *action) {
@@ -113,7 +129,8 @@ func (m *model) ask(a *action) {
 
 func (m *model) enqueue(a *action) {
 	due := m.now.Add(a.hold)
-	a.push = &push{status: gatehouse.PushQueued, notBefore: due, next: due, created: m.now}
+	m.pushes++
+	a.push = &push{status: gatehouse.PushQueued, notBefore: due, next: due, created: m.now, nth: m.pushes}
 }
 
 // ballot is what a step decides.

@@ -100,7 +100,8 @@ var (
 		"decide: rejected", "decide: digest_mismatch", "decide: confirmation_required", "decide: already_voted", "decide: authority_revoked",
 		"decide: target_changed", "decide: idempotency_key_reused", "propose: duplicate_key", "dispatch: unknown",
 		"resolve: applied", "resolve: failed", "replay: queued", "replay: skipped too_old", "replay: skipped authority_revoked",
-		"replay: skipped ceiling_exceeded", "reverse: proposed approved", "revise: proposed pending", "cancel: already_canceled",
+		"replay: skipped ceiling_exceeded", "replay: skipped resolve_first", "replay: too_late", "discard: discarded", "discard: skipped resolve_first",
+		"discard: skipped already_discarded", "reverse: proposed approved", "revise: proposed pending", "cancel: already_canceled",
 		"propose of an archived applied: duplicate_key", "cancel of an archived applied: too_late", "replay of an archived applied: skipped already_applied",
 		"reverse of an archived reversed: not_reversible", "trespass of an archived applied: [not_found]",
 	}
@@ -365,6 +366,10 @@ func (m *match) work() map[string]func(*rapid.T) {
 		"replay": func(rt *rapid.T) {
 			a := m.action(rt, is(failed))
 			m.play("replay", func() string { return m.model.replay(a) }, func(s *side) string { return s.replay(a.n) })
+		},
+		"discard": func(rt *rapid.T) {
+			a := m.action(rt, is(failed))
+			m.play("discard", func() string { return m.model.discard(a) }, func(s *side) string { return s.discard(a.n) })
 		},
 		"sweep": func(*rapid.T) { m.play("sweep", m.model.sweep, (*side).sweep) },
 	}

@@ -33,11 +33,15 @@ func (m *model) markUnknown(class string) string {
 		switch p := a.push; p.status {
 		case gatehouse.PushQueued:
 			p.status = gatehouse.PushPicking
-		case gatehouse.PushPicking, gatehouse.PushSent:
+			p.attempts++
+		case gatehouse.PushPicking:
+			p.attempts++
+		case gatehouse.PushSent:
 		default:
 			continue
 		}
 		a.push.generation++
+		a.push.doubt = true
 		m.end(a, unknown, gatehouse.ErrorRestored)
 		n++
 	}

@@ -332,6 +332,20 @@ func (s *side) replay(n int) string {
 	return strings.TrimSpace(out.Results[0].Result + " " + strings.TrimSpace(map[bool]string{true: "", false: "skipped "}[out.Results[0].Skipped == ""]+out.Results[0].Skipped))
 }
 
+func (s *side) discard(n int) string {
+	out, err := s.gate.DiscardDeadLetters(s.as("admin", true, nil), gatehouse.DiscardRequest{
+		DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: []string{s.pushID(n)}}, Reason: "over",
+	})
+	if err != nil {
+		return s.word(err)
+	}
+	r := out.Results[0]
+	if r.Skipped != "" {
+		return "skipped " + r.Skipped
+	}
+	return r.Result
+}
+
 // trespass tries everything on an action from another tenant.
 func (s *side) trespass(n int) string {
 	a := s.find(n)

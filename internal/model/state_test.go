@@ -18,6 +18,7 @@ type model struct {
 	actions []*action
 	keys    map[string]*action // by idempotency_key
 	answers map[string]answered
+	pushes  int  // so far
 	policy  int  // the active version
 	frozen  bool // what it says
 	calls   map[*action]int
@@ -63,6 +64,7 @@ type action struct {
 	superseded *action
 	supersedes *action
 	reverses   *action
+	repeats    *action
 	reversedBy *action
 	failure    string
 	reversible bool
@@ -94,6 +96,8 @@ type push struct {
 	notBefore, next, sent, created      time.Time
 	lease                               time.Time
 	code                                string
+	closed                              time.Time
+	nth                                 int // of all pushes
 	// doubt: an attempt may have had its effect.
 	doubt bool
 }

@@ -54,7 +54,7 @@ func (c *contract) deadLetter(t *testing.T, a *gatehouse.Action) *gatehouse.Dead
 	}
 }
 
-func (c *contract) replay(t *testing.T, ids ...string) []gatehouse.ReplayResult {
+func (c *contract) replay(t *testing.T, ids ...string) []gatehouse.DeadLetterResult {
 	t.Helper()
 	var out gatehouse.ReplayAnswer
 	c.admin.post("/dead-letters/replay", object{"ids": ids}).decode(t, &out)

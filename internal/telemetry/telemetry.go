@@ -71,6 +71,7 @@ type clocked interface{ ClockBehind() time.Duration }
 type queue struct {
 	store  gatehouse.Store
 	pushes *prometheus.Desc
+	dead   *prometheus.Desc
 	leaves *prometheus.Desc
 	behind *prometheus.Desc
 }
@@ -84,6 +85,7 @@ func RegisterQueue(r prometheus.Registerer, s gatehouse.Store) {
 	r.MustRegister(&queue{
 		store:  s,
 		pushes: prometheus.NewDesc("gatehouse_pushes", "Pushes by status.", []string{"status"}, nil),
+		dead:   prometheus.NewDesc("gatehouse_dead_letters", "Pushes that need a person: failed and not discarded, or of an unknown outcome.", []string{"status"}, nil),
 		behind: prometheus.NewDesc("gatehouse_clock_behind_seconds", "How far the wall clock is behind the store's; time stands still meanwhile.", nil, nil),
 		leaves: prometheus.NewDesc("gatehouse_audit_unnumbered", "Audit leaves that wait for their number, at most 1000.", nil, nil),
 	})
@@ -92,6 +94,7 @@ func RegisterQueue(r prometheus.Registerer, s gatehouse.Store) {
 // Describe implements prometheus.Collector.
 func (q *queue) Describe(ch chan<- *prometheus.Desc) {
 	ch <- q.pushes
+	ch <- q.dead
 	ch <- q.leaves
 	ch <- q.behind
 }
@@ -101,7 +104,7 @@ func (q *queue) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	var counts map[gatehouse.PushStatus]int
-	waiting := 0
+	waiting, dead := 0, 0
 	var behind time.Duration
 	err := q.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
 		behind = max(0, time.Until(tx.Now()))
@@ -109,6 +112,9 @@ func (q *queue) Collect(ch chan<- prometheus.Metric) {
 			behind = own.ClockBehind()
 		}
 		if counts, err = tx.PushCounts(); err != nil {
+			return err
+		}
+		if dead, err = tx.CountDeadLetters(""); err != nil {
 			return err
 		}
 		leaves, err := tx.UnnumberedLeaves(1000)
@@ -122,6 +128,9 @@ func (q *queue) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range gatehouse.PushStatuses() {
 		ch <- prometheus.MustNewConstMetric(q.pushes, prometheus.GaugeValue, float64(counts[s]), string(s))
 	}
+	unknown := counts[gatehouse.PushUnknown]
+	ch <- prometheus.MustNewConstMetric(q.dead, prometheus.GaugeValue, float64(unknown), string(gatehouse.PushUnknown))
+	ch <- prometheus.MustNewConstMetric(q.dead, prometheus.GaugeValue, float64(dead-unknown), string(gatehouse.PushFailed))
 	ch <- prometheus.MustNewConstMetric(q.behind, prometheus.GaugeValue, behind.Seconds())
 	ch <- prometheus.MustNewConstMetric(q.leaves, prometheus.GaugeValue, float64(waiting))
 }

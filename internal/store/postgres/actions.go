@@ -72,6 +72,7 @@ type extra struct {
 	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
 	RiskName     string                   `json:"risk_name,omitempty"`
 	Title        string                   `json:"title,omitempty"`
+	Repeats      string                   `json:"repeats,omitempty"`
 }
 
 // scanAction reads a row of selectAction.
@@ -104,7 +105,7 @@ func scanAction(r *row) (a *gatehouse.Action, err error) {
 	a.ProposedBy, a.Rationale = r.text(), r.text()
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
 	if x := jsonAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings, x.RiskName, x.Title
+		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings, x.RiskName, x.Title, x.Repeats
 	}
 	if r.null() {
 		r.skip(approvalWidth)
@@ -114,7 +115,7 @@ func scanAction(r *row) (a *gatehouse.Action, err error) {
 	if r.null() {
 		return a, err // nothing was sent
 	}
-	a.Push = scanPush(r).Summary()
+	a.SetPush(scanPush(r))
 	if !r.null() {
 		a.Receipt = scanReceipt(r, &err)
 	}
@@ -278,9 +279,9 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 		code, detail = a.Failure.Code, a.Failure.Detail
 	}
 	var rare string
-	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 || a.RiskName != "" || a.Title != "" {
+	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 || a.RiskName != "" || a.Title != "" || a.Repeats != "" {
 		var err error
-		if rare, err = shared.EncodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title}); err != nil {
+		if rare, err = shared.EncodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats}); err != nil {
 			return err
 		}
 	}

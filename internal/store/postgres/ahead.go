@@ -88,6 +88,9 @@ func (t *readTx) Foresee(o gatehouse.Outlook) {
 			h.queries = append(h.queries, ask(lockVoter, h.lock, o.Tenant, o.Voter))
 		}
 	}
+	if o.Effect != (gatehouse.Hash{}) {
+		h.fetch(deadLetterOf, o.Tenant, o.Effect[:])
+	}
 	if o.Policy && !sides {
 		h.fetch(activeVersion, o.Tenant)
 	}

@@ -12,7 +12,7 @@ const last = "\U0010FFFF"
 
 // ListPushes lists the newest first.
 func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
-	bound := shared.BoundToReader([]string{tenant, string(f.Status)}, f.ReadBy)
+	bound := shared.BoundToReader(filterOf(tenant, f), f.ReadBy)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindPushes, bound...)
 	if err != nil {
 		return page, err
@@ -23,6 +23,18 @@ func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehou
 		where.add("h.status = ?", string(f.Status))
 	}
 	where.readBy("h.action_seq", tenant, f.ReadBy)
+	if f.DeadLetters {
+		where.add(deadLetters)
+	}
+	if f.Connector != "" {
+		where.add("h.connector = ?", f.Connector)
+	}
+	if f.Code != "" {
+		where.add("h.error_code = ?", f.Code)
+	}
+	if !f.Since.IsZero() {
+		where.add("h.finished_at >= ?", f.Since)
+	}
 	if c.ID != "" {
 		where.add("h.id < ?", c.ID)
 	}
@@ -32,6 +44,11 @@ func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehou
 	page.Items = append([]*gatehouse.Push{}, list...)
 	return shared.Finish(page, limit, func(p *gatehouse.Push) shared.Cursor { return shared.Cursor{ID: p.ID} },
 		shared.KindPushes, bound...), err
+}
+
+// filterOf binds a cursor to what it pages through.
+func filterOf(tenant string, f gatehouse.PushFilter) []string {
+	return append([]string{tenant, string(f.Status)}, shared.PushFilterKey(f)...)
 }
 
 // ListCorpus lists what people's decisions teach, that on the newest approval

@@ -9,16 +9,59 @@ import (
 
 const pushColumns = `h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
   h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at, h.finished_at,
-  h.generation, h.lease_owner, h.lease_until, h.replays, h.lane`
+  h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says, h.closed_at, h.closed_by, h.closed_reason`
 
 func scanPush(r *row) *gatehouse.Push {
-	return &gatehouse.Push{
+	p := &gatehouse.Push{
 		Tenant: r.text(), ID: r.text(), ActionID: r.text(), Connector: r.text(), IdempotencyKey: r.text(), Digest: gatehouse.Digest(r.text()),
 		Status: gatehouse.PushStatus(r.text()), Attempts: int(r.int()), AttemptBase: int(r.int()), LastError: r.text(), ErrorCode: r.text(),
 		NotBefore: r.time(), CreatedAt: r.time(), NextAttempt: r.timePtr(), PickedAt: r.timePtr(), SentAt: r.timePtr(),
 		AppliedAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
-		Replays: int(r.int()), Lane: r.text(),
+		Replays: int(r.int()), Lane: r.text(), TargetSays: r.text(), ClosedAt: r.timePtr(), ClosedBy: r.text(), ClosedReason: r.text(),
 	}
+	if p.Status != gatehouse.PushFailed && p.Status != gatehouse.PushUnknown {
+		p.TargetSays = "" // of an end that a replay has undone
+	}
+	return p
+}
+
+// deadLetters is the condition of an index, and [gatehouse.Push.DeadLetter].
+const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`
+
+// CountDeadLetters counts what needs a person.
+func (t *readTx) CountDeadLetters(tenant string) (n int, err error) {
+	scan := func(r *row) error { n = int(r.int()); return nil }
+	if tenant == "" {
+		err = t.each(`SELECT count(*) FROM push WHERE `+deadLetters, scan)
+	} else {
+		err = t.each(`SELECT count(*) FROM push WHERE `+deadLetters+` AND tenant = $1`, scan, tenant)
+	}
+	return n, err
+}
+
+const deadLetterOf = `SELECT action_id FROM push WHERE tenant = $1 AND effect = $2 AND ` + deadLetters + ` ORDER BY id DESC LIMIT 1`
+
+// DeadLetterOf finds the newest one with an effect.
+func (t *readTx) DeadLetterOf(tenant string, effect gatehouse.Hash) (id string, err error) {
+	err = t.each(deadLetterOf, func(r *row) error { id = r.text(); return nil }, tenant, effect[:])
+	return id, err
+}
+
+const (
+	markDeadLetter = guarded + `UPDATE push SET target_says = $1, effect = $2
+WHERE tenant = $3 AND id = $4 AND status = $5 AND generation = $6 AND status IN ('failed', 'unknown')` + orConflict
+	closePush = guarded + `UPDATE push SET closed_at = $1, closed_by = $2, closed_reason = $3
+WHERE tenant = $4 AND id = $5 AND status = 'failed' AND closed_at IS NULL` + orConflict
+)
+
+// MarkDeadLetter adds what the list of dead letters tells of a push.
+func (t *tx) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
+	return t.write(markDeadLetter, p.TargetSays, effect[:], p.Tenant, p.ID, string(p.Status), p.Generation)
+}
+
+// ClosePush closes a failed push for good.
+func (t *tx) ClosePush(tenant, id, by, reason string) error {
+	return t.write(closePush, t.Now(), by, reason, tenant, id)
 }
 
 const findPush = `SELECT ` + pushColumns + ` FROM push h WHERE tenant = $1 AND id = $2`

@@ -81,6 +81,17 @@ func (w readWalls) Inherited(tenant, principalID, id string) (bool, error) {
 	return w.in(tenant).Inherited(tenant, principalID, id)
 }
 
+func (w readWalls) CountDeadLetters(tenant string) (int, error) {
+	if tenant == "" {
+		return w.all().CountDeadLetters("")
+	}
+	return w.in(tenant).CountDeadLetters(tenant)
+}
+
+func (w readWalls) DeadLetterOf(tenant string, effect gatehouse.Hash) (string, error) {
+	return w.in(tenant).DeadLetterOf(tenant, effect)
+}
+
 func (w readWalls) FindPrincipal(tenant, idOrName string) (*gatehouse.Principal, error) {
 	return w.in(tenant).FindPrincipal(tenant, idOrName)
 }

@@ -70,6 +70,14 @@ func (w walls) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generati
 	return w.in(p.Tenant).UpdatePush(p, from, generation)
 }
 
+func (w walls) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
+	return w.in(p.Tenant).MarkDeadLetter(p, effect)
+}
+
+func (w walls) ClosePush(tenant, id, by, reason string) error {
+	return w.in(tenant).ClosePush(tenant, id, by, reason)
+}
+
 func (w walls) InsertReceipt(r *gatehouse.Receipt) error {
 	return w.in(r.Tenant).InsertReceipt(r)
 }

@@ -51,6 +51,7 @@ type extra struct {
 	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
 	RiskName     string                   `json:"risk_name,omitempty"`
 	Title        string                   `json:"title,omitempty"`
+	Repeats      string                   `json:"repeats,omitempty"`
 }
 
 // scanned is an action with its row's number.
@@ -90,7 +91,7 @@ func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
 	a.ProposedBy, a.Rationale = r.text(), r.text()
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
 	if x := jsonAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings, x.RiskName, x.Title
+		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings, x.RiskName, x.Title, x.Repeats
 	}
 	if !r.null() {
 		a.Approval = scanApproval(r, a.ID, &err)
@@ -210,9 +211,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 
 func (t *tx) insertProposal(seq int64, a *gatehouse.Action) error {
 	var rare string
-	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 || a.RiskName != "" || a.Title != "" {
+	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 || a.RiskName != "" || a.Title != "" || a.Repeats != "" {
 		var err error
-		if rare, err = encodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title}); err != nil {
+		if rare, err = encodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats}); err != nil {
 			return err
 		}
 	}

@@ -8,11 +8,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// endingColumns are those of shared.Ending, of an action a: pinned by its push,
+// endingColumns are those of shared.Ending, of an action a. A failed one ends when
+// its push is closed. It is pinned by its push,
 // a run, a ceiling that a window still reaches, a step-up; and its relations.
 // The parameter is the time at or before which a ceiling's part is out of reach.
-const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, coalesce(a.finished_at, a.decided_at),
-  EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status <> 'applied' AND h.status <> 'canceled')
+const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, CASE WHEN a.status = 'failed' THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at)
+  ELSE coalesce(a.finished_at, a.decided_at) END,
+  EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.status <> 'applied' AND h.status <> 'canceled' AND h.closed_at IS NULL)
+  OR a.status = 'failed' AND NOT EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.closed_at IS NOT NULL)
   OR EXISTS (SELECT 1 FROM step s JOIN run r ON r.seq = s.run_seq WHERE s.tenant = a.tenant AND s.action_id = a.id AND s.action_id IS NOT NULL
     AND r.status <> 'succeeded' AND r.status <> 'failed_terminal' AND r.status <> 'canceled')
   OR EXISTS (SELECT 1 FROM ceiling_claim c WHERE c.action_seq = a.seq AND c.released_at IS NULL AND c.reserved_at > ?1)

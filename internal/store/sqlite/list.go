@@ -245,7 +245,7 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 		}
 	}
 	err = t.each(`SELECT action_seq, `+pushColumns+` FROM push WHERE action_seq IN (SELECT value FROM json_each(?))`, func(r *stmt) error {
-		items[at[r.int()]].Push = scanPush(r).Summary()
+		items[at[r.int()]].SetPush(scanPush(r))
 		return nil
 	}, list)
 	if err != nil {

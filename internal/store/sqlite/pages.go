@@ -7,24 +7,43 @@ import (
 
 // ListPushes lists the newest first.
 func (t *readTx) ListPushes(tenant string, f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
-	bound := shared.BoundToReader([]string{tenant, string(f.Status)}, f.ReadBy)
+	bound := shared.BoundToReader(filterOf(tenant, f), f.ReadBy)
 	c, err := parseCursor(f.Cursor, kindPushes, bound...)
 	if err != nil {
 		return page, err
 	}
 	var where condition
+	from := `push`
 	where.add("tenant = ?", tenant)
 	if f.Status != "" {
 		where.add("status = ?"+narrow(f.Status), string(f.Status))
 	}
 	where.readBy("action_seq", tenant, f.ReadBy)
+	if f.DeadLetters {
+		from = `push INDEXED BY push_dead`
+		where.add(deadLetters)
+	}
+	if f.Connector != "" {
+		where.add("connector = ?", f.Connector)
+	}
+	if f.Code != "" {
+		where.add("error_code = ?", f.Code)
+	}
+	if !f.Since.IsZero() {
+		where.add("finished_at >= ?", f.Since)
+	}
 	if c.ID != "" {
 		where.add("id < ?", c.ID)
 	}
 	limit := pageLimit(f.Limit)
-	list, err := t.pushes(`SELECT `+pushColumns+` FROM push WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
+	list, err := t.pushes(`SELECT `+pushColumns+` FROM `+from+` WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
 	page.Items = append([]*gatehouse.Push{}, list...)
 	return finish(page, limit, func(p *gatehouse.Push) cursorAt { return cursorAt{ID: p.ID} }, kindPushes, bound...), err
+}
+
+// filterOf binds a cursor to what it pages through.
+func filterOf(tenant string, f gatehouse.PushFilter) []string {
+	return append([]string{tenant, string(f.Status)}, shared.PushFilterKey(f)...)
 }
 
 // narrow is by which rows pushes of a status are found. Those that were applied

@@ -8,16 +8,21 @@ import (
 )
 
 const pushColumns = `tenant, id, action_id, connector, idempotency_key, digest, status, attempts, attempt_base, last_error, error_code,
-not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner, lease_until, replays, lane`
+not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner, lease_until, replays, lane,
+target_says, closed_at, closed_by, closed_reason`
 
 func scanPush(r *stmt) *gatehouse.Push {
-	return &gatehouse.Push{
+	p := &gatehouse.Push{
 		Tenant: r.text(), ID: r.text(), ActionID: r.text(), Connector: r.text(), IdempotencyKey: r.text(), Digest: gatehouse.Digest(r.text()),
 		Status: gatehouse.PushStatus(r.text()), Attempts: int(r.int()), AttemptBase: int(r.int()), LastError: r.text(), ErrorCode: r.text(),
 		NotBefore: r.time(), CreatedAt: r.time(), NextAttempt: r.timePtr(), PickedAt: r.timePtr(), SentAt: r.timePtr(),
 		AppliedAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
-		Replays: int(r.int()), Lane: r.text(),
+		Replays: int(r.int()), Lane: r.text(), TargetSays: r.text(), ClosedAt: r.timePtr(), ClosedBy: r.text(), ClosedReason: r.text(),
 	}
+	if p.Status != gatehouse.PushFailed && p.Status != gatehouse.PushUnknown {
+		p.TargetSays = "" // of an end that a replay has undone
+	}
+	return p
 }
 
 // FindPush finds by id.
@@ -47,7 +52,7 @@ func (t *readTx) attachPush(row scanned) error {
 	err := t.each(`SELECT `+pushColumns+` FROM push WHERE action_seq = ?`,
 		func(r *stmt) error {
 			t.seen = scanPush(r)
-			row.action.Push = t.seen.Summary()
+			row.action.SetPush(t.seen)
 			return nil
 		}, row.seq)
 	if err != nil || row.action.Push == nil {
@@ -55,6 +60,42 @@ func (t *readTx) attachPush(row scanned) error {
 	}
 	return t.each(`SELECT `+receiptColumns+` FROM receipt WHERE action_seq = ? AND late = 0 ORDER BY seq DESC LIMIT 1`,
 		func(r *stmt) (err error) { row.action.Receipt, err = scanReceipt(r); return err }, row.seq)
+}
+
+// deadLetters is the condition of an index, and [gatehouse.Push.DeadLetter].
+const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`
+
+// CountDeadLetters counts what needs a person.
+func (t *readTx) CountDeadLetters(tenant string) (int, error) {
+	const all = `SELECT count(*) FROM push INDEXED BY push_dead WHERE ` + deadLetters
+	if tenant == "" {
+		n, err := t.number(all)
+		return int(n), err
+	}
+	n, err := t.number(all+` AND tenant = ?`, tenant)
+	return int(n), err
+}
+
+// DeadLetterOf finds the newest one with an effect.
+func (t *readTx) DeadLetterOf(tenant string, effect gatehouse.Hash) (id string, err error) {
+	err = t.each(`SELECT action_id FROM push INDEXED BY push_effect WHERE tenant = ? AND effect = ? AND `+deadLetters+` ORDER BY id DESC LIMIT 1`,
+		func(r *stmt) error { id = r.text(); return nil }, tenant, effect[:])
+	return id, err
+}
+
+// MarkDeadLetter adds what the list of dead letters tells of a push.
+func (t *tx) MarkDeadLetter(p *gatehouse.Push, effect gatehouse.Hash) error {
+	t.seen = nil
+	return t.guarded(`UPDATE OR ROLLBACK push SET target_says = ?, effect = ?
+WHERE tenant = ? AND id = ? AND status = ? AND generation = ? AND (status = 'failed' OR status = 'unknown')`,
+		p.TargetSays, effect[:], p.Tenant, p.ID, string(p.Status), p.Generation)
+}
+
+// ClosePush closes a failed push for good.
+func (t *tx) ClosePush(tenant, id, by, reason string) error {
+	t.seen = nil
+	return t.guarded(`UPDATE OR ROLLBACK push SET closed_at = ?, closed_by = ?, closed_reason = ?
+WHERE tenant = ? AND id = ? AND status = 'failed' AND closed_at IS NULL`, t.at, by, reason, tenant, id)
 }
 
 // The conditions of three indexes, which the questions that they answer repeat:

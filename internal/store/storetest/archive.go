@@ -236,6 +236,27 @@ func (s *suite) archivePins() {
 			return tx.MoveAction(move(a, gatehouse.StatusApproved, gatehouse.StatusCanceled))
 		})
 	}
+	// A discarded dead letter has ended; an open one has not.
+	discarded := s.in(gatehouse.StatusApproved)
+	open := s.in(gatehouse.StatusApproved)
+	for _, a := range []*gatehouse.Action{discarded, open} {
+		p := push(a, s.now())
+		s.update(func(tx gatehouse.Tx) error { return tx.InsertPush(p) })
+		until := s.now().Add(time.Hour)
+		p.Status, p.Generation, p.LeaseUntil = gatehouse.PushPicking, 1, &until
+		s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushQueued, 0) })
+		p.Status = gatehouse.PushFailed
+		s.update(func(tx gatehouse.Tx) error {
+			m := move(a, gatehouse.StatusApproved, gatehouse.StatusFailed)
+			m.Finished, m.Failure = true, &gatehouse.Failure{Code: "http_422", Detail: "no"}
+			return errors.Join(tx.UpdatePush(p, gatehouse.PushPicking, 1), tx.MoveAction(m))
+		})
+		if a == discarded {
+			s.same("planned before it was closed", planned(s.plan(s.later())), sorted(want))
+			s.update(func(tx gatehouse.Tx) error { return tx.ClosePush(tenant, p.ID, "oz", "not needed") })
+		}
+	}
+	want = append(want, discarded.ID)
 	// Awaited by a run; of a run that has ended it is free.
 	awaited, done := rejected(), rejected()
 	for _, a := range []*gatehouse.Action{awaited, done} {
@@ -379,3 +400,5 @@ func (s *suite) archiveUndone() {
 	s.same("after it", s.find(a.ID), want)
 	s.same("once more", s.archive(before), []string{a.ID})
 }
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }

@@ -56,6 +56,8 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Relock", (*suite).relock},
 		{"WriteAfterLock", (*suite).writeAfterLock},
 		{"PushRoundTrip", (*suite).pushRoundTrip},
+		{"DeadLetters", (*suite).deadLetters},
+		{"ReplayFromUnknown", (*suite).replayFromUnknown},
 		{"PushMoves", (*suite).pushMoves},
 		{"PushNeedsApproval", (*suite).pushNeedsApproval},
 		{"PushFence", (*suite).pushFence},

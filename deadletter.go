@@ -1,0 +1,236 @@
+package gatehouse
+
+import "time"
+
+// DeadLetter is a push that needs a person: its outcome is unknown, or it
+// failed and nobody has closed it. Its id is the push's.
+type DeadLetter struct {
+	ID         string     `json:"id"`
+	ActionID   string     `json:"action_id"`
+	ActionType string     `json:"action_type"`
+	Connector  string     `json:"connector"`
+	Operation  string     `json:"operation"`
+	Target     Target     `json:"target"`
+	Status     PushStatus `json:"status"` // failed or unknown
+	// Class is the operation's, A, B or C.
+	Class     string    `json:"class"`
+	Payload   JSON      `json:"payload"`
+	Error     string    `json:"error"`
+	ErrorCode string    `json:"error_code"`
+	Attempts  int       `json:"attempts"`
+	LastAt    time.Time `json:"last_at"`
+	// TargetSays is the target's own answer; see [Push].
+	TargetSays string `json:"target_says"`
+	// ReplaySafe is whether a replay cannot double the effect. ReplayReason says
+	// why, or why not.
+	ReplaySafe   bool   `json:"replay_safe"`
+	ReplayReason string `json:"replay_reason"`
+	// Advice says in one sentence what an operator can do about it.
+	Advice string `json:"advice"`
+	// Acts lists what an operator can do with it now: replay, resolve, discard.
+	Acts []DeadLetterAct `json:"acts"`
+}
+
+// DeadLetterAct is what an operator can do with a dead letter.
+type DeadLetterAct string
+
+// The acts.
+const (
+	ActReplay  DeadLetterAct = "replay"
+	ActResolve DeadLetterAct = "resolve"
+	ActDiscard DeadLetterAct = "discard"
+)
+
+// The reasons for which an act leaves a dead letter out, beside the codes of
+// errors.
+const (
+	SkippedApplied      = "already_applied"
+	SkippedResolveFirst = "resolve_first" // a replay, or closing it, needs to know the outcome
+	SkippedTooOld       = "too_old"
+	SkippedNotFailed    = "not_failed"
+	SkippedNotUnknown   = "not_unknown"
+	SkippedDiscarded    = "already_discarded"
+	SkippedDuplicate    = "duplicate"
+)
+
+// DeadLetterFilter selects dead letters of one tenant, newest first. Zero
+// members select all.
+type DeadLetterFilter struct {
+	Connector string `json:"connector,omitempty"`
+	Code      string `json:"code,omitempty"`
+	// Since selects what was last tried, or given up, at that time or later.
+	Since *time.Time `json:"since,omitempty"`
+	Limit int        `json:"limit,omitempty"`
+	// Cursor is for lists only.
+	Cursor string `json:"-"`
+}
+
+// MaxDeadLetterBatch bounds how many dead letters one call acts on.
+const MaxDeadLetterBatch = 1000
+
+// DeadLetterSelection names dead letters, by their ids or by a filter. With
+// DryRun nothing changes, and the answer tells what would.
+type DeadLetterSelection struct {
+	IDs    []string          `json:"ids,omitempty"`
+	Filter *DeadLetterFilter `json:"filter,omitempty"`
+	DryRun bool              `json:"dry_run,omitempty"`
+}
+
+// checkSelection refuses a selection of nothing, or of too much. A filter names at least
+// one thing, so that a forgotten one does not select everything.
+func (s DeadLetterSelection) checkSelection(v *Violations, all bool) {
+	given := 0
+	for _, one := range []bool{len(s.IDs) > 0, s.Filter != nil, all} {
+		if one {
+			given++
+		}
+	}
+	switch f := s.Filter; {
+	case given > 1:
+		v.Add("/ids", "stands beside a filter or all; give one of them")
+	case given == 0:
+		v.Add("/ids", "is required, or a filter (a replay also takes all)")
+	case len(s.IDs) > MaxDeadLetterBatch:
+		v.Add("/ids", "has more than %d items", MaxDeadLetterBatch)
+	case f == nil:
+	case f.Connector == "" && f.Code == "" && f.Since == nil && f.Limit == 0:
+		v.Add("/filter", "must name a connector, a code, since or a limit")
+	case f.Limit < 0 || f.Limit > MaxDeadLetterBatch:
+		v.Add("/filter/limit", "must be 1 to %d", MaxDeadLetterBatch)
+	}
+}
+
+// ReplayRequest selects dead letters for a replay. All selects every one.
+type ReplayRequest struct {
+	IDs    []string          `json:"ids,omitempty"`
+	All    bool              `json:"all,omitempty"`
+	Filter *DeadLetterFilter `json:"filter,omitempty"`
+	DryRun bool              `json:"dry_run,omitempty"`
+}
+
+// Selection is what the request selects, unless it is all.
+func (r *ReplayRequest) Selection() DeadLetterSelection {
+	return DeadLetterSelection{IDs: r.IDs, Filter: r.Filter, DryRun: r.DryRun}
+}
+
+// Validate refuses with code invalid.
+func (r *ReplayRequest) Validate() error {
+	var v Violations
+	r.Selection().checkSelection(&v, r.All)
+	return v.Err()
+}
+
+// DiscardRequest selects failed dead letters to be closed for good, and says why.
+type DiscardRequest struct {
+	DeadLetterSelection
+	Reason string `json:"reason"`
+}
+
+// Validate refuses with code invalid.
+func (r *DiscardRequest) Validate() error {
+	var v Violations
+	r.checkSelection(&v, false)
+	checkReason(&v, r.Reason)
+	return v.Err()
+}
+
+// ResolveRequest selects unknown outcomes and says what happened at the target.
+type ResolveRequest struct {
+	DeadLetterSelection
+	Resolution
+}
+
+// Validate refuses with code invalid.
+func (r *ResolveRequest) Validate() error {
+	var v Violations
+	r.checkSelection(&v, false)
+	r.check(&v)
+	return v.Err()
+}
+
+// Validate refuses with code invalid.
+func (r *Resolution) Validate() error {
+	var v Violations
+	r.check(&v)
+	return v.Err()
+}
+
+func (r *Resolution) check(v *Violations) {
+	if r.Outcome != "applied" && r.Outcome != "failed" {
+		v.Add("/outcome", "must be applied or failed")
+	}
+	checkReason(v, r.Reason)
+}
+
+func checkReason(v *Violations, reason string) {
+	if reason == "" {
+		v.Add("/reason", "is required")
+	}
+	v.CheckText("/reason", reason, MaxNotesBytes)
+}
+
+// ReplayAnswer has one result per dead letter.
+type ReplayAnswer struct {
+	DryRun   bool               `json:"dry_run,omitempty"`
+	Results  []DeadLetterResult `json:"results"`
+	Replayed int                `json:"replayed"`
+	Skipped  int                `json:"skipped"`
+}
+
+// DeadLetterAnswer has one result per dead letter of a discard or a resolve.
+type DeadLetterAnswer struct {
+	DryRun  bool               `json:"dry_run,omitempty"`
+	Results []DeadLetterResult `json:"results"`
+	Done    int                `json:"done"`
+	Skipped int                `json:"skipped"`
+}
+
+// DeadLetterResult has the new state in Result (queued, discarded, applied or
+// failed), or the reason's code in Skipped. In a dry run Result is what it would
+// become.
+type DeadLetterResult struct {
+	ID       string `json:"id"`
+	ActionID string `json:"action_id,omitempty"`
+	Result   string `json:"result,omitempty"`
+	Skipped  string `json:"skipped,omitempty"`
+	Detail   string `json:"detail,omitempty"`
+}
+
+// Retry tells an agent what may become of a change that did not succeed.
+type Retry string
+
+// The answers to whether it is tried again.
+const (
+	// RetryNever: the change as it stands is over. Propose another one.
+	RetryNever Retry = "never"
+	// RetryLater: nothing is wrong with the change. It had no effect, and an
+	// operator replays it when the target is up. Do not propose it again.
+	RetryLater Retry = "later"
+	// RetryOperator: an operator has to find out or to mend something first. Do
+	// not propose it again.
+	RetryOperator Retry = "operator"
+)
+
+// retryOf classifies the end of a push for the agent that proposed it.
+func retryOf(s Status, p *Push, code string) Retry {
+	switch {
+	case p.ClosedAt != nil:
+		return RetryNever
+	case s == StatusUnknown:
+		return RetryOperator
+	}
+	switch code {
+	case string(CodeTargetChanged), string(CodeDigestMismatch), string(CodeAuthorityRevoked), string(CodeInvalid), "resolved_failed",
+		"idempotency_conflict", "not_as_approved", "redirect", "address_refused":
+		return RetryNever
+	case "unreachable", "timeout", "connection_lost", "retries_exhausted", "check_failed", "lease_expired", "lease_short", "store_error",
+		"http_408", "http_425", "http_429", "http_500", "http_502", "http_503", "http_504":
+		return RetryLater
+	case "http_401", "http_403", "http_407", "connector_missing", "poison", "ambiguous", "connector_error", "connector_panic":
+		return RetryOperator
+	}
+	if len(code) == len("http_4xx") && code[:len("http_4")] == "http_4" {
+		return RetryNever
+	}
+	return RetryOperator
+}

@@ -1,0 +1,134 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// deadLetterAct does something with one locked dead letter, and tells what in
+// the result.
+type deadLetterAct func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) error
+
+// errDryRun ends a transaction whose writes are not wanted.
+var errDryRun = errors.New("app: dry run")
+
+func deadLetterCaller(ctx context.Context, role gatehouse.Role) (*gatehouse.Caller, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c, require(c, role)
+}
+
+// selected lists the ids of a selection; all selects every dead letter.
+func (g *Gate) selected(ctx context.Context, s gatehouse.DeadLetterSelection, all bool) (ids []string, err error) {
+	if len(s.IDs) > 0 {
+		return s.IDs, nil
+	}
+	filter, most := gatehouse.DeadLetterFilter{}, 0
+	if !all {
+		filter, most = *s.Filter, s.Filter.Limit
+		if most == 0 {
+			most = gatehouse.MaxDeadLetterBatch
+		}
+	}
+	f := pushFilter(filter)
+	err = g.view(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		ids, f.Cursor = ids[:0], ""
+		for {
+			f.Limit = gatehouse.MaxLimit
+			page, err := tx.ListPushes(c.Principal.Tenant, f)
+			if err != nil {
+				return err
+			}
+			for _, p := range page.Items {
+				if ids = append(ids, p.ID); len(ids) == most {
+					return nil
+				}
+			}
+			if f.Cursor = page.NextCursor; f.Cursor == "" {
+				return nil
+			}
+		}
+	})
+	return ids, err
+}
+
+// eachDeadLetter runs an act on each of a selection, each in a transaction of
+// its own.
+func (g *Gate) eachDeadLetter(ctx context.Context, c *gatehouse.Caller, s gatehouse.DeadLetterSelection, all bool, act deadLetterAct) ([]gatehouse.DeadLetterResult, error) {
+	ids, err := g.selected(ctx, s, all)
+	if err != nil {
+		return nil, err
+	}
+	results, changed := make([]gatehouse.DeadLetterResult, 0, len(ids)), false
+	seen := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		if seen[id] {
+			results = append(results, gatehouse.DeadLetterResult{ID: id, Skipped: gatehouse.SkippedDuplicate})
+			continue
+		}
+		seen[id] = true
+		res := g.oneDeadLetter(ctx, c, id, s.DryRun, act)
+		if res.Skipped == "" && !s.DryRun {
+			changed = true
+			g.hints.Notify(res.ActionID)
+		}
+		results = append(results, res)
+	}
+	if changed {
+		g.hints.Notify(TopicAudit)
+	}
+	return results, nil
+}
+
+func (g *Gate) oneDeadLetter(ctx context.Context, c *gatehouse.Caller, id string, dryRun bool, act deadLetterAct) gatehouse.DeadLetterResult {
+	var res gatehouse.DeadLetterResult
+	err := g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		res = gatehouse.DeadLetterResult{ID: id}
+		p, a, err := lockPush(tx, c.Principal.Tenant, id)
+		if err != nil {
+			return notFound(err, "dead letter")
+		}
+		res.ActionID = a.ID
+		if err := act(tx, p, a, &res); err != nil {
+			return err
+		}
+		if dryRun {
+			return errDryRun
+		}
+		return nil
+	})
+	if err == nil || errors.Is(err, errDryRun) {
+		return res
+	}
+	var e *gatehouse.Error
+	if !errors.As(err, &e) {
+		g.log.ErrorContext(ctx, "dead letter not changed", "push", id, "error", err)
+		return gatehouse.DeadLetterResult{ID: id, Skipped: string(gatehouse.CodeInternal)}
+	}
+	return gatehouse.DeadLetterResult{ID: id, Skipped: string(e.Code), Detail: e.Detail}
+}
+
+// alreadyAnswered answers a repeated request as before.
+func (g *Gate) alreadyAnswered(ctx context.Context, c *gatehouse.Caller) error {
+	if c.Idempotency == nil {
+		return nil
+	}
+	return g.store.View(ctx, func(tx gatehouse.ReadTx) error { return answered(tx, c) })
+}
+
+// rememberBatch stores the answer to a batch whose parts are stored already.
+func (g *Gate) rememberBatch(ctx context.Context, c *gatehouse.Caller, out any) error {
+	if c.Idempotency == nil {
+		return nil
+	}
+	return g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		if err := answered(tx, c); err != nil {
+			return err
+		}
+		return remember(tx, c, out)
+	})
+}
