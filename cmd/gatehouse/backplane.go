@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"log/slog"
 
 	"github.com/nats-io/nats.go"
@@ -26,11 +27,9 @@ type backplane struct {
 // No server has to answer now.
 func newBackplane(cfg *config.Config, databaseURL, natsURL string, roles []role, log *slog.Logger) (*backplane, error) {
 	b := &backplane{}
-	if err := cfg.DecodeNATS(&b.feed); err != nil {
+	var err error
+	if b.feed, err = natsConfig(cfg, natsURL); err != nil {
 		return nil, err
-	}
-	if natsURL != "" {
-		b.feed.URL = natsURL
 	}
 	if b.feed.URL == "" {
 		if databaseURL == "" {
@@ -43,11 +42,6 @@ func newBackplane(cfg *config.Config, databaseURL, natsURL string, roles []role,
 		b.carriers = []wake.Carrier{c}
 		return b, nil
 	}
-	b.feed = b.feed.WithDefaults()
-	if err := b.feed.Validate(); err != nil {
-		return nil, err
-	}
-	var err error
 	if b.nats, err = feed.Connect(b.feed, log); err != nil {
 		return nil, err
 	}
@@ -58,6 +52,20 @@ func newBackplane(cfg *config.Config, databaseURL, natsURL string, roles []role,
 	}
 	b.carriers = append(b.carriers, natswake.NewBroadcast(b.nats, b.feed.Prefix, log, except...))
 	return b, nil
+}
+
+// natsConfig is the section nats of the file, with the address of a flag in place
+// of its own; its URL is "" where neither names any.
+func natsConfig(cfg *config.Config, natsURL string) (c feed.Config, err error) {
+	if err := cfg.DecodeNATS(&c); err != nil {
+		return c, err
+	}
+	c.URL = cmp.Or(natsURL, c.URL)
+	if c.URL == "" {
+		return c, nil
+	}
+	c = c.WithDefaults()
+	return c, c.Validate()
 }
 
 // Close ends the connection to NATS, if there is one.

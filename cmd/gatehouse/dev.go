@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
 )
 
@@ -117,12 +118,24 @@ func (c *devServeCmd) Run(g *globals) error {
 	if err := c.banner(g, creds, link); err != nil {
 		return errors.Join(err, s.Close())
 	}
+	c.warn(g, cfg)
 	select {
 	case <-g.ctx.Done():
 		log.Info("stopping")
 		return s.Close()
 	case err := <-s.failed:
 		return errors.Join(err, s.Close())
+	}
+}
+
+// warn tells on stderr what of the configuration cannot be used.
+func (c *devServeCmd) warn(g *globals, cfg *config.Config) {
+	l := &looker{}
+	l.all(g.ctx, cfg)
+	for _, one := range l.checks {
+		if one.Result == checkFail && g.ctx.Err() == nil {
+			g.say("%s %s: %s", paint(g.colorErr, yellow, "warning:"), safe(one.Name), safe(one.Detail))
+		}
 	}
 }
 

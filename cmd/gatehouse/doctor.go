@@ -14,8 +14,9 @@ import (
 // doctorCmd checks that everything is in order.
 type doctorCmd struct {
 	Deep        bool        `help:"Check the store itself, row by row, against every invariant."`
-	Data        string      `help:"With --deep: the data folder, which a server may be using." env:"GATEHOUSE_DATA" placeholder:"DIR"`
+	Data        string      `help:"The data folder whose configuration is looked at; with --deep: whose store is, which a server may be using." env:"GATEHOUSE_DATA" placeholder:"DIR"`
 	DatabaseURL databaseURL `help:"With --deep: the PostgreSQL database, which servers may be using." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+	Config      string      `help:"Look at this configuration too, as \"config check\" does." placeholder:"FILE"`
 	Held        []string    `help:"With --deep: heads of audit logs that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable." placeholder:"FILE"`
 }
 
@@ -25,7 +26,9 @@ Checks that the server is reached and ready, that the key is valid and what it
 may do, that the edit token is the person's own, how far the clocks differ,
 whether there are dead letters or pushes whose outcome is unknown, and whether
 anything waits for a role of serve as if no process had it, or steps for a
-worker of their tool. Changes nothing.
+worker of their tool. With --config, or with --data for the gatehouse.yaml
+there, it looks at every target, secret, model, channel and policy too, as
+"gatehouse config check" does. Changes nothing.
 Exits 1 when a check fails. Piped, the columns are: check, result (ok,
 note or fail), detail.
 
@@ -41,6 +44,7 @@ the default tenant, six times an hour at most, and in 90 seconds or not at all.
 Examples:
 
     gatehouse doctor
+    gatehouse doctor --data ./gatehouse-data
     gatehouse doctor --deep --url https://gate.example
     gatehouse doctor --deep --data ./gatehouse-data
     gatehouse doctor --deep --database-url postgres://gatehouse@db/gatehouse --held heads.json --json
@@ -82,6 +86,18 @@ func (c *doctorCmd) Run(g *globals) error {
 	if c.server(g, add) {
 		c.identity(g, api, add)
 	}
+	if c.Config != "" || c.Data != "" {
+		l := &looker{}
+		if cfg := l.file(&dataFlags{Data: c.Data, Config: c.Config}); cfg != nil {
+			l.all(g.ctx, cfg)
+		}
+		checks = append(checks, l.checks...)
+	}
+	return g.printChecks(checks)
+}
+
+// printChecks prints what was looked at, and exits 1 when a check failed.
+func (g *globals) printChecks(checks []check) (err error) {
 	ok := true
 	t := &table{header: []string{"CHECK", "RESULT", "DETAIL"}, wide: 2, paint: func(column int, cell string) string {
 		return map[string]string{checkOK: green, checkNote: yellow, checkFail: red}[cell]

@@ -192,6 +192,7 @@ func (c *serveCmd) Run(g *globals) error {
 		return err
 	}
 	paceGarbage()
+	go warnOfConfig(g.ctx, cfg, log)
 	if n.secure == nil && reachable(string(c.Listen)) && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://") {
 		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
 			"listen", c.Listen)
@@ -206,6 +207,23 @@ func (c *serveCmd) Run(g *globals) error {
 		return errors.Join(s.drain(c.Drain.D()), s.Close())
 	case err := <-s.failed:
 		return errors.Join(err, s.Close())
+	}
+}
+
+// warnOfConfig looks at all that the configuration names, beside the serving, and
+// logs what "config check" would fail or note.
+func warnOfConfig(ctx context.Context, cfg *config.Config, log *slog.Logger) {
+	l := &looker{}
+	l.all(ctx, cfg)
+	if ctx.Err() != nil {
+		return
+	}
+	for _, c := range l.warnings() {
+		level := slog.LevelWarn
+		if c.Result == checkNote {
+			level = slog.LevelInfo
+		}
+		log.Log(ctx, level, "config check: "+c.Name+": "+c.Detail)
 	}
 }
 

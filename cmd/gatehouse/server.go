@@ -143,7 +143,7 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 func (n *node) connectors(ctx context.Context) ([]engine.Target, error) {
 	var targets []engine.Target
 	for name, entry := range n.config.Connectors {
-		c, err := n.connector(ctx, entry)
+		c, err := newConnector(ctx, entry, n.config.Secret)
 		if err != nil {
 			return nil, fmt.Errorf("connector %s: %w", name, err)
 		}
@@ -155,20 +155,21 @@ func (n *node) connectors(ctx context.Context) ([]engine.Target, error) {
 	return targets, nil
 }
 
-func (n *node) connector(ctx context.Context, entry config.Connector) (connector.Connector, error) {
+// newConnector makes what an entry defines; secret finds a secret by its name.
+func newConnector(ctx context.Context, entry config.Connector, secret func(string) (string, error)) (connector.Connector, error) {
 	switch entry.Type {
 	case "sql":
 		var c sqlconn.Config
 		if err := entry.Decode(&c); err != nil {
 			return nil, err
 		}
-		return sqlconn.New(ctx, c, n.config.Secret)
+		return sqlconn.New(ctx, c, secret)
 	case "http":
 		var c httpconn.Config
 		if err := entry.Decode(&c); err != nil {
 			return nil, err
 		}
-		return httpconn.New(ctx, c, n.config.Secret)
+		return httpconn.New(ctx, c, secret)
 	case "worker":
 		var c workerconn.Config
 		if err := entry.Decode(&c); err != nil {
