@@ -65,7 +65,7 @@ func (c *configCheckCmd) Run(g *globals) error {
 	if cfg != nil {
 		l.all(g.ctx, cfg)
 	}
-	l.server(&c.tlsFlags, string(c.NATSURL), cfg)
+	l.server(g.ctx, &c.tlsFlags, string(c.NATSURL), cfg)
 	return g.printChecks(l.checks)
 }
 
@@ -108,7 +108,7 @@ func (l *looker) all(ctx context.Context, cfg *config.Config) {
 	}
 	var looks []look
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
-		looks = append(looks, look{"connector " + name, func(l *looker, as string) { l.target(ctx, as, cfg, cfg.Connectors[name], s) }})
+		looks = append(looks, look{"connector " + name, func(l *looker, as string) { l.target(ctx, as, cfg.Connectors[name], s) }})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
 		looks = append(looks, look{"model " + name, func(l *looker, as string) { l.model(ctx, as, cfg.Models[name], s) }})
@@ -151,7 +151,7 @@ func (s *secretUse) get(name string) (string, error) {
 }
 
 // target builds a connector as serve does, and asks it for its target.
-func (l *looker) target(ctx context.Context, name string, cfg *config.Config, entry config.Connector, s *secretUse) {
+func (l *looker) target(ctx context.Context, name string, entry config.Connector, s *secretUse) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	c, err := newConnector(ctx, entry, s.get)
@@ -325,7 +325,7 @@ func (l *looker) open(ctx context.Context, cfg *config.Config) {
 }
 
 // server looks at what flags name.
-func (l *looker) server(f *tlsFlags, nats string, cfg *config.Config) {
+func (l *looker) server(ctx context.Context, f *tlsFlags, nats string, cfg *config.Config) {
 	if f.TLSCert != "" {
 		files, err := certs.NewFiles(f.TLSCert, f.TLSKey, slog.New(slog.DiscardHandler))
 		switch {
@@ -350,21 +350,25 @@ func (l *looker) server(f *tlsFlags, nats string, cfg *config.Config) {
 	case l.offline:
 		l.add("nats", checkOK, "not called")
 	default:
-		l.nats(c)
+		l.nats(ctx, c)
 	}
 }
 
 // nats waits until the servers answer; the connection is made in the background.
-func (l *looker) nats(c feed.Config) {
+func (l *looker) nats(ctx context.Context, c feed.Config) {
 	conn, err := feed.Connect(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		l.add("nats", checkFail, "%v", err)
 		return
 	}
 	defer conn.Close()
-	for deadline := time.Now().Add(lookTimeout / 2); !conn.IsConnected(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			l.add("nats", checkFail, "no answer: %v", cmp.Or(conn.LastError(), errors.New("timeout")))
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout/2)
+	defer cancel()
+	for again := time.NewTicker(50 * time.Millisecond); !conn.IsConnected(); {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			l.add("nats", checkFail, "no answer: %v", cmp.Or(conn.LastError(), ctx.Err()))
 			return
 		}
 	}
