@@ -30,6 +30,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/console"
 	"github.com/gatehouse-dev/gatehouse/internal/engine"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
@@ -53,6 +54,11 @@ const (
 	// requestGrace is how long requests may go on after a stop before those
 	// that wait, the long polls, are answered as things stand.
 	requestGrace = time.Second
+	// requestsPerSecond and requestBurst bound the requests of one principal at one
+	// process where the configuration says nothing: more than a person, or an agent
+	// that behaves, ever makes.
+	requestsPerSecond = 500.0
+	requestBurst      = 2000
 )
 
 // node is a gate with its store and its connectors, not yet serving.
@@ -72,7 +78,10 @@ type node struct {
 	// tracing is nil unless the environment asks for it.
 	tracing *telemetry.Tracing
 	*backplane
-	closers []io.Closer
+	// metricsListen is where scrapers read the metrics, "" for nowhere but on the
+	// address of everything else.
+	metricsListen string
+	closers       []io.Closer
 }
 
 // openNode opens the store in the data folder and wires the gate. Close it in
@@ -195,8 +204,10 @@ func (n *node) Close() error {
 // server is a running node: HTTP surface and background work.
 type server struct {
 	*node
-	URL  string
-	http *http.Server
+	URL string
+	// MetricsURL is that of the scrapers' own listener, "" for none.
+	MetricsURL string
+	http       *http.Server
 	// stop ends the background work, hangUp the requests that wait.
 	stop, hangUp context.CancelFunc
 	work         sync.WaitGroup
@@ -240,12 +251,14 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	}
 	n.gate.SetDrainer(dispatcher)
 	n.runs.SetOutside(engine.Outside{Dispatcher: dispatcher})
+	addresses := &api.Addresses{Trusted: n.config.TrustedProxies}
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
 		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate, Notices: n.gate,
 		Logger: n.log, Version: version, Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
-		RequestsPerSecond: n.config.RateLimit.PerSecond, RequestBurst: n.config.RateLimit.Burst,
+		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
+		Addresses: addresses,
 	})
 	if err != nil {
 		return fail(err)
@@ -264,7 +277,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	}
 	mux := http.NewServeMux()
 	handler.Mount(mux)
-	mux.Handle("/", pages)
+	mux.Handle("/", addresses.SignIn(pages, console.SignsIn))
 	surface := n.tracing.Requests(handler.Front(mux))
 	if !has(roles, roleAPI) {
 		surface = handler.HealthOnly()
@@ -275,6 +288,11 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		// must not keep it in memory for ever.
 		WriteTimeout: gatehouse.MaxWait + time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return requests },
+	}
+	if n.metricsListen != "" {
+		if err := s.serveMetrics(ctx, n.metricsListen, handler.Metrics()); err != nil {
+			return fail(errors.Join(err, listener.Close()))
+		}
 	}
 	if has(roles, roleSweeper) {
 		if err := s.archive(ctx, archived); err != nil {
@@ -299,6 +317,30 @@ func (s *server) serve(listener net.Listener) error {
 	}
 	s.http.TLSConfig = s.secure.config()
 	return s.http.ServeTLS(listener, "", "")
+}
+
+// serveMetrics serves the metrics, and nothing else, on an address of their own
+// until the context ends.
+func (s *server) serveMetrics(ctx context.Context, listen string, handler http.Handler) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return err
+	}
+	scraped := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	s.MetricsURL = "http://" + listener.Addr().String() + "/metrics"
+	s.work.Go(func() {
+		if err := scraped.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- err
+		}
+	})
+	s.work.Go(func() {
+		<-ctx.Done()
+		_ = scraped.Close()
+	})
+	return nil
 }
 
 // background starts what works without a request.

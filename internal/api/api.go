@@ -106,6 +106,8 @@ type Config struct {
 	// RequestBurst; 0 means no bound.
 	RequestsPerSecond float64
 	RequestBurst      int
+	// Addresses bounds wrong keys by address; nil for one of the server's own.
+	Addresses *Addresses
 	// HooksPerSecond bounds the deliveries of one address to one workflow, with
 	// bursts of HookBurst; four times as many to all workflows. By default 50
 	// and 200; less than 0 means no bound.
@@ -127,6 +129,7 @@ type Server struct {
 	running running
 	bulk    *window
 	general *buckets
+	answers answers
 	hooks   hookLimits
 	mux     *http.ServeMux
 	front   http.Handler
@@ -152,6 +155,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.BodyTimeout == 0 {
 		cfg.BodyTimeout = 30 * time.Second
+	}
+	if cfg.Addresses == nil {
+		cfg.Addresses = new(Addresses)
 	}
 	if cfg.BulkPerMinute == 0 {
 		cfg.BulkPerMinute = 30

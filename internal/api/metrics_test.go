@@ -39,7 +39,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 	// What never reached the use case is no decision.
 	request{method: "POST", path: decidePath, key: "gth_ana", body: goodDecision}.send(s)
 
-	text := request{path: "/metrics"}.send(s).Body.String()
+	text := request{path: "/metrics", key: "gth_aud"}.send(s).Body.String()
 	for _, want := range []string{
 		`gatehouse_decisions_total{endpoint="decide",result="won"} 1`,
 		`gatehouse_decisions_total{endpoint="decide",result="voted"} 1`,
@@ -64,7 +64,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
 	count := func() int {
-		return strings.Count(request{path: "/metrics"}.send(s).Body.String(), "_count{")
+		return strings.Count(request{path: "/metrics", key: "gth_aud"}.send(s).Body.String(), "_count{")
 	}
 	get := func(i int) {
 		request{path: fmt.Sprintf("/api/v1/proposed-actions/x%d", i), key: "gth_ana"}.send(s)
@@ -80,7 +80,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	for i := range 50 {
 		get(i)
 	}
-	text := request{path: "/metrics"}.send(s).Body.String()
+	text := request{path: "/metrics", key: "gth_aud"}.send(s).Body.String()
 	if want := `method="GET",route="/proposed-actions/{id}?wait",status="404"} 51`; !strings.Contains(text, want) {
 		t.Errorf("/metrics lacks %s", want)
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// mountOps adds what needs no key: health, metrics, document and its page.
+// mountOps adds what needs no key: health, metrics for this machine, document and
+// its page.
 func (s *Server) mountOps(mux *http.ServeMux) {
 	mux.Handle("/healthz", s.readOnly(func(w http.ResponseWriter, _ *http.Request) error {
 		writeBytes(w, http.StatusOK, headerJSON, []byte(`{"status":"ok"}`))
@@ -26,11 +27,40 @@ func (s *Server) mountOps(mux *http.ServeMux) {
 	if s.cfg.Gatherer != nil {
 		prom := promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{})
 		mux.Handle("/metrics", s.readOnly(func(w http.ResponseWriter, r *http.Request) error {
+			if err := s.mayScrape(r); err != nil {
+				return err
+			}
 			prom.ServeHTTP(w, r)
 			return nil
 		}))
 	}
 	s.mountDocs(mux)
+}
+
+// mayScrape lets requests from this machine and auditors' keys read the metrics,
+// which name connectors and count what people do.
+func (s *Server) mayScrape(r *http.Request) error {
+	if local(r) {
+		return nil
+	}
+	p, _, err := s.authenticate(r)
+	if err != nil {
+		return err
+	}
+	if !p.Has(gatehouse.RoleAuditor) {
+		return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", gatehouse.RoleAuditor).With("roles", auditors)
+	}
+	return nil
+}
+
+// Metrics serves /metrics to everybody, for a listener that only scrapers reach;
+// everything else is 404.
+func (s *Server) Metrics() http.Handler {
+	mux := http.NewServeMux()
+	if s.cfg.Gatherer != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{}))
+	}
+	return mux
 }
 
 // readOnly is plain for GET and HEAD.

@@ -79,6 +79,9 @@ type call struct {
 	secret string
 	answer encoded
 	w      http.ResponseWriter
+	// answers counts the requests that wait; over, when not nil, ends one's wait.
+	answers *answers
+	over    func()
 }
 
 // reply is what a handler answers. Status 0 means the route's. A handler that

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -125,9 +124,9 @@ func (s *Server) getAction(ctx context.Context, c *call) (reply, error) {
 	if wait == 0 {
 		return answer(s.cfg.Actions.FindAction(ctx, c.id))
 	}
-	// The server's own limit on writing must not cut the wait short. A writer
-	// that has no deadline needs none.
-	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
+	if err := c.wait(wait); err != nil {
+		return reply{}, err
+	}
 	until := gatehouse.Until(c.query["until"])
 	if until == "" {
 		until = gatehouse.UntilDecided

@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -57,7 +56,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (int, error) {
 		return 0, gatehouse.E(gatehouse.CodeMethodNotAllowed, "this path takes %s", hookRoute.method)
 	}
 	workflow := r.PathValue("workflow")
-	if err := s.hooks.take(remote(r), workflow); err != nil {
+	if err := s.hooks.take(s.cfg.Addresses.Of(r), workflow); err != nil {
 		return 0, err
 	}
 	query, err := parseQuery(r.URL.RawQuery, hookRoute.query)
@@ -95,24 +94,6 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (int, error) {
 
 // noHook says the same whatever it is that is not there.
 func noHook() error { return gatehouse.E(gatehouse.CodeNotFound, "no such webhook") }
-
-// remote is whose deliveries are counted together: an address, of IPv6 the /64
-// that one sender has to itself.
-func remote(r *http.Request) string {
-	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	addr := at.Addr().Unmap()
-	if addr.Is4() {
-		return addr.String()
-	}
-	prefix, err := addr.WithZone("").Prefix(64)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return prefix.String()
-}
 
 // HookRate bounds deliveries: so many a second, with bursts of Burst. A rate of
 // 0 is the default's, one below 0 means no bound; a Burst of 0 is four times the

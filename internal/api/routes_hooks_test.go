@@ -170,7 +170,7 @@ func TestHookIsMeasured(t *testing.T) {
 	get := delivery("{}")
 	get.method = "GET"
 	get.send(s)
-	text := request{path: "/metrics"}.send(s).Body.String()
+	text := request{path: "/metrics", key: "gth_aud"}.send(s).Body.String()
 	if want := `gatehouse_http_request_duration_seconds_count{method="POST",route="/hooks/{workflow}",status="202"} 1`; !strings.Contains(text, want) {
 		t.Errorf("/metrics lacks %s", want)
 	}

@@ -120,7 +120,9 @@ func (s *Server) getRun(ctx context.Context, c *call) (reply, error) {
 	if wait == 0 {
 		return answer(s.cfg.Runs.FindRun(ctx, c.id))
 	}
-	c.outlast(wait)
+	if err := c.wait(wait); err != nil {
+		return reply{}, err
+	}
 	if since := c.query["since"]; since != "" {
 		return answer(s.cfg.Runs.WatchRun(ctx, c.id, since, wait))
 	}
@@ -131,6 +133,18 @@ func (s *Server) getRun(ctx context.Context, c *call) (reply, error) {
 // writer that has no deadline needs none.
 func (c *call) outlast(wait time.Duration) {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
+}
+
+// wait is outlast for what waits for something to happen, of which a principal may
+// have so many at a time.
+func (c *call) wait(wait time.Duration) error {
+	c.outlast(wait)
+	if wait <= 0 || c.over != nil {
+		return nil
+	}
+	over, err := c.answers.wait(c.caller.Principal.ID)
+	c.over = over
+	return err
 }
 
 const mediaZip = "application/zip"

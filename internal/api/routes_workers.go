@@ -33,7 +33,9 @@ func (s *Server) stepRoutes() []route {
 				"and answers with an empty list when the time is over. Every later call for the step carries the lease's generation.",
 			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedStep](),
 			handler: body(checkLease, func(ctx context.Context, c *call, in *gatehouse.LeaseRequest) (reply, error) {
-				c.outlast(in.Wait.D())
+				if err := c.wait(in.Wait.D()); err != nil {
+					return reply{}, err
+				}
 				return answer(s.cfg.Workers.LeaseSteps(ctx, *in))
 			}),
 		}, {
@@ -77,7 +79,9 @@ func (s *Server) pushLeaseRoutes() []route {
 			doc:     "Approved changes to carry out once, each under its idempotency_key. max, wait and lease are as for steps.",
 			roles:   workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedPush](),
 			handler: body(checkPushLease, func(ctx context.Context, c *call, in *gatehouse.PushLeaseRequest) (reply, error) {
-				c.outlast(in.Wait.D())
+				if err := c.wait(in.Wait.D()); err != nil {
+					return reply{}, err
+				}
 				return answer(s.cfg.Workers.LeasePushes(ctx, *in))
 			}),
 		}, {

@@ -71,7 +71,16 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 	if err := s.general.take(caller.Principal.ID); err != nil {
 		return 0, err
 	}
-	c := &call{id: r.PathValue("id"), caller: caller, secret: key, w: w}
+	if s.answers.full(caller.Principal.ID) {
+		return 0, unread()
+	}
+	w = &bounded{ResponseWriter: w, answers: &s.answers, principal: caller.Principal.ID}
+	c := &call{id: r.PathValue("id"), caller: caller, secret: key, w: w, answers: &s.answers}
+	defer func() {
+		if c.over != nil {
+			c.over()
+		}
+	}()
 	if err := s.resolve(ctx, rt, c); err != nil {
 		return 0, err
 	}
@@ -229,9 +238,18 @@ func (s *Server) authenticate(r *http.Request) (p *gatehouse.Principal, key stri
 	if key = bearer(r); key == "" {
 		return nil, "", unauthenticated()
 	}
+	if err := s.cfg.Addresses.Allow(r, key); err != nil {
+		return nil, "", err
+	}
 	p, err = s.cfg.Auth.Authenticate(r.Context(), key)
 	if err == nil && (p == nil || p.Disabled) {
 		err = unauthenticated()
+	}
+	switch {
+	case err == nil:
+		s.cfg.Addresses.Right(key)
+	case gatehouse.CodeOf(err) == gatehouse.CodeUnauthenticated:
+		s.cfg.Addresses.Failed(r)
 	}
 	return p, key, err
 }

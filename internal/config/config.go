@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,6 +32,9 @@ type Config struct {
 	Secrets map[string]string
 	// RateLimit bounds the requests of one key.
 	RateLimit RateLimit
+	// TrustedProxies are the addresses, or networks such as 10.0.0.0/8, of proxies
+	// whose X-Forwarded-For names the client. Absent: the client is who connects.
+	TrustedProxies []netip.Prefix
 	// AgentsSee is what an agent's key reads: own (by default), or tenant.
 	AgentsSee AgentsSee
 	// Hooks bounds the webhooks that begin runs.
@@ -95,6 +99,7 @@ type file struct {
 	Secrets    map[string]string    `yaml:"secrets"`
 	RateLimit  RateLimit            `yaml:"rate_limit"`
 	AgentsSee  AgentsSee            `yaml:"agents_see"`
+	Proxies    []string             `yaml:"trusted_proxies"`
 	Hooks      Hooks                `yaml:"hooks"`
 	SignIn     SignIn               `yaml:"sign_in"`
 	Models     map[string]Model     `yaml:"models"`
@@ -152,6 +157,19 @@ func Parse(path string, src []byte) (*Config, error) {
 			return nil, fmt.Errorf("%s:%d:%d: %s cannot name a connector", path, node.Line, node.Column, gatehouse.Quote(name))
 		}
 		c.Connectors[name] = Connector{Type: head.Type, Tenants: head.Tenants, node: &node, file: path}
+	}
+	if why := c.RateLimit.problem(); why != "" {
+		return nil, fmt.Errorf("%s: rate_limit.%s", path, why)
+	}
+	for _, text := range raw.Proxies {
+		proxy, err := netip.ParsePrefix(text)
+		if addr, single := netip.ParseAddr(text); single == nil {
+			proxy, err = addr.Prefix(addr.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: trusted_proxies: %s is neither an address nor a network", path, gatehouse.Quote(text))
+		}
+		c.TrustedProxies = append(c.TrustedProxies, proxy)
 	}
 	switch c.AgentsSee {
 	case "":

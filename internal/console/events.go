@@ -18,10 +18,10 @@ const (
 	heartbeat = 20 * time.Second
 	// quiet is the least time between two events of one stream.
 	quiet = 500 * time.Millisecond
-	// maxStreams bounds the streams of one process, sessionStreams those of one
-	// session in it; who gets none polls.
-	maxStreams     = 2000
-	sessionStreams = 20
+	// maxStreams bounds the streams of one process, personStreams those of one
+	// person in it, whatever the session; who gets none polls.
+	maxStreams    = 2000
+	personStreams = 20
 	// retryAfter is how long a browser waits before it connects again.
 	retryAfter = 3 * time.Second
 )
@@ -51,10 +51,11 @@ func (c *Console) changes(v *view) error {
 	if v.r.Method == http.MethodHead {
 		return nil // a stream without a body would never end
 	}
-	if !c.streams.open(v.session.ID) {
+	who := v.person.Tenant + "/" + v.person.Person
+	if !c.streams.open(who) {
 		return gatehouse.E(gatehouse.CodeBusy, "there are too many open pages")
 	}
-	defer c.streams.close(v.session.ID)
+	defer c.streams.close(who)
 	var hint <-chan struct{}
 	if c.cfg.Hints != nil {
 		h, end := c.cfg.Hints.Subscribe(app.TopicLog(v.person.Tenant))
@@ -126,29 +127,29 @@ func (c *Console) logGrowth(v *view) func() bool {
 type streams struct {
 	mu  sync.Mutex
 	all int
-	of  map[string]int // by session
+	of  map[string]int // by person
 }
 
-func (s *streams) open(session string) bool {
+func (s *streams) open(person string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all >= maxStreams || s.of[session] >= sessionStreams {
+	if s.all >= maxStreams || s.of[person] >= personStreams {
 		return false
 	}
 	if s.of == nil {
 		s.of = make(map[string]int)
 	}
 	s.all++
-	s.of[session]++
+	s.of[person]++
 	return true
 }
 
-func (s *streams) close(session string) {
+func (s *streams) close(person string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all--
-	if s.of[session]--; s.of[session] <= 0 {
-		delete(s.of, session)
+	if s.of[person]--; s.of[person] <= 0 {
+		delete(s.of, person)
 	}
 }
 

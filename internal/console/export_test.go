@@ -26,8 +26,8 @@ func Routes(c *Console) []RouteInfo {
 // LocalPath is what a path to go back to is made safe with.
 var LocalPath = localPath
 
-// SessionStreams is how many streams one session has.
-const SessionStreams = sessionStreams
+// PersonStreams is how many streams one person has.
+const PersonStreams = personStreams
 
 // SetHeartbeat sets how often a quiet stream looks by itself.
 func (c *Console) SetHeartbeat(d time.Duration) { c.heartbeat = d }

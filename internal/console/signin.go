@@ -22,6 +22,18 @@ func (c *Console) signinRoutes() []route {
 	}
 }
 
+// SignsIn reports whether a request tries to sign in, and may fail for a secret that
+// is wrong.
+func SignsIn(r *http.Request) bool {
+	switch r.URL.Path {
+	case gatehouse.SetupPath:
+		return r.Method == http.MethodPost || r.URL.Query().Has("token")
+	case "/signin/passkey/finish", gatehouse.CallbackPath:
+		return true
+	}
+	return false
+}
+
 // transport refuses to give a session to a browser that would send it over the
 // network in the clear.
 func (v *view) transport() error {
