@@ -70,6 +70,9 @@ type Answer struct {
 	Votes    int     `json:"votes"`
 	Required int     `json:"required"`
 	Replayed bool    `json:"replayed,omitempty"`
+	// NotesStored is false where the answer is replayed and the notes that came
+	// with the request were not kept; nil everywhere else.
+	NotesStored *bool `json:"notes_stored,omitempty"`
 }
 
 // ShortAnswer is the answer of the idempotent form: status is approved,
@@ -85,6 +88,8 @@ type ShortAnswer struct {
 	Votes    int  `json:"votes,omitempty"`
 	Required int  `json:"required,omitempty"`
 	Replayed bool `json:"replayed,omitempty"`
+	// NotesStored is as in Answer.
+	NotesStored *bool `json:"notes_stored,omitempty"`
 }
 
 // MaxBulk bounds a bulk decision.

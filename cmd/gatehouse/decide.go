@@ -149,14 +149,16 @@ func (p *prompt) line() (string, error) {
 // rejectCmd rejects an action.
 type rejectCmd struct {
 	ID     string           `arg:"" help:"The action, or its approval."`
-	Notes  string           `placeholder:"TEXT" help:"Why; kept with your vote, and what the agent learns from."`
+	Notes  string           `aliases:"reason" placeholder:"TEXT" help:"Why; kept with your vote, and what the agent learns from."`
 	Digest gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw, to be checked."`
 }
 
 func (*rejectCmd) Help() string {
 	return `
-One rejection by an entitled person decides. Repeating a rejection that stands is
-no error.
+One rejection by an entitled person decides. On a terminal, without --notes (or
+--reason), the action is shown and you are asked why; an empty answer sends
+nothing. Piped, a rejection without --notes has none. Repeating a rejection that
+stands is no error; its notes are not stored, and you are told so.
 
 Examples:
 
@@ -170,12 +172,52 @@ func (c *rejectCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	return g.decide(api, c.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: c.Notes, Digest: c.Digest})
+	d := gatehouse.Decision{Decision: gatehouse.Reject, Notes: c.Notes, Digest: c.Digest}
+	if c.Notes == "" && g.terminal != nil {
+		a, err := api.FindAction(g.ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		if err := g.askWhy(a, &d); err != nil {
+			return err
+		}
+	}
+	return g.decide(api, c.ID, d)
+}
+
+// askWhy shows the action on the person's terminal and asks for the reason of
+// the rejection. What is not pending is shown only: the server answers how it
+// stands.
+func (g *globals) askWhy(a *gatehouse.Action, d *gatehouse.Decision) error {
+	tty, err := g.terminal()
+	if err != nil {
+		return usagef("there is no terminal to ask on (%v): give --notes", err)
+	}
+	defer tty.Close()
+	sheet := &sheet{w: tty, g: g, columns: max(g.columns, 40), color: g.color || g.colorErr}
+	sheet.action(a)
+	fmt.Fprintln(tty)
+	if a.Status != gatehouse.StatusPending {
+		return nil
+	}
+	fmt.Fprintf(tty, "Why do you reject %s? The agent reads the answer.\n> ", a.ID)
+	in := &prompt{ctx: g.ctx, in: bufio.NewReader(tty)}
+	if d.Notes, err = in.line(); err != nil {
+		return err
+	}
+	if d.Notes == "" {
+		return fmt.Errorf("no reason given, not rejected; nothing was sent")
+	}
+	if d.Digest == "" {
+		d.Digest = a.Digest
+	}
+	return nil
 }
 
 // decide sends the answer in its idempotent form, and prints what came of it.
 // Only the other form can acknowledge that the target changed.
 func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
+	g.named = id
 	if d.AcknowledgeStale {
 		answer, err := api.Decide(g.ctx, id, d)
 		if err != nil {
@@ -188,6 +230,7 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 		if status == gatehouse.Decided {
 			status = string(d.Decision)
 		}
+		g.sayOfNotes(answer.NotesStored)
 		return g.printAnswer(answer.Action.ID, status, answer.Votes, answer.Required, "", "")
 	}
 	answer, err := api.Answer(g.ctx, id, d)
@@ -197,11 +240,19 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 	if g.JSON {
 		return g.printJSON(answer)
 	}
+	g.sayOfNotes(answer.NotesStored)
 	by, at := answer.ApprovedBy, g.atPtr(answer.ApprovedAt)
 	if answer.RejectedBy != "" {
 		by, at = answer.RejectedBy, g.atPtr(answer.RejectedAt)
 	}
 	return g.printAnswer(answer.ActionID, answer.Status, answer.Votes, answer.Required, by, at)
+}
+
+// sayOfNotes tells that notes were dropped.
+func (g *globals) sayOfNotes(stored *bool) {
+	if stored != nil && !*stored {
+		g.say("Your notes were not stored: the decision stood before.")
+	}
 }
 
 func (g *globals) printAnswer(id, status string, votes, required int, by, at string) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -203,7 +204,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 	case gatehouse.CodeConfirmation:
 		return "give the value with --confirm"
 	case gatehouse.CodeDigestMismatch, gatehouse.CodeTargetChanged:
-		return "look at it again: gatehouse show ID"
+		return "look at it again: gatehouse show " + safe(cmp.Or(g.named, "ID"))
 	case gatehouse.CodeNotUnknown:
 		return "only a push whose outcome is unknown can be resolved: gatehouse push list --status unknown"
 	}

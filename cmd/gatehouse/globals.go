@@ -17,7 +17,9 @@ type globals struct {
 	EditToken string `help:"Your edit token, which deciding needs. Better in the environment." env:"GATEHOUSE_EDIT_TOKEN" placeholder:"TOKEN" group:"global"`
 	JSON      bool   `name:"json" help:"Print the API's JSON, one document." group:"global"`
 
-	ctx    context.Context
+	ctx context.Context
+	// named is the id of the action that a decision is about, for hints.
+	named  string
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer

@@ -46,6 +46,9 @@ func appendAnswer(b []byte, a *gatehouse.Answer) []byte {
 	if a.Replayed {
 		b = append(b, `,"replayed":true`...)
 	}
+	if a.NotesStored != nil {
+		b = strconv.AppendBool(append(b, `,"notes_stored":`...), *a.NotesStored)
+	}
 	return append(b, '}')
 }
 

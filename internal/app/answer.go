@@ -39,5 +39,22 @@ func (r *ruling) shortAnswer() (*gatehouse.ShortAnswer, error) {
 	default:
 		out.Status = string(r.decision.Decision)
 	}
+	out.NotesStored = r.notesStored()
 	return out, nil
+}
+
+// notesStored returns false where notes came with a repeated vote and are not
+// those that were stored with it; nil everywhere else.
+func (r *ruling) notesStored() *bool {
+	if !r.replayed || r.decision.Notes == "" {
+		return nil
+	}
+	if ap := r.action.Approval; ap != nil {
+		for i := range ap.Votes {
+			if v := &ap.Votes[i]; v.Person == r.caller.Principal.Person && v.Decision == r.decision.Decision && v.Notes == r.decision.Notes {
+				return nil
+			}
+		}
+	}
+	return new(bool)
 }

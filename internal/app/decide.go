@@ -430,7 +430,7 @@ func (r *ruling) answer() (*gatehouse.Answer, error) {
 }
 
 func (r *ruling) shaped() *gatehouse.Answer {
-	out := &gatehouse.Answer{Code: r.code, Result: r.code, Action: r.action, Replayed: r.replayed}
+	out := &gatehouse.Answer{Code: r.code, Result: r.code, Action: r.action, Replayed: r.replayed, NotesStored: r.notesStored()}
 	if ap := r.action.Approval; ap != nil {
 		out.Votes, out.Required = ap.Approvals(), ap.Required
 	}
