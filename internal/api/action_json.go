@@ -122,6 +122,7 @@ func appendCeiling(b []byte, c *gatehouse.CeilingClaim) []byte {
 	b = decimal(b, `,"amount":`, c.Amount)
 	b = decimal(b, `,"limit":`, c.Limit)
 	b = member(b, `,"window":`, c.Window.String())
+	b = optional(b, `,"currency":`, c.Currency)
 	return append(b, '}')
 }
 
