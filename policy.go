@@ -95,6 +95,9 @@ type PolicyVersion struct {
 	Active    bool      `json:"active"`
 	AppliedBy string    `json:"applied_by"`
 	AppliedAt time.Time `json:"applied_at"`
+	// Warnings are set in the answer of applying the version: what can hardly be
+	// meant, and whom it asks who is not there. They are not stored.
+	Warnings []PolicyFinding `json:"warnings,omitempty"`
 	// ActionID is the action by which it was approved, "" for one that was
 	// applied directly.
 	ActionID string `json:"action_id,omitempty"`

@@ -24,6 +24,7 @@ func (*doctorCmd) Help() string {
 	return `
 Checks that the server is reached and ready, that the key is valid and what it
 may do, that the edit token is the person's own, how far the clocks differ,
+whether pending actions have people left who can answer them (administrators),
 whether there are dead letters or pushes whose outcome is unknown, and whether
 anything waits for a role of serve as if no process had it, or steps for a
 worker of their tool. With --config, or with --data for the gatehouse.yaml
@@ -172,12 +173,56 @@ func (c *doctorCmd) identity(g *globals, api service, add adder) {
 	if me.Has(gatehouse.RoleApprover) {
 		c.editToken(g, api, add)
 	}
+	if me.Has(gatehouse.RoleAdmin) {
+		c.answerable(g, api, add)
+	}
 	if !me.Has(gatehouse.RoleOperator) {
 		add("dispatch", checkNote, "not looked at: the role operator sees pushes")
 		return
 	}
 	c.deadLetters(g, api, add)
 	c.roles(g, api, add)
+}
+
+// answerable looks for pending actions that nobody can answer any more: whoever
+// could has left, lost the role, or left the group. They wait until they expire.
+func (*doctorCmd) answerable(g *globals, api service, add adder) {
+	const most = 1000
+	var people []*gatehouse.Principal
+	for cursor := ""; ; {
+		page, err := api.ListPrincipals(g.ctx, cursor, gatehouse.MaxLimit)
+		if err != nil {
+			add("answerable", checkNote, "could not be read: %v", err)
+			return
+		}
+		people = append(people, page.Items...)
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	stuck, seen := []string{}, 0
+	for cursor := ""; seen < most; {
+		page, err := api.ListActions(g.ctx, gatehouse.ActionFilter{Status: gatehouse.StatusPending, Limit: gatehouse.MaxLimit, Cursor: cursor})
+		if err != nil {
+			add("answerable", checkNote, "could not be read: %v", err)
+			return
+		}
+		for _, a := range page.Items {
+			seen++
+			if p := a.Approval; p != nil && p.Answerers(people) < p.Required {
+				stuck = append(stuck, a.ID)
+			}
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	if len(stuck) == 0 {
+		add("answerable", checkOK, "")
+		return
+	}
+	add("answerable", checkFail, "too few people are left who can answer %s; cancel or revise: %s", count(len(stuck), "pending action"),
+		strings.Join(stuck[:min(len(stuck), 5)], ", "))
 }
 
 // roles tells what waits for work that a process does only in its role. Which

@@ -47,6 +47,9 @@ func (c *policyApplyCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
+	for _, w := range v.Warnings {
+		finding{File: c.File, Line: w.Line, Column: w.Column, Detail: w.Detail, Remark: w.Remark}.print(g.stderr)
+	}
 	return g.printVersion(v)
 }
 

@@ -222,9 +222,11 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 	if err != nil {
 		return nil, err
 	}
-	if _, err := policy.Parse([]byte(source)); err != nil {
+	parsed, err := policy.Parse([]byte(source))
+	if err != nil {
 		return nil, policyError(err)
 	}
+	said := linted(parsed)
 	var out *gatehouse.PolicyVersion
 	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
 		if err := answered(tx, c); err != nil {
@@ -232,6 +234,9 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 		}
 		out, err = storePolicy(tx, c.Principal.Tenant, authorOf(c), source, "")
 		if err != nil {
+			return err
+		}
+		if out.Warnings, err = policyRemarks(tx, c.Principal.Tenant, parsed, said); err != nil {
 			return err
 		}
 		return remember(tx, c, out)

@@ -10,7 +10,8 @@ import (
 
 // CheckPolicy lints a policy's text and runs its tests. Nothing is stored.
 func (g *Gate) CheckPolicy(ctx context.Context, source string) (*gatehouse.PolicyCheck, error) {
-	if _, err := gatehouse.CallerFrom(ctx); err != nil {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
 		return nil, err
 	}
 	var out gatehouse.PolicyCheck
@@ -25,8 +26,13 @@ func (g *Gate) CheckPolicy(ctx context.Context, source string) (*gatehouse.Polic
 	case err != nil:
 		return nil, policyError(err)
 	}
-	for _, r := range p.Lint() {
-		out.Findings = append(out.Findings, gatehouse.PolicyFinding{Line: r.Line, Column: r.Column, Detail: r.Detail, Remark: !r.Error})
+	said := linted(p)
+	err = g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		out.Findings, err = policyRemarks(tx, c.Principal.Tenant, p, said)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, r := range p.Test() {
 		out.Tests = append(out.Tests, gatehouse.PolicyTest{Name: r.Name, Line: r.Line, Differences: r.Differences})

@@ -44,7 +44,7 @@ func mayVote(c *gatehouse.Caller) error {
 
 // entitled checks the right to answer one approval.
 func entitled(ap *gatehouse.Approval, p *gatehouse.Principal) error {
-	if excluded(ap.Excluded, p) {
+	if ap.Bars(p) {
 		return gatehouse.E(gatehouse.CodeSelfApproval, "the proposer, its sponsor, the person it was proposed for and everybody with a hand in its content cannot decide")
 	}
 	if p.Disabled || p.Kind != gatehouse.KindPerson || !p.Has(gatehouse.RoleApprover) {
@@ -61,12 +61,9 @@ func entitled(ap *gatehouse.Approval, p *gatehouse.Principal) error {
 	return e
 }
 
-// excluded compares without regard to case, since the names in the list may
-// come from a proposal: "Ana" is not to be another person than "ana".
+// excluded is [gatehouse.Approval.Bars] for a list.
 func excluded(list []string, p *gatehouse.Principal) bool {
-	return slices.ContainsFunc(list, func(s string) bool {
-		return s == p.ID || s == p.Person || strings.EqualFold(s, p.Name)
-	})
+	return (&gatehouse.Approval{Excluded: list}).Bars(p)
 }
 
 // exclude lists who cannot decide an action: every name and id of its

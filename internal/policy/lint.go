@@ -28,8 +28,14 @@ func (p *Policy) Lint() []Remark {
 		at.Detail = fmt.Sprintf(format, args...)
 		out = append(out, Remark{at, isError})
 	}
+	untested := p.untested()
 	for i := range p.rules {
 		r := &p.rules[i]
+		if why := p.unreached(r); why != "" {
+			say(r.at, false, "rule %s never has a say: %s", r.id, why)
+		} else if untested[r.id] {
+			say(r.at, false, "no test of the policy reaches rule %s", r.id)
+		}
 		if why := p.neverAllows(r); why != "" {
 			say(r.at, true, "rule %s can never allow anything: %s, and L3 and above always need a person", r.id, why)
 		}

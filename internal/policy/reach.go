@@ -1,0 +1,156 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Ask is whom the policy asks in one place, a level or a rule.
+type Ask struct {
+	Problem
+	// What names the place, as "rule refunds" or "L3".
+	What           string
+	Required       int
+	Roles          []gatehouse.Role
+	People, Groups []string
+}
+
+// Asks lists whom the policy asks, in the order of the file: the levels that it
+// says something of, and the rules that name somebody or a number.
+func (p *Policy) Asks() []Ask {
+	var out []Ask
+	add := func(at Problem, what string, required int, a audience) {
+		out = append(out, Ask{at, what, required, a.roles, a.people, a.groups})
+	}
+	for level := gatehouse.L1; level <= gatehouse.L5; level++ {
+		if at := p.levelAt[level]; at.Line > 0 {
+			q := p.approvals[level]
+			add(at, level.String(), max(q.required, minimum(level)), q.audience)
+		}
+	}
+	for i := range p.rules {
+		r := &p.rules[i]
+		if r.then == gatehouse.OutcomeNeedsApproval && (r.audience.stated() || r.required > 0) {
+			a := r.audience
+			if !a.stated() {
+				a = standard(gatehouse.L3).audience // the most that any level can ask
+			}
+			add(r.at, "rule "+r.id, max(r.required, minimum(r.risk), 1), a)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Ask) int { return a.Line - b.Line })
+	return out
+}
+
+// unreached says why no case reaches a rule, "" when that is not certain.
+func (p *Policy) unreached(r *rule) string {
+	terms := r.terms()
+	if why := contradiction(terms); why != "" {
+		return why
+	}
+	if r.then == gatehouse.OutcomeDeny {
+		return ""
+	}
+	for i := range p.rules {
+		deny := &p.rules[i]
+		if deny.then != gatehouse.OutcomeDeny {
+			continue
+		}
+		all := true
+		for text := range deny.terms() {
+			_, has := terms[text]
+			all = all && (has || text == "true")
+		}
+		if all {
+			return fmt.Sprintf("wherever it matches, rule %s denies", deny.id)
+		}
+	}
+	return ""
+}
+
+// terms are the terms that all have to hold, by their text.
+func (r *rule) terms() map[string]ast.Expr {
+	out := make(map[string]ast.Expr)
+	for _, term := range conjuncts(r.when.Tree()) {
+		text, err := cel.ExprToString(term, nil)
+		if err != nil {
+			text = fmt.Sprintf("term %d", term.ID())
+		}
+		out[text] = term
+	}
+	return out
+}
+
+// contradiction says why the terms never hold together.
+func contradiction(terms map[string]ast.Expr) string {
+	texts := make(map[string]string) // fact → the text that it has to be
+	least, most := int64(gatehouse.L1), int64(gatehouse.L5)
+	for _, term := range terms {
+		if term.Kind() == ast.LiteralKind && term.AsLiteral() == types.False {
+			return "its condition is false"
+		}
+		if term.Kind() != ast.CallKind || len(term.AsCall().Args()) != 2 {
+			continue
+		}
+		call := term.AsCall()
+		left, right := call.Args()[0], call.Args()[1]
+		if n, ok := whole(right); ok && isFact(left, "risk") {
+			switch call.FunctionName() {
+			case operators.Equals:
+				least, most = max(least, n), min(most, n)
+			case operators.GreaterEquals:
+				least = max(least, n)
+			case operators.Greater:
+				least = max(least, n+1)
+			case operators.LessEquals:
+				most = min(most, n)
+			case operators.Less:
+				most = min(most, n-1)
+			}
+		}
+		if want, ok := literal(right); ok && call.FunctionName() == operators.Equals {
+			fact, err := cel.ExprToString(left, nil)
+			if err != nil {
+				continue
+			}
+			if other, known := texts[fact]; known && other != want {
+				both := []string{other, want}
+				slices.Sort(both)
+				return fmt.Sprintf("%s cannot be %s", fact, strings.Join(both, " and "))
+			}
+			texts[fact] = want
+		}
+	}
+	if least > most {
+		return "no level is within its bounds on risk"
+	}
+	return ""
+}
+
+// untested are the ids of the rules that no test of the policy reaches.
+func (p *Policy) untested() map[string]bool {
+	ids := make(map[string]bool, len(p.rules))
+	if len(p.tests) == 0 {
+		return nil
+	}
+	for i := range p.rules {
+		ids[p.rules[i].id] = true
+	}
+	for _, t := range p.tests {
+		_, trace := p.Explain(t.facts)
+		for _, rule := range trace {
+			if rule.Matched {
+				delete(ids, rule.Rule)
+			}
+		}
+	}
+	return ids
+}
