@@ -79,6 +79,8 @@ type judgement struct {
 	at time.Time
 	// policy is nil where none loads.
 	policy *policy.Policy
+	// facts are what judged looks at.
+	facts policy.Facts
 }
 
 // activePolicy returns the tenant's active policy, parsed. A policy that does
@@ -112,7 +114,8 @@ func (g *Gate) activePolicy(tx gatehouse.ReadTx, tenant string) (p *policy.Polic
 	return p, version, "", nil
 }
 
-// judge evaluates the active policy. Without one that loads, the answer is deny.
+// judge finds the active policy, which judged evaluates. Without one that loads,
+// the verdict is deny.
 func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
 	p, version, reason, err := g.activePolicy(tx, f.Tenant)
 	if err != nil {
@@ -131,8 +134,17 @@ func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
 		}
 		j.at = f.ProposedAt
 	}
-	j.Verdict = p.Evaluate(f)
+	j.facts = f
 	return j, nil
+}
+
+// judged evaluates what judge has found. It may take long, and needs no store:
+// it is called outside of transactions where that can be.
+func (j judgement) judged() judgement {
+	if j.policy != nil {
+		j.Verdict = j.policy.Evaluate(j.facts)
+	}
+	return j
 }
 
 // presumeJudged is judge by the version that was last seen active; known is
@@ -178,6 +190,7 @@ func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	j = j.judged()
 	if j.Outcome != gatehouse.OutcomeDeny {
 		if more := asksMore(a, j.Outcome, max(j.RiskLevel, floor, a.ClaimedRisk), j.Required); more != "" {
 			return fmt.Sprintf("policy version %d asks for more: %s", j.version, more), nil

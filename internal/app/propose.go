@@ -79,10 +79,15 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 				return nil
 			}
 		}
-		return g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		err := g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
 			d.verdict, err = g.judge(tx, facts)
 			return err
 		})
+		if err != nil {
+			return err
+		}
+		d.verdict = d.verdict.judged()
+		return ctx.Err() // nobody waits for what the caller gave up
 	}
 	var out *gatehouse.Action
 	var replayed bool

@@ -52,12 +52,16 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 	var out *gatehouse.Action
 	var last *moving
 	prepare := func() error {
-		return r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
 			d.verdict, err = r.gate.judge(tx, policy.Facts{
 				Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Starter: from.starter, Floor: d.action.RiskLevel,
 			})
 			return err
 		})
+		if err == nil {
+			d.verdict = d.verdict.judged()
+		}
+		return err
 	}
 	err = r.gate.update(ctx, prepare, func(tx gatehouse.Tx) error {
 		out, last = nil, nil

@@ -83,7 +83,7 @@ func (c *ceiling) currencyOf(v *view) (string, error) {
 	}
 	var text string
 	if c.amountCurrency != nil {
-		out, err := c.amountCurrency.Eval(v)
+		out, err := v.eval(c.amountCurrency)
 		if err != nil {
 			return "", fmt.Errorf("the currency of the amount is not known: %w", brief(err))
 		}
@@ -164,7 +164,7 @@ func (c *ceiling) take(v *view, currency string) (gatehouse.Decimal, error) {
 	if c.amount == nil {
 		return "1", nil
 	}
-	out, err := c.amount.Eval(v)
+	out, err := v.eval(c.amount)
 	if err != nil {
 		return "", brief(err)
 	}

@@ -1,11 +1,13 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
@@ -211,7 +213,28 @@ func denied(level gatehouse.RiskLevel, reasons ...string) gatehouse.Verdict {
 }
 
 // holds evaluates a condition: anything but a truth value is an error.
-func (e *expression) holds(v *view) (bool, error) { return e.decide(v) }
+func (e *expression) holds(v *view) (bool, error) {
+	out, err := v.eval(e)
+	if err != nil {
+		return false, brief(err)
+	}
+	return truth(out)
+}
+
+// eval evaluates within what the judgement may cost as a whole: once that is spent,
+// every further expression is an error, and so makes the verdict stricter. A
+// judgement costs at most twice costLimit, however many rules there are.
+func (v *view) eval(e *expression) (ref.Val, error) {
+	if v.spent >= costLimit {
+		return nil, errors.New("the policy has spent what one judgement may cost")
+	}
+	out, cost, err := e.EvalCost(v)
+	if err != nil && cost == 0 {
+		cost = costLimit / 10 // a guess: what an error cost is not told
+	}
+	v.spent += cost
+	return out, err
+}
 
 // decide is holds for any facts.
 func (e *expression) decide(v cel.Activation) (bool, error) {
@@ -219,6 +242,10 @@ func (e *expression) decide(v cel.Activation) (bool, error) {
 	if err != nil {
 		return false, brief(err)
 	}
+	return truth(out)
+}
+
+func truth(out ref.Val) (bool, error) {
 	is, ok := out.(types.Bool)
 	if !ok {
 		return false, fmt.Errorf("the condition gives %s, not a truth value", expr.TypeName(out))

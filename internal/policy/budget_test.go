@@ -1,0 +1,68 @@
+package policy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// TestOneBudgetForAJudgement has policies whose every rule stays below its own
+// limit, and which together would take a hundred times as long.
+func TestOneBudgetForAJudgement(t *testing.T) {
+	t.Parallel()
+	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 150), ",") + "]"
+	bombs := map[string]string{
+		"nested comprehensions": `change.list.all(a, change.list.all(b, a == b))`,
+		"regex":                 `change.list.all(a, change.text.matches("(x+x+)+y") == false)`,
+		"a huge list":           `change.list.all(a, change.list.exists(b, b == a) && change.text.size() > 0)`,
+	}
+	for name, bomb := range bombs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var source strings.Builder
+			source.WriteString("version: 1\nrules:\n")
+			const rules = 200
+			for i := range rules {
+				fmt.Fprintf(&source, "  - {id: r%d, then: allow, when: '%s'}\n", i, bomb)
+			}
+			source.WriteString("  - {id: last, then: deny, when: 'action.type == \"never\"'}\n")
+			p, err := policy.Parse([]byte(source.String()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts := policy.Facts{
+				Tenant: "default", Proposer: &gatehouse.Principal{Name: "bot", Kind: gatehouse.KindAgent},
+				Proposal: &gatehouse.Proposal{
+					ActionType: "note", Connector: "shop", Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "A"},
+					ProposedChange: gatehouse.JSON(`{"list":` + list + `,"text":"` + strings.Repeat("x", 2000) + `"}`),
+				},
+			}
+			start := time.Now()
+			v, trace := p.Explain(facts)
+			took := time.Since(start)
+			if v.Outcome == gatehouse.OutcomeAllow {
+				t.Errorf("outcome %s: what could not be evaluated allows", v.Outcome)
+			}
+			spent := 0
+			for _, r := range trace {
+				if strings.Contains(r.Detail, "may cost") {
+					spent++
+				}
+			}
+			if spent == 0 {
+				t.Errorf("all %d rules were evaluated, in %s", rules, took)
+			}
+			if took > 20*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			// An allowance among rules that were not evaluated never lets it pass.
+			if v.Outcome != gatehouse.OutcomeDeny && v.Outcome != gatehouse.OutcomeNeedsApproval {
+				t.Errorf("outcome %s", v.Outcome)
+			}
+		})
+	}
+}
