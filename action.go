@@ -135,6 +135,9 @@ type Action struct {
 	// Repeats is the action with the same change whose push was a dead letter when
 	// this one was proposed; "" for none.
 	Repeats string `json:"repeats,omitempty"`
+	// Exceeds lists, of a pending action that is read by its id, the ceilings that
+	// it does not fit into now. It is not stored.
+	Exceeds []CeilingExcess `json:"exceeds,omitempty"`
 	// ContentHash is the SHA-256 of the proposal's canonical form, by which a
 	// repeated idempotency_key is compared. Not shown.
 	ContentHash [32]byte `json:"-"`

@@ -85,6 +85,48 @@ type CeilingClaim struct {
 	Currency string `json:"currency,omitempty"`
 }
 
+// CeilingUse is what is reserved of one ceiling for one scope.
+type CeilingUse struct {
+	Scope string
+	Used  Decimal
+}
+
+// CeilingAccount tells how full one account of a ceiling of the active policy is.
+type CeilingAccount struct {
+	Ceiling string `json:"ceiling"`
+	// Per is what the ceiling is counted per: tenant, agent, type or target.
+	Per string `json:"per"`
+	// Scope is as in CeilingClaim; "" where nothing is counted yet.
+	Scope string `json:"scope,omitempty"`
+	// Name is that of the principal that an agent's scope counts for.
+	Name     string   `json:"name,omitempty"`
+	Currency string   `json:"currency,omitempty"`
+	Window   Duration `json:"window"`
+	Limit    Decimal  `json:"limit"`
+	Used     Decimal  `json:"used"`
+	// Left is what is free, 0 where more is used than a limit of today lets.
+	Left Decimal `json:"left"`
+}
+
+// CeilingExcess is why a pending action cannot be approved now: what it takes from
+// a ceiling does not fit into what is left.
+type CeilingExcess struct {
+	CeilingClaim
+	Used Decimal `json:"used"`
+	Left Decimal `json:"left"`
+	// Never tells that the action takes more than the whole limit: it does not fit
+	// when the window has passed either.
+	Never bool `json:"never,omitempty"`
+}
+
+// CeilingLeft is what a limit leaves free, 0 at least.
+func CeilingLeft(limit, used Decimal) Decimal {
+	if left := limit.Sub(used); left.Sign() > 0 {
+		return left
+	}
+	return "0"
+}
+
 // PolicyVersion is one stored policy. Versions of a tenant count from 1; one
 // is active.
 type PolicyVersion struct {

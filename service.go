@@ -252,6 +252,9 @@ type Credentials struct {
 	FromTenant string `json:"from_tenant,omitempty"`
 }
 
+// MaxCeilingAccounts bounds the accounts of one ceiling that PolicyUsage returns.
+const MaxCeilingAccounts = 50
+
 // PolicyService manages policies.
 type PolicyService interface {
 	ApplyPolicy(ctx context.Context, source string) (*PolicyVersion, error)
@@ -259,6 +262,10 @@ type PolicyService interface {
 	FindPolicy(ctx context.Context, version int) (*PolicyVersion, error)
 	ListPolicies(ctx context.Context) ([]*PolicyVersion, error)
 	ActivatePolicy(ctx context.Context, version int) (*PolicyVersion, error)
+	// PolicyUsage tells how full the accounts of the active policy's ceilings are:
+	// of each ceiling up to MaxCeilingAccounts, the fullest first. An agent that
+	// reads only its own actions does not read the accounts of other agents.
+	PolicyUsage(ctx context.Context) ([]*CeilingAccount, error)
 	// ExplainPolicy judges a proposal without storing anything.
 	ExplainPolicy(ctx context.Context, p *Proposal) (*Explanation, error)
 }

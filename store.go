@@ -403,6 +403,10 @@ type SessionWriter interface {
 
 // PolicyReader finds policy versions.
 type PolicyReader interface {
+	// ListCeilingUse sums the unreleased claims on a ceiling that were reserved
+	// after since, by scope: of one scope, or, when it is "", of up to limit
+	// scopes, the fullest first. It locks nothing.
+	ListCeilingUse(tenant, ceiling, scope string, since time.Time, limit int) ([]CeilingUse, error)
 	// ActivePolicy returns the tenant's active version.
 	ActivePolicy(tenant string) (*PolicyVersion, error)
 	// ActivePolicyVersion is its number alone, cheaply; 0 for none.

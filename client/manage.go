@@ -186,6 +186,12 @@ func (c *Client) ListPolicies(ctx context.Context) ([]*gatehouse.PolicyVersion, 
 	return p.Items, err
 }
 
+// PolicyUsage tells how full the ceilings of the active policy are.
+func (c *Client) PolicyUsage(ctx context.Context) ([]*gatehouse.CeilingAccount, error) {
+	p, err := page[*gatehouse.CeilingAccount](ctx, c, "/policies/usage", nil)
+	return p.Items, err
+}
+
 // ActivatePolicy makes a stored version the active one.
 func (c *Client) ActivatePolicy(ctx context.Context, version int) (*gatehouse.PolicyVersion, error) {
 	out, _, err := post[gatehouse.PolicyVersion](ctx, c, false, fmt.Sprintf("/policies/%d/activate", version), nil)

@@ -53,7 +53,7 @@ type cli struct {
 	MigrateStore migrateStoreCmd `cmd:"" group:"operate" help:"Copy a data folder into a PostgreSQL database."`
 
 	Admin     adminCmd     `cmd:"" group:"administer" help:"For administrators: notices, reset."`
-	Policy    policyCmd    `cmd:"" group:"administer" help:"Policies: lint, test, explain, apply, show, list, activate."`
+	Policy    policyCmd    `cmd:"" group:"administer" help:"Policies: lint, test, explain, apply, show, list, usage, activate."`
 	Group     groupCmd     `cmd:"" group:"administer" help:"Groups of people whom policies ask."`
 	Principal principalCmd `cmd:"" group:"administer" help:"People, agents and services."`
 	Key       keyCmd       `cmd:"" group:"administer" help:"API keys: create, list, revoke."`

@@ -24,6 +24,7 @@ type policyCmd struct {
 	Apply    policyApplyCmd    `cmd:"" help:"Store a policy and make it the active one."`
 	Show     policyShowCmd     `cmd:"" help:"Print a policy's source."`
 	List     policyListCmd     `cmd:"" help:"List the stored versions."`
+	Usage    policyUsageCmd    `cmd:"" help:"Tell how full the ceilings are."`
 	Activate policyActivateCmd `cmd:"" help:"Make a stored version the active one."`
 }
 

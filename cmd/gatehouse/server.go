@@ -231,6 +231,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	telemetry.RegisterQueue(metrics, n.store)
+	telemetry.RegisterCeilings(metrics, n.gate)
 	n.runs.SetMetrics(telemetry.NewRuns(metrics, n.store))
 	archived := telemetry.NewArchive(metrics)
 

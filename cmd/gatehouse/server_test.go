@@ -211,6 +211,8 @@ func TestDamagedLogIsNoticed(t *testing.T) {
 	}
 	s := start()
 	metric(s, `gatehouse_audit_unnumbered 0`)
+	metric(s, `gatehouse_ceiling_used{ceiling="destructive-per-day",tenant="default"} 0`)
+	metric(s, `gatehouse_ceiling_limit{ceiling="destructive-per-day",tenant="default"} 20`)
 	metric(s, `gatehouse_audit_damaged{tenant="default"} 0`)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -223,6 +223,9 @@ func (s *sheet) policy(a *gatehouse.Action) {
 	for _, c := range a.Ceilings {
 		s.item(fmt.Sprintf("ceiling %s for %s: takes %s of %s per %s", c.Ceiling, c.Scope, c.Amount, c.Limit, c.Window))
 	}
+	for i := range a.Exceeds {
+		s.item(excessLine(&a.Exceeds[i]))
+	}
 }
 
 // extras writes what the proposer sent along.

@@ -104,6 +104,7 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	b = listed(b, `,"ceilings":`, a.Ceilings, appendCeiling)
 	b = optional(b, `,"title":`, a.Title)
 	b = optional(b, `,"repeats":`, a.Repeats)
+	b = listed(b, `,"exceeds":`, a.Exceeds, appendExcess)
 	if a.HoldFor != 0 {
 		b = member(b, `,"hold":`, a.HoldFor.String())
 	}
@@ -117,12 +118,26 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 }
 
 func appendCeiling(b []byte, c *gatehouse.CeilingClaim) []byte {
+	return append(appendClaim(b, c), '}')
+}
+
+// appendClaim writes the members of a claim, and leaves the object open.
+func appendClaim(b []byte, c *gatehouse.CeilingClaim) []byte {
 	b = member(b, `{"ceiling":`, c.Ceiling)
 	b = member(b, `,"scope":`, c.Scope)
 	b = decimal(b, `,"amount":`, c.Amount)
 	b = decimal(b, `,"limit":`, c.Limit)
 	b = member(b, `,"window":`, c.Window.String())
-	b = optional(b, `,"currency":`, c.Currency)
+	return optional(b, `,"currency":`, c.Currency)
+}
+
+func appendExcess(b []byte, x *gatehouse.CeilingExcess) []byte {
+	b = appendClaim(b, &x.CeilingClaim)
+	b = decimal(b, `,"used":`, x.Used)
+	b = decimal(b, `,"left":`, x.Left)
+	if x.Never {
+		b = append(b, `,"never":true`...)
+	}
 	return append(b, '}')
 }
 

@@ -199,6 +199,10 @@ func (f *fake) ListPolicies(ctx context.Context) ([]*gatehouse.PolicyVersion, er
 	return use[[]*gatehouse.PolicyVersion](ctx, f, "ListPolicies", "")
 }
 
+func (f *fake) PolicyUsage(ctx context.Context) ([]*gatehouse.CeilingAccount, error) {
+	return use[[]*gatehouse.CeilingAccount](ctx, f, "PolicyUsage", "")
+}
+
 func (f *fake) ActivatePolicy(ctx context.Context, version int) (*gatehouse.PolicyVersion, error) {
 	return use[*gatehouse.PolicyVersion](ctx, f, "ActivatePolicy", strconv.Itoa(version), version)
 }

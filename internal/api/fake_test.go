@@ -114,6 +114,10 @@ func newFake() *fake {
 			"CreateTenant": tenant, "ListTenants": []*gatehouse.Tenant{tenant},
 			"ApplyPolicy": version, "ActivePolicy": version, "FindPolicy": version, "ActivatePolicy": version,
 			"ListPolicies": []*gatehouse.PolicyVersion{version},
+			"PolicyUsage": []*gatehouse.CeilingAccount{{
+				Ceiling: "refunds", Per: "agent", Scope: "agent:prn_1/USD", Name: "bot", Currency: "USD",
+				Window: gatehouse.Duration(24 * time.Hour), Limit: "100.00", Used: "60.00", Left: "40.00",
+			}},
 			"ExplainPolicy": &gatehouse.Explanation{
 				PolicyOutcome: testAction().Policy, RiskLevel: 3, Required: 1, Roles: []gatehouse.Role{gatehouse.RoleApprover},
 				Expiry: gatehouse.Duration(4 * time.Hour), Trace: []gatehouse.RuleTrace{{Rule: "r", Outcome: gatehouse.OutcomeAllow}},

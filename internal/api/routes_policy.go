@@ -39,6 +39,15 @@ func (s *Server) policyRoutes() []route {
 				return answer(s.cfg.Policies.ActivePolicy(ctx))
 			}),
 		}, {
+			method: "GET", path: "/policies/usage", name: "getPolicyUsage", tag: tagPolicy,
+			summary: "Tell how full the ceilings are",
+			doc: "Used and left of the accounts of each ceiling of the active policy, at most 50 of one, the fullest first. " +
+				"An agent that reads only its own actions does not read the accounts of other agents.",
+			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.CeilingAccount]](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+				return list(s.cfg.Policies.PolicyUsage(ctx))
+			}),
+		}, {
 			method: "GET", path: "/policies/{id}", name: "getPolicy", tag: tagPolicy,
 			summary: "Read a policy version", doc: "{id} is its number.",
 			roles: readers, thing: ThingPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),

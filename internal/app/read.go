@@ -27,7 +27,10 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 		read = g.store.View // whether it may be read is a question more
 	}
 	err = read(ctx, func(tx gatehouse.ReadTx) (err error) {
-		a, err = g.findAction(tx, c, id)
+		if a, err = g.findAction(tx, c, id); err != nil {
+			return err
+		}
+		a.Exceeds, err = exceeds(tx, a)
 		return err
 	})
 	if err != nil {

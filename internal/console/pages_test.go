@@ -231,6 +231,7 @@ func TestPolicyIsCheckedThenApplied(t *testing.T) {
 	root.post("/policies/apply", "source", active.Source, "base", "1").want(http.StatusUnprocessableEntity).has("version 2 became active meanwhile")
 	root.get("/policies/1").want(http.StatusOK).has("Make version 1 the active one")
 	root.post("/policies/1/activate").want(http.StatusOK).has("Version 1")
+	root.get("/policies").want(http.StatusOK).has("Ceilings of the active policy").has("destructive-per-day")
 	root.get("/policies/9").want(http.StatusNotFound)
 	root.get("/policies/x").want(http.StatusNotFound)
 }

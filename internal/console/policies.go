@@ -39,6 +39,8 @@ type policiesView struct {
 	versions []*gatehouse.PolicyVersion
 	shown    *gatehouse.PolicyVersion
 	check    *gatehouse.PolicyCheck
+	// usage tells how full the active policy's ceilings are.
+	usage []*gatehouse.CeilingAccount
 }
 
 func (c *Console) policiesPage(v *view) error {
@@ -65,6 +67,9 @@ func (c *Console) showPolicy(v *view, shown *gatehouse.PolicyVersion) error {
 	p := &policiesView{shown: shown}
 	var err error
 	if p.versions, err = c.cfg.Policies.ListPolicies(v.ctx); err != nil {
+		return err
+	}
+	if p.usage, err = c.cfg.Policies.PolicyUsage(v.ctx); err != nil {
 		return err
 	}
 	if p.check, err = c.cfg.PolicyChecker.CheckPolicy(v.ctx, shown.Source); err != nil {

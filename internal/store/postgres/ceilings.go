@@ -48,6 +48,18 @@ WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND reserved_at > $4 AND relea
 	return gatehouse.DecimalFromMicros(sum), nil
 }
 
+// ListCeilingUse sums by scope. A sum that does not fit fails.
+func (t *readTx) ListCeilingUse(tenant, ceiling, scope string, since time.Time, limit int) (list []gatehouse.CeilingUse, err error) {
+	err = t.each(`SELECT scope, sum(amount)::bigint FROM ceiling_claim
+WHERE tenant = $1 AND ceiling = $2 AND ($3 = '' OR scope = $3) AND reserved_at > $4 AND released_at IS NULL
+GROUP BY scope ORDER BY sum(amount) DESC, scope COLLATE "C" LIMIT $5`,
+		func(r *row) error {
+			list = append(list, gatehouse.CeilingUse{Scope: r.text(), Used: gatehouse.DecimalFromMicros(r.int())})
+			return nil
+		}, tenant, ceiling, scope, since, limit)
+	return list, err
+}
+
 // ReleaseCeilings gives back what an action reserved.
 func (t *tx) ReleaseCeilings(tenant, actionID string) error {
 	return t.write(`UPDATE ceiling_claim SET released_at = $1

@@ -239,3 +239,7 @@ func (w readWalls) FindArchived(tenant, id string) (*gatehouse.Archived, error) 
 func (w readWalls) PlanArchive(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
 	return w.all().PlanArchive(after, before, limit)
 }
+
+func (w readWalls) ListCeilingUse(tenant, ceiling, scope string, since time.Time, limit int) ([]gatehouse.CeilingUse, error) {
+	return w.in(tenant).ListCeilingUse(tenant, ceiling, scope, since, limit)
+}

@@ -31,6 +31,18 @@ WHERE tenant = ? AND ceiling = ? AND scope = ? AND reserved_at > ? AND released_
 	return gatehouse.DecimalFromMicros(sum), nil
 }
 
+// ListCeilingUse sums by scope. A sum that does not fit fails.
+func (t *readTx) ListCeilingUse(tenant, ceiling, scope string, since time.Time, limit int) (list []gatehouse.CeilingUse, err error) {
+	err = t.each(`SELECT scope, sum(amount) FROM ceiling_claim
+WHERE tenant = ? AND ceiling = ? AND (? = '' OR scope = ?) AND reserved_at > ? AND released_at IS NULL
+GROUP BY scope ORDER BY sum(amount) DESC, scope LIMIT ?`,
+		func(r *stmt) error {
+			list = append(list, gatehouse.CeilingUse{Scope: r.text(), Used: gatehouse.DecimalFromMicros(r.int())})
+			return nil
+		}, tenant, ceiling, scope, scope, since, limit)
+	return list, err
+}
+
 // ReleaseCeilings gives back what an action reserved.
 func (t *tx) ReleaseCeilings(tenant, actionID string) error {
 	_, err := t.exec(`UPDATE ceiling_claim SET released_at = ?

@@ -48,6 +48,26 @@ func (s *suite) ceilings() {
 	})
 	want("rounded away from zero", "1.250001")
 	s.update(func(tx gatehouse.Tx) error {
+		c := claim("9")
+		c.Scope = "agent:y"
+		return tx.ReserveCeiling(tenant, b.ID, c)
+	})
+	uses := func(tenant, scope string, since time.Time, limit int) (list []gatehouse.CeilingUse) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) (err error) {
+			list, err = tx.ListCeilingUse(tenant, "daily", scope, since, limit)
+			return err
+		})
+		return list
+	}
+	before := reserved.Add(-time.Hour)
+	fullest := []gatehouse.CeilingUse{{Scope: "agent:y", Used: "9"}, {Scope: "agent:x", Used: "7"}, {Scope: "tenant", Used: "1.250001"}}
+	s.same("all accounts, the fullest first", uses(tenant, "", before, 10), fullest)
+	s.same("the fullest two", uses(tenant, "", before, 2), fullest[:2])
+	s.same("of one scope", uses(tenant, "tenant", before, 1), fullest[2:])
+	s.same("of another tenant", uses("acme", "", before, 10), []gatehouse.CeilingUse(nil))
+	s.same("at the edge of the window", uses(tenant, "tenant", reserved, 10), []gatehouse.CeilingUse(nil))
+	s.update(func(tx gatehouse.Tx) error {
 		sum, err := tx.CeilingUsed(tenant, "daily", "tenant", reserved)
 		if err == nil && sum.Cmp("0") != 0 {
 			s.Errorf("reserved at the edge of the window: used %s", sum)

@@ -216,6 +216,8 @@ func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana 
 		found("LogHashes", err)
 		used, err := tx.CeilingUsed(tenant, "daily", "tenant", tx.Now().Add(-time.Hour))
 		some("CeilingUsed", used.Cmp("0"), err)
+		uses, err := tx.ListCeilingUse(tenant, "daily", "", tx.Now().Add(-time.Hour), 10)
+		some("ListCeilingUse", len(uses), err)
 		return nil
 	})
 	return seen

@@ -1,0 +1,33 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Ceilings lists the ceilings of the policy in its order, each as an account of
+// which nothing is used.
+func (p *Policy) Ceilings() []gatehouse.CeilingAccount {
+	out := make([]gatehouse.CeilingAccount, len(p.ceilings))
+	for i, c := range p.ceilings {
+		out[i] = gatehouse.CeilingAccount{
+			Ceiling: c.name, Per: c.per, Currency: c.currency, Window: c.window, Limit: c.limit, Used: "0", Left: c.limit,
+		}
+	}
+	return out
+}
+
+// SplitScope takes the scope of a claim apart: the principal's id of an agent's,
+// and the currency; each "" where the scope has none.
+func SplitScope(per, scope string) (agent, currency string) {
+	// The key of a target can end as a currency does: then the ceiling's own tells.
+	if i := strings.LastIndexByte(scope, '/'); i >= 0 && per != perTarget && isCurrency(scope[i+1:]) {
+		scope, currency = scope[:i], scope[i+1:]
+	}
+	agent, _ = strings.CutPrefix(scope, "agent:")
+	if agent == scope {
+		agent = ""
+	}
+	return agent, currency
+}

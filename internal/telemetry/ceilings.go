@@ -1,0 +1,80 @@
+package telemetry
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const (
+	// ceilingsAge is how long a reading of the ceilings is shown.
+	ceilingsAge = time.Minute
+	// maxCeilingTenants bounds the tenants whose ceilings are shown.
+	maxCeilingTenants = 100
+)
+
+// Ceilings tells, for each of at most so many tenants, the fullest account of each
+// ceiling.
+type Ceilings interface {
+	FullestCeilings(ctx context.Context, maxTenants int) (map[string][]*gatehouse.CeilingAccount, error)
+}
+
+// ceilings exposes how full they are. One account of each ceiling is shown,
+// without its scope: agents and targets are as many as proposers make them.
+type ceilings struct {
+	source      Ceilings
+	used, limit *prometheus.Desc
+
+	mu    sync.Mutex
+	last  map[string][]*gatehouse.CeilingAccount
+	until time.Time
+}
+
+// RegisterCeilings exposes the fullest account of each ceiling.
+func RegisterCeilings(r prometheus.Registerer, source Ceilings) {
+	labels := []string{"tenant", "ceiling"}
+	r.MustRegister(&ceilings{
+		source: source,
+		used:   prometheus.NewDesc("gatehouse_ceiling_used", "What is used of a ceiling, in its fullest account, up to a minute old.", labels, nil),
+		limit:  prometheus.NewDesc("gatehouse_ceiling_limit", "The limit of a ceiling of the active policy, up to a minute old.", labels, nil),
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (c *ceilings) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.used
+	ch <- c.limit
+}
+
+// Collect implements prometheus.Collector.
+func (c *ceilings) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); !now.Before(c.until) {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+		defer cancel()
+		found, err := c.source.FullestCeilings(ctx, maxCeilingTenants)
+		if err != nil {
+			ch <- prometheus.NewInvalidMetric(c.used, err)
+			return
+		}
+		c.last, c.until = found, now.Add(ceilingsAge)
+	}
+	for tenant, accounts := range c.last {
+		for _, a := range accounts {
+			ch <- prometheus.MustNewConstMetric(c.used, prometheus.GaugeValue, number(a.Used), tenant, a.Ceiling)
+			ch <- prometheus.MustNewConstMetric(c.limit, prometheus.GaugeValue, number(a.Limit), tenant, a.Ceiling)
+		}
+	}
+}
+
+// number is a decimal as a metric shows it, which is not exact.
+func number(d gatehouse.Decimal) float64 {
+	f, _ := strconv.ParseFloat(string(d), 64)
+	return f
+}
