@@ -18,6 +18,17 @@ func splitWords(s string, passing scriptSet) []Span {
 	}
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
+		if name := foreign(r); name != "" {
+			from := i
+			for i < len(s) && foreign(r) == name {
+				i += size
+				r, size = utf8.DecodeRuneInString(s[i:])
+			}
+			plain(from)
+			out = append(out, Span{Text: s[from:i], Kind: SpanMixed, Shown: s[from:i], Name: name})
+			start = i
+			continue
+		}
 		if !inWord(r) {
 			i += size
 			continue
@@ -46,6 +57,24 @@ func splitWords(s string, passing scriptSet) []Span {
 	plain(len(s))
 	return out
 }
+
+// foreign says what a character of a number is that is none of 0 to 9, comma,
+// point, colon and apostrophe, and can be read as another amount; "" for all others.
+func foreign(r rune) string {
+	switch {
+	case r < utf8.RuneSelf:
+		return ""
+	case unicode.Is(unicode.Nd, r):
+		return "digits of another script"
+	case strings.ContainsRune(foreignSeparators, r):
+		return "a separator of another script"
+	}
+	return ""
+}
+
+// foreignSeparators can pass for the comma, point, colon or apostrophe of a number:
+// Arabic, fullwidth, small, ideographic, one dot leader, raised points and others.
+const foreignSeparators = "\u066b\u066c\u060c\u06d4\uff0c\uff0e\uff1a\uff61\uff64\ufe50\ufe52\ufe55\u2024\u2e31\u02d9\u0387\u201a\u0589\u05c3\ua789\u2236"
 
 // inWord reports whether a character belongs to a word. Points and hyphens
 // part words, so the labels of a domain are looked at one by one.
