@@ -74,7 +74,13 @@ func (g *Gate) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 	itemCtx := gatehouse.NewContext(ctx, &each)
 	slots := make(chan struct{}, bulkParallel)
 	var wg sync.WaitGroup
+	seen := make(map[string]bool, len(b.Items))
 	for i, item := range b.Items {
+		if seen[item.ActionID] {
+			out.Results[i] = gatehouse.BulkResult{ActionID: item.ActionID, Skipped: "duplicate", Detail: "its first place in items counts"}
+			continue
+		}
+		seen[item.ActionID] = true
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
@@ -148,15 +154,10 @@ func validateBulk(b *gatehouse.BulkDecision) error {
 		return v.Err()
 	}
 	v.CheckText("/notes", b.Notes, gatehouse.MaxNotesBytes)
-	seen := make(map[string]bool, len(b.Items))
 	for i, item := range b.Items {
 		if item.ActionID == "" {
 			v.Add(fmt.Sprintf("/items/%d/action_id", i), "is required")
 		}
-		if seen[item.ActionID] {
-			v.Add(fmt.Sprintf("/items/%d/action_id", i), "stands twice")
-		}
-		seen[item.ActionID] = true
 		if b.Decision == gatehouse.Approve && item.Digest == "" {
 			v.Add(fmt.Sprintf("/items/%d/digest", i), "is required to approve")
 		}

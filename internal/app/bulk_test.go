@@ -39,3 +39,30 @@ func TestBulkDecisionsOfOnePersonAMinute(t *testing.T) {
 		t.Errorf("one by one: %v", err)
 	}
 }
+
+// TestBulkItemsStandForThemselves: an id that stands twice, or is nobody's here,
+// is that item's result.
+func TestBulkItemsStandForThemselves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	bot := w.agent()
+	a := w.propose(bot, nil)
+	b := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
+	item := func(id string, a *gatehouse.Action) gatehouse.BulkItem {
+		return gatehouse.BulkItem{ActionID: id, Digest: a.Digest}
+	}
+	out, err := w.gate.BulkDecide(w.person("ana"), gatehouse.BulkDecision{Decision: gatehouse.Approve, Items: []gatehouse.BulkItem{
+		item(a.ID, a), item(a.ID, a), item("act_0193b7e2c4d67aa1b2c3d4e5f6071829", a), item(b.ID, b), item(a.ID, a),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"decided", "duplicate", "not_found", "decided", "duplicate"} {
+		if r := out.Results[i]; r.Result+r.Skipped != want {
+			t.Errorf("item %d: %+v, want %s", i, r, want)
+		}
+	}
+	if out.Decided != 2 || out.Skipped != 3 {
+		t.Errorf("%d decided, %d skipped", out.Decided, out.Skipped)
+	}
+}

@@ -352,7 +352,8 @@ func (m *moving) failed(s *gatehouse.Step, worker string, f gatehouse.StepFailur
 }
 
 // nextAttempt is when the step may be tried again; ok is false when it may not:
-// for what cannot be mended, when no attempt is left, and past the deadline.
+// for what cannot be mended, when no attempt is left, and past the deadline. A wait
+// that would last beyond the deadline is shortened.
 func (m *moving) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at time.Time, ok bool) {
 	spec := m.spec(s)
 	if !f.Retryable || spec == nil {
@@ -365,8 +366,8 @@ func (m *moving) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at tim
 	if s.Attempts > most {
 		return time.Time{}, false
 	}
-	at = m.tx.Now().Add(wait)
-	return at, m.run.Deadline == nil || at.Before(*m.run.Deadline)
+	wait, ok = workflow.BeforeDeadline(wait, m.tx.Now(), m.run.Deadline)
+	return m.tx.Now().Add(wait), ok
 }
 
 // spec is what the workflow says of a step, or of the step whose item it is.

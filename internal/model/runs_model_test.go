@@ -493,7 +493,11 @@ func (m *runModel) fail(s *stepState, code string, retryable bool) {
 	if s.spec.ownRetry() {
 		most, wait = s.spec.retry, 12*time.Second
 	}
-	mayRetry := retryable && s.attempts <= most && (!r.flow.deadline || m.now.Add(wait).Before(r.began.Add(runDeadline)))
+	left := r.began.Add(runDeadline).Sub(m.now)
+	if r.flow.deadline && wait >= left {
+		wait = (left / 2).Truncate(time.Microsecond)
+	}
+	mayRetry := retryable && s.attempts <= most && (!r.flow.deadline || left > 0)
 	switch {
 	case r.stop != "":
 		s.end("canceled", code)

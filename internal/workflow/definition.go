@@ -20,7 +20,7 @@ const (
 	MaxOutput = 256 << 10
 	// DefaultRetries is how many attempts follow the first where a step does
 	// not say.
-	DefaultRetries = 3
+	DefaultRetries = 4
 	maxRetries     = 20
 	maxDescription = 4096
 )
@@ -179,6 +179,20 @@ var (
 
 // ValidName reports whether s can name a workflow.
 func ValidName(s string) bool { return nameForm.MatchString(s) }
+
+// BeforeDeadline shortens the wait for another attempt that would begin at the
+// run's deadline or later: to half of the time that is left, so that it has as
+// much again. It is false when none is left.
+func BeforeDeadline(wait time.Duration, now time.Time, deadline *time.Time) (time.Duration, bool) {
+	if deadline == nil {
+		return wait, true
+	}
+	left := deadline.Sub(now)
+	if wait >= left {
+		wait = (left / 2).Truncate(time.Microsecond)
+	}
+	return wait, left > 0
+}
 
 // defaultBackoff returns the waits between attempts where a step does not say.
 func defaultBackoff() []time.Duration {

@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		Type      string
 		Max, Line int
 	}
-	standard := workflow.Retry{Max: 3, Backoff: []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}}
+	standard := workflow.Retry{Max: 4, Backoff: []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}}
 	var rows []row
 	for i, s := range d.Steps {
 		if s.Index != i || d.Step(s.ID) != s {
@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 		rows = append(rows, row{s.ID, parts, s.Kind, s.Needs, s.Retry, s.Timeout, s.Risk, s.TwoPerson, s.ActionType, s.MaxItems, s.Line})
 	}
 	if diff := cmp.Diff([]row{
-		{"classify", "||openai||", workflow.KindModel, nil, standard, time.Minute, 0, false, "", 0, 21},
+		{"classify", "||openai||", workflow.KindModel, nil, workflow.Retry{Max: 3, Backoff: standard.Backoff}, time.Minute, 0, false, "", 0, 21},
 		{"update", "snow|update|||", workflow.KindConnector, []string{"classify"}, standard, 0, gatehouse.L4, true, "field_update", 0, 31},
 		{"notify", "||||page", workflow.KindWorker, []string{"update"}, standard, 0, 0, false, "", 50, 44},
 		{"settle", "||||", workflow.KindWait, []string{"notify"}, standard, 0, 0, false, "", 0, 49},

@@ -101,12 +101,12 @@ func (m *simulation) carry(s *gatehouse.Step, spec *Step, with gatehouse.JSON) {
 
 // again puts a step back for another attempt, or fails it.
 func (m *simulation) again(s *gatehouse.Step, spec *Step, why *AnswerFailure) {
-	next := m.now.Add(m.def.Backoff(spec, s.Attempts, 0.5))
-	late := m.run.Deadline != nil && !next.Before(*m.run.Deadline)
-	if !why.Retryable || s.Attempts > spec.Retry.Max || late {
+	wait, inTime := BeforeDeadline(m.def.Backoff(spec, s.Attempts, 0.5), m.now, m.run.Deadline)
+	if !why.Retryable || s.Attempts > spec.Retry.Max || !inTime {
 		m.fail(s, why.Code, "as the test records")
 		return
 	}
+	next := m.now.Add(wait)
 	m.set(s, gatehouse.StepRetrying)
 	s.DueAt, s.Failure = &next, &gatehouse.Failure{Code: why.Code, Detail: "as the test records"}
 }
