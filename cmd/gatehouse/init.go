@@ -9,7 +9,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-type initCmd struct{ storeFlags }
+type initCmd struct {
+	storeFlags
+	KubernetesSecret string `help:"In a pod: hand the secrets to this Secret of the namespace instead of printing them, and do nothing where it holds them already." placeholder:"NAME"`
+	ServiceAccount   string `help:"Where a pod finds its token, its namespace and the root certificate." default:"/var/run/secrets/kubernetes.io/serviceaccount" hidden:""`
+}
 
 // Help is shown by init --help.
 func (*initCmd) Help() string {
@@ -17,7 +21,10 @@ func (*initCmd) Help() string {
 prints the administrator's API key, edit token and set-up link. They are shown
 this once; the link signs in to the console, once, within 30 minutes.
 
-Example: gatehouse init --data ./gatehouse-data --json`
+Examples:
+
+    gatehouse init --data ./gatehouse-data --json
+    gatehouse init --config gatehouse.yaml --kubernetes-secret gatehouse-admin`
 }
 
 // Run makes the data folder.
@@ -25,6 +32,15 @@ func (c *initCmd) Run(g *globals) error {
 	cfg, err := c.load()
 	if err != nil {
 		return err
+	}
+	var secret *clusterSecret
+	if c.KubernetesSecret != "" {
+		if secret, err = newClusterSecret(c.KubernetesSecret, c.ServiceAccount); err != nil {
+			return err
+		}
+		if filled, err := secret.reserve(g.ctx); err != nil || filled {
+			return err
+		}
 	}
 	n, err := c.open(g.ctx, cfg, &backplane{}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -39,6 +55,9 @@ func (c *initCmd) Run(g *globals) error {
 		return initError(err, c.place())
 	}
 	at := setupURL(cfg.SignIn.PublicURL, link)
+	if secret != nil {
+		return secret.fill(g.ctx, map[string]string{"admin_key": creds.Key, "edit_token": creds.EditToken, "setup_url": at})
+	}
 	if g.JSON {
 		return writeJSON(g.stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
 	}

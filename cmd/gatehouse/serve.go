@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
@@ -130,13 +131,14 @@ func (u natsURL) Validate() error { return feed.CheckURL(string(u)) }
 type serveCmd struct {
 	storeFlags
 	tlsFlags
-	Listen    listenAddress  `help:"The address to serve on; 127.0.0.1:8080 by default." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	Metrics   listenAddress  `name:"metrics-listen" help:"Serve /metrics on this address besides, to whoever reaches it; on --listen it answers this machine and keys with the role auditor." env:"GATEHOUSE_METRICS_LISTEN" placeholder:"HOST:PORT"`
-	NATSURL   natsURL        `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
-	Roles     roleList       `help:"What this process does: api, dispatcher, sequencer, sweeper, feed, runner; all of it by default." placeholder:"ROLE,…"`
-	Drain     gatehouse.Span `help:"After SIGTERM, serve on for so long, as not ready, before it takes no more requests; not at all by default." env:"GATEHOUSE_DRAIN" placeholder:"DURATION"`
-	LogFormat string         `help:"text or json." enum:"text,json" default:"text"`
-	LogLevel  string         `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
+	Listen             listenAddress  `help:"The address to serve on; 127.0.0.1:8080 by default." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	Metrics            listenAddress  `name:"metrics-listen" help:"Serve /metrics on this address besides, to whoever reaches it; on --listen it answers this machine and keys with the role auditor." env:"GATEHOUSE_METRICS_LISTEN" placeholder:"HOST:PORT"`
+	NATSURL            natsURL        `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
+	Roles              roleList       `help:"What this process does: api, dispatcher, sequencer, sweeper, feed, runner; all of it by default." placeholder:"ROLE,…"`
+	Drain              gatehouse.Span `help:"After SIGTERM, serve on for so long, as not ready, before it takes no more requests; not at all by default." env:"GATEHOUSE_DRAIN" placeholder:"DURATION"`
+	AwaitAdministrator bool           `help:"Wait until gatehouse init has made the administrator, instead of making one."`
+	LogFormat          string         `help:"text or json." enum:"text,json" default:"text"`
+	LogLevel           string         `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 }
 
 // Validate is called by the parser, which does not see those of the embedded flags.
@@ -182,7 +184,7 @@ func (c *serveCmd) Run(g *globals) error {
 		return err
 	}
 	n.secure = secure
-	if err := bootstrapOnce(g, n, c.Data); err != nil {
+	if err := c.bootstrap(g, n); err != nil {
 		return errors.Join(err, n.Close())
 	}
 	if err := n.gate.EnsurePolicies(g.ctx); err != nil {
@@ -226,6 +228,24 @@ func warnOfConfig(ctx context.Context, cfg *config.Config, log *slog.Logger) {
 			level = slog.LevelInfo
 		}
 		log.Log(ctx, level, "config check: "+c.Name+": "+c.Detail)
+	}
+}
+
+// bootstrap sees to it that the store has an administrator.
+func (c *serveCmd) bootstrap(g *globals, n *node) error {
+	if !c.AwaitAdministrator {
+		return bootstrapOnce(g, n, c.Data)
+	}
+	for again := time.NewTicker(time.Second); ; {
+		if made, err := administered(g.ctx, n.store); err != nil || made {
+			return err
+		}
+		n.log.Info("waiting for the administrator, whom gatehouse init makes")
+		select {
+		case <-again.C:
+		case <-g.ctx.Done():
+			return g.ctx.Err()
+		}
 	}
 }
 

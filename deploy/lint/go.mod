@@ -3,6 +3,7 @@ module github.com/gatehouse-dev/gatehouse/deploy/lint
 go 1.26.0
 
 require (
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	k8s.io/api v0.36.0
 	sigs.k8s.io/yaml v1.6.0
 )

@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -20,13 +22,17 @@ const dir = "../kubernetes"
 
 // kinds has an empty object of each kind that the manifests use.
 var kinds = map[string]func() any{
-	"v1/Namespace":                       func() any { return new(corev1.Namespace) },
-	"v1/ServiceAccount":                  func() any { return new(corev1.ServiceAccount) },
-	"v1/ConfigMap":                       func() any { return new(corev1.ConfigMap) },
-	"v1/Service":                         func() any { return new(corev1.Service) },
-	"apps/v1/Deployment":                 func() any { return new(appsv1.Deployment) },
-	"policy/v1/PodDisruptionBudget":      func() any { return new(policyv1.PodDisruptionBudget) },
-	"networking.k8s.io/v1/NetworkPolicy": func() any { return new(networkingv1.NetworkPolicy) },
+	"v1/Namespace":                      func() any { return new(corev1.Namespace) },
+	"v1/ServiceAccount":                 func() any { return new(corev1.ServiceAccount) },
+	"v1/ConfigMap":                      func() any { return new(corev1.ConfigMap) },
+	"v1/Service":                        func() any { return new(corev1.Service) },
+	"v1/Secret":                         func() any { return new(corev1.Secret) },
+	"batch/v1/Job":                      func() any { return new(batchv1.Job) },
+	"rbac.authorization.k8s.io/v1/Role": func() any { return new(rbacv1.Role) },
+	"rbac.authorization.k8s.io/v1/RoleBinding": func() any { return new(rbacv1.RoleBinding) },
+	"apps/v1/Deployment":                       func() any { return new(appsv1.Deployment) },
+	"policy/v1/PodDisruptionBudget":            func() any { return new(policyv1.PodDisruptionBudget) },
+	"networking.k8s.io/v1/NetworkPolicy":       func() any { return new(networkingv1.NetworkPolicy) },
 }
 
 // read decodes a manifest strictly: unknown and doubled fields are errors.
@@ -64,6 +70,12 @@ func resources(t *testing.T) []string {
 	var k struct {
 		APIVersion, Kind, Namespace string
 		Resources                   []string
+		SortOptions                 struct{ Order string }
+		GeneratorOptions            struct{ DisableNameSuffixHash bool }
+		SecretGenerator             []struct {
+			Name string
+			Envs []string
+		}
 	}
 	if err := yaml.UnmarshalStrict(src, &k); err != nil {
 		t.Fatal(err)
