@@ -13,6 +13,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
 
@@ -22,7 +24,11 @@ const apiServer = "k8s.io/kubernetes@v1.36.0"
 // rendered is what `kubectl apply -k` sends, in its order.
 func rendered(t *testing.T) [][]byte {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "kubectl", "kustomize", dir).Output()
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := made.AsYaml()
 	if err != nil {
 		t.Fatal(err)
 	}
