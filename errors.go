@@ -38,6 +38,7 @@ const (
 	CodeTooLate             Code = "too_late"
 	CodeNotReversible       Code = "not_reversible"
 	CodeNotUnknown          Code = "not_unknown"
+	CodePolicyGated         Code = "policy_gated"
 	CodeLeaseLost           Code = "lease_lost"
 	CodeBadSignature        Code = "bad_signature"
 	CodeInProgress          Code = "in_progress"
@@ -73,6 +74,7 @@ var statusOf = map[Code]int{
 	CodeTooLate:             409,
 	CodeNotReversible:       409,
 	CodeNotUnknown:          409,
+	CodePolicyGated:         409,
 	CodeLeaseLost:           409,
 	CodeInProgress:          409,
 	CodeExpired:             410,

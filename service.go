@@ -266,8 +266,17 @@ type PolicyService interface {
 	// of each ceiling up to MaxCeilingAccounts, the fullest first. An agent that
 	// reads only its own actions does not read the accounts of other agents.
 	PolicyUsage(ctx context.Context) ([]*CeilingAccount, error)
+	// ProposePolicy proposes to replace the active policy, as an action of L4 that
+	// somebody else approves.
+	ProposePolicy(ctx context.Context, r PolicyProposal) (*Action, error)
 	// ExplainPolicy judges a proposal without storing anything.
 	ExplainPolicy(ctx context.Context, p *Proposal) (*Explanation, error)
+}
+
+// PolicyProposal asks to replace the active policy.
+type PolicyProposal struct {
+	Source    string `json:"source"`
+	Rationale string `json:"rationale,omitempty"`
 }
 
 // Explanation tells how the active policy would judge a proposal.

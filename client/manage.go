@@ -198,6 +198,12 @@ func (c *Client) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Po
 	return out, err
 }
 
+// ProposePolicy proposes to replace the active policy.
+func (c *Client) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*gatehouse.Action, error) {
+	out, _, err := post[gatehouse.Action](ctx, c, true, "/policies/propose", r)
+	return out, err
+}
+
 // ExplainPolicy tells how a proposal would be judged.
 func (c *Client) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Explanation, error) {
 	out, _, err := post[gatehouse.Explanation](ctx, c, false, "/policies/explain", p)

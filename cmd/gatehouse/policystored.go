@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,7 +11,11 @@ import (
 
 // policyApplyCmd stores a policy.
 type policyApplyCmd struct {
-	File string `arg:"" help:"The policy, - for stdin."`
+	storeFlags
+	File       string `arg:"" help:"The policy, - for stdin."`
+	Rationale  string `help:"Why, for those who approve a gated change." placeholder:"TEXT"`
+	BreakGlass bool   `help:"Past the gate, with direct access to the data folder or database, when nobody can approve any more. Logged, and told to all administrators."`
+	Tenant     string `help:"With --break-glass, the tenant; default, if absent." default:"default" placeholder:"TENANT"`
 }
 
 func (*policyApplyCmd) Help() string {
@@ -18,9 +23,16 @@ func (*policyApplyCmd) Help() string {
 The file is checked and its tests are run first; nothing is sent when one fails.
 Actions keep the version that judged them: the active one can only veto.
 
+Where the active policy says "policy_changes: gated", the change is proposed as an
+action of L4 that somebody else approves, and that applies it: the command prints
+the action and exits 8. --break-glass works on the store itself, without a server
+or a key; on a data folder, stop the server first.
+
 Examples:
 
     gatehouse policy apply policy.yaml
+    gatehouse policy apply policy.yaml --rationale "finance asks for it"
+    gatehouse policy apply policy.yaml --break-glass --data ./gatehouse-data
 `
 }
 
@@ -39,17 +51,50 @@ func (c *policyApplyCmd) Run(g *globals) error {
 		}
 		return exitWith(exitError)
 	}
+	if c.BreakGlass {
+		return c.breakGlass(g, string(src))
+	}
 	api, err := g.connect()
 	if err != nil {
 		return err
 	}
 	v, err := api.ApplyPolicy(g.ctx, string(src))
+	if gatehouse.CodeOf(err) == gatehouse.CodePolicyGated {
+		return c.propose(g, api, string(src))
+	}
 	if err != nil {
 		return err
 	}
 	for _, w := range v.Warnings {
 		finding{File: c.File, Line: w.Line, Column: w.Column, Detail: w.Detail, Remark: w.Remark}.print(g.stderr)
 	}
+	return g.printVersion(v)
+}
+
+// propose puts the policy before the gate.
+func (c *policyApplyCmd) propose(g *globals, api service, src string) error {
+	a, err := api.ProposePolicy(g.ctx, gatehouse.PolicyProposal{Source: src, Rationale: c.Rationale})
+	if err != nil {
+		return err
+	}
+	g.say("The policy is changed through the gate: somebody else has to approve " + a.ID + ".")
+	if err := g.printAction(a); err != nil {
+		return err
+	}
+	return exitOfStatus(a.Status, gatehouse.UntilDecided)
+}
+
+// breakGlass applies past the gate.
+func (c *policyApplyCmd) breakGlass(g *globals, src string) error {
+	gate, store, err := c.openGate(g)
+	if err != nil {
+		return err
+	}
+	v, err := gate.BreakGlass(g.ctx, c.Tenant, src)
+	if err := errors.Join(err, store.Close()); err != nil {
+		return err
+	}
+	g.say("Applied past the gate. The log and every administrator are told.")
 	return g.printVersion(v)
 }
 

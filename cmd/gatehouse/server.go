@@ -117,7 +117,9 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 		return nil, errors.Join(err, n.Close())
 	}
 	question := engine.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{engine.AllTenants}}
-	if n.registry, err = engine.NewRegistry(append(n.targets, question)...); err != nil {
+	change := &engine.PolicyChange{}
+	policies := engine.Target{Name: app.PolicyConnector, Connector: change, Tenants: []string{engine.AllTenants}}
+	if n.registry, err = engine.NewRegistry(append(n.targets, question, policies)...); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	source := policy.DefaultSource()
@@ -143,6 +145,7 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 		ac.Hold = &hold
 	}
 	n.gate = app.New(n.store, n.registry, n.hub, ac, log)
+	change.Gate = n.gate
 	if n.runs, err = newRuns(n.gate, cfg); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}

@@ -60,7 +60,7 @@ func TestClientRoundTrip(t *testing.T) {
 		"PutGroup": {"finance", gatehouse.GroupMembers{Members: []string{"ana"}}}, "ChangeGroup": {"finance", gatehouse.GroupChange{Add: []string{"ana"}, Remove: []string{"ben"}}},
 		"DeleteGroup": {"finance"}, "FindGroup": {"finance"}, "ListGroups": {},
 		"CreateTenant": {"acme"}, "ListTenants": {}, "WhoAmI": {},
-		"ApplyPolicy": {"a: 1\n"}, "ActivePolicy": {}, "FindPolicy": {1}, "ListPolicies": {}, "PolicyUsage": {}, "ActivatePolicy": {1}, "ExplainPolicy": {&proposal},
+		"ApplyPolicy": {"a: 1\n"}, "ActivePolicy": {}, "FindPolicy": {1}, "ListPolicies": {}, "PolicyUsage": {}, "ActivatePolicy": {1}, "ProposePolicy": {gatehouse.PolicyProposal{Source: "a: 1\n", Rationale: "why"}}, "ExplainPolicy": {&proposal},
 		"ListEntries": {int64(5), 10}, "Head": {},
 		"ApplyWorkflow": {"triage", "name: triage\nsteps: []\n# <é>\n"}, "FindWorkflow": {"triage", 2}, "ListWorkflows": {"cur", 2}, "ListWorkflowVersions": {"triage"}, "WorkflowSummary": {"triage"},
 		"StartRun": {"triage", gatehouse.NewRun{Input: `{"n":12345678901234567890}`, TriggerRef: "INC 1"}}, "FindRun": {"run_1"},

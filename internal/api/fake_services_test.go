@@ -207,6 +207,10 @@ func (f *fake) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 	return use[*gatehouse.PolicyVersion](ctx, f, "ActivatePolicy", strconv.Itoa(version), version)
 }
 
+func (f *fake) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*gatehouse.Action, error) {
+	return use[*gatehouse.Action](ctx, f, "ProposePolicy", "", r)
+}
+
 func (f *fake) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Explanation, error) {
 	return use[*gatehouse.Explanation](ctx, f, "ExplainPolicy", "", p)
 }

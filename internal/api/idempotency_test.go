@@ -104,6 +104,7 @@ func roundBodies() map[string]string {
 		"approve":     `{"digest":"sha256:aa"}`, "resolvePush": `{"outcome":"applied","reason":"seen"}`, "replayDeadLetters": `{"all":true}`,
 		"dismissNotices":     `{"ids":["ntc_1"]}`,
 		"discardDeadLetters": `{"ids":["psh_1"],"reason":"over"}`, "resolveDeadLetters": `{"filter":{"connector":"shop"},"outcome":"failed","reason":"seen"}`,
+		"proposePolicy":   `{"source":"rules: []\n"}`,
 		"createPrincipal": `{"name":"eve","kind":"person","roles":["approver"]}`, "updatePrincipal": `{"disabled":true}`,
 		"putGroup": `{"members":["ana"]}`, "changeGroup": `{"add":["ana"],"remove":["ben"]}`,
 		"createTenant": `{"id":"acme"}`, "applyPolicy": `{"source":"rules: []"}`,

@@ -151,7 +151,7 @@ func TestRoles(t *testing.T) {
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
 		"createKey": "root", "listKeys": "root", "revokeKey": "root", "rotateEditToken": "root",
 		"listGroups": "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",
-		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root", "activatePolicy": "root",
+		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root", "activatePolicy": "root", "proposePolicy": "root",
 		"checkStore": "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",
 		"listEntries": "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
 		// Their own; whose they are is the use case's to check.

@@ -63,6 +63,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeTooLate:             "Too late to cancel",
 	gatehouse.CodeNotReversible:       "Not reversible",
 	gatehouse.CodeNotUnknown:          "The outcome is not unknown",
+	gatehouse.CodePolicyGated:         "The policy is changed through the gate",
 	gatehouse.CodeLeaseLost:           "The lease is not the caller's any more",
 	gatehouse.CodeBadSignature:        "The signature is missing or wrong",
 	gatehouse.CodeInProgress:          "The first request under this key still runs",

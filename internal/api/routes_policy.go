@@ -21,8 +21,18 @@ func (s *Server) policyRoutes() []route {
 			method: "POST", path: "/policies", name: "applyPolicy", tag: tagPolicy,
 			summary: "Store a policy and make it the active one", doc: "A policy that does not load is 422 with line and column, and nothing changes.",
 			roles: admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
 			handler: body(checkSource, func(ctx context.Context, _ *call, in *policySource) (reply, error) {
 				return answer(s.cfg.Policies.ApplyPolicy(ctx, in.Source))
+			}),
+		}, {
+			method: "POST", path: "/policies/propose", name: "proposePolicy", tag: tagPolicy,
+			summary: "Propose to replace the active policy",
+			doc: "Makes an action of L4 that shows the difference, and that somebody else approves; its push applies the policy. " +
+				"Where the active policy says policy_changes: gated, there is no other way.",
+			roles: admins, mints: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			handler: body(checkProposedSource, func(ctx context.Context, _ *call, in *gatehouse.PolicyProposal) (reply, error) {
+				return answer(s.cfg.Policies.ProposePolicy(ctx, *in))
 			}),
 		}, {
 			method: "GET", path: "/policies", name: "listPolicies", tag: tagPolicy,
@@ -62,6 +72,7 @@ func (s *Server) policyRoutes() []route {
 			method: "POST", path: "/policies/{id}/activate", name: "activatePolicy", tag: tagPolicy,
 			summary: "Make a stored version the active one", doc: "{id} is its number. Actions keep the version that judged them; the active one can only veto.",
 			roles: admins, mints: true, thing: ThingPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
+			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				version, err := versionOf(c.id)
 				if err != nil {

@@ -93,9 +93,13 @@ func checkTenant(t *newTenant) error {
 	return v.Err()
 }
 
-func checkSource(p *policySource) error {
+func checkSource(p *policySource) error { return checkText(p.Source) }
+
+func checkProposedSource(p *gatehouse.PolicyProposal) error { return checkText(p.Source) }
+
+func checkText(source string) error {
 	var v gatehouse.Violations
-	if p.Source == "" {
+	if source == "" {
 		v.Add("/source", "is required")
 	}
 	return v.Err()

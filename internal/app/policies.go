@@ -245,6 +245,9 @@ func (g *Gate) ApplyPolicy(ctx context.Context, source string) (*gatehouse.Polic
 		if err := answered(tx, c); err != nil {
 			return err
 		}
+		if err := g.direct(tx, c.Principal.Tenant); err != nil {
+			return err
+		}
 		out, err = storePolicy(tx, c.Principal.Tenant, authorOf(c), source, "")
 		if err != nil {
 			return err
@@ -319,6 +322,9 @@ func (g *Gate) ActivatePolicy(ctx context.Context, version int) (*gatehouse.Poli
 		return nil, policyError(err)
 	}
 	err = g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		if err := g.direct(tx, tenant); err != nil {
+			return err
+		}
 		if err := tx.ActivatePolicy(tenant, version); err != nil {
 			return err
 		}

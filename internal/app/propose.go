@@ -50,6 +50,8 @@ type lineage struct {
 	starter *gatehouse.Principal
 	// title is the question that an approval step asks.
 	title string
+	// policy says that the action replaces the policy: see ProposePolicy.
+	policy bool
 }
 
 // draft is what is prepared outside the transaction.
@@ -174,6 +176,9 @@ func (g *Gate) knownKey(tx gatehouse.ReadTx, c *gatehouse.Caller, p *gatehouse.P
 // draft makes the action as far as it does not depend on the store.
 func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*draft, error) {
 	tenant := c.Principal.Tenant
+	if p.Connector == PolicyConnector && !from.policy {
+		return nil, gatehouse.Violations{{Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose"}}.Err()
+	}
 	if err := spelling.CheckKeys(p); err != nil {
 		return nil, err
 	}

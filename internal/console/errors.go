@@ -84,6 +84,8 @@ func errorTitle(code gatehouse.Code) string {
 		return "A ceiling would be exceeded"
 	case gatehouse.CodeAuthorityRevoked:
 		return "No longer allowed"
+	case gatehouse.CodePolicyGated:
+		return "The policy is changed through the gate"
 	case gatehouse.CodeTooLate:
 		return "Too late"
 	case gatehouse.CodeNotReversible:

@@ -156,7 +156,14 @@ func (c *Console) applyPolicy(v *view) error {
 		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "this is the active version already")
 	}
 	if e.outcome == nil {
-		if _, err := c.cfg.Policies.ApplyPolicy(v.ctx, e.source); err != nil {
+		_, err := c.cfg.Policies.ApplyPolicy(v.ctx, e.source)
+		if gatehouse.CodeOf(err) == gatehouse.CodePolicyGated {
+			a, err := c.cfg.Policies.ProposePolicy(v.ctx, gatehouse.PolicyProposal{Source: e.source})
+			if err == nil {
+				return v.redirect("/actions/" + a.ID)
+			}
+			e.outcome = asError(err)
+		} else if err != nil {
 			e.outcome = asError(err)
 		}
 	}

@@ -58,11 +58,16 @@ func Parse(source []byte) (*Policy, error) {
 }
 
 func (p *parser) document(n *yaml.Node) {
-	f := p.Mapping(n, "a policy", "version", "levels", "risk", "holidays", "approvals", "rules", "ceilings", "tests")
+	f := p.Mapping(n, "a policy", "version", "policy_changes", "levels", "risk", "holidays", "approvals", "rules", "ceilings", "tests")
 	if v := f.Values["version"]; v == nil {
 		p.Fail(n, "version is missing; write version: 1")
 	} else if v.Kind != yaml.ScalarNode || v.Value != "1" {
 		p.Fail(v, "version must be 1")
+	}
+	if v := f.Values["policy_changes"]; v != nil {
+		if p.policy.gated = v.Kind == yaml.ScalarNode && v.Value == "gated"; !p.policy.gated && (v.Kind != yaml.ScalarNode || v.Value != "direct") {
+			p.Fail(v, "policy_changes must be direct or gated")
+		}
 	}
 	p.levels(f.Values["levels"])
 	p.risk(f.Values["risk"])

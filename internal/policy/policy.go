@@ -21,7 +21,11 @@ type Policy struct {
 	tests     []testCase
 	levels    [gatehouse.L5 + 1]string // names of levels, "" for none
 	calendar  *calendar
+	gated     bool
 }
+
+// GatedChanges reports whether the policy is replaced through the gate alone.
+func (p *Policy) GatedChanges() bool { return p.gated }
 
 // LevelName returns the name that the policy gives a level, "" for none.
 func (p *Policy) LevelName(level gatehouse.RiskLevel) string {

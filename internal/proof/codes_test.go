@@ -157,6 +157,16 @@ var provocations = map[gatehouse.Code]provocation{
 			return w.admin.post("/pushes/"+push+"/resolve", object{"outcome": "failed", "reason": "no"})
 		}
 	}},
+	gatehouse.CodePolicyGated: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		if res := w.admin.post("/tenants", object{"id": "gated"}); res.status != 201 {
+			t.Fatal(res)
+		}
+		boss := w.admin.create(t, "gated-boss", "person", "admin", object{"tenant": "gated"})
+		if res := boss.post("/policies", object{"source": "version: 1\npolicy_changes: gated\n"}); res.status != 201 {
+			t.Fatal(res)
+		}
+		return func() answer { return boss.post("/policies", object{"source": "version: 1\n"}) }
+	}},
 	gatehouse.CodeLeaseLost: {nil, provokeLeaseLost},
 	gatehouse.CodeBadSignature: {nil, func(t *testing.T, w *codeWorld) func() answer {
 		w.workflow(t, "hooked", "on: {webhook: {kind: generic, secret: none}}\nsteps: [{id: one, uses: transform, with: {}}]")
