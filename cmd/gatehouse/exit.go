@@ -203,10 +203,21 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		}
 	case gatehouse.CodeConfirmation:
 		return "give the value with --confirm"
-	case gatehouse.CodeDigestMismatch, gatehouse.CodeTargetChanged:
+	case gatehouse.CodeTargetChanged:
+		if mayAcknowledge(e) {
+			return "look at it again: gatehouse show " + safe(cmp.Or(g.named, "ID")) + "; if it is right nonetheless, add --acknowledge-stale"
+		}
+		return "it cannot be carried out as it is: reject it, or have it proposed on the present state"
+	case gatehouse.CodeDigestMismatch:
 		return "look at it again: gatehouse show " + safe(cmp.Or(g.named, "ID"))
 	case gatehouse.CodeNotUnknown:
 		return "only a push whose outcome is unknown can be resolved: gatehouse push list --status unknown"
 	}
 	return ""
+}
+
+// mayAcknowledge reports whether a target that has changed may be overwritten.
+func mayAcknowledge(err error) bool {
+	var e *gatehouse.Error
+	return errors.As(err, &e) && fmt.Sprint(e.Context["can_acknowledge"]) == "true"
 }

@@ -97,8 +97,11 @@ func (m *reviewer) refused(it *item, msg answered) {
 	case gatehouse.CodeEditTokenRequired:
 		m.token = "" // it is asked for again
 	case gatehouse.CodeTargetChanged:
-		it.stale = true
-		m.message += " If it is right nonetheless, a approves it."
+		if it.stale = mayAcknowledge(msg.err); it.stale {
+			m.message += " If it is right nonetheless, a approves it."
+		} else {
+			m.message += " It cannot be carried out as it is: reject it, or have it proposed on the present state."
+		}
 	}
 	if msg.action == nil {
 		return

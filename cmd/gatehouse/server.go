@@ -487,6 +487,7 @@ func engineConfig(d config.Dispatch) engine.Config {
 	if d.Retries != nil {
 		c.Retries = *d.Retries
 	}
+	c.Patience = d.Patience.D()
 	if len(d.Backoff) > 0 {
 		c.Backoff = nil
 		for _, b := range d.Backoff {

@@ -153,7 +153,7 @@ func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Acti
 		return safety{safe: true, reason: fmt.Sprintf("class A: the target carries out an idempotency key once, and knows this one until %s",
 			p.FirstDue().Add(retention).UTC().Format(time.RFC3339))}
 	case "B":
-		if c, ok := g.targets.(Conditional); ok && c.Conditional(a) {
+		if g.conditional(a) {
 			return safety{safe: true, reason: "class B: the write's condition holds for one call only"}
 		}
 		return safety{skip: gatehouse.SkippedResolveFirst, reason: "class B, but nothing says that the write has a condition: look at the target, then resolve it"}
@@ -169,6 +169,13 @@ func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Acti
 // change, or its own earlier call, came first.
 type Conditional interface {
 	Conditional(a *gatehouse.Action) bool
+}
+
+// conditional reports whether the write of an action is known to have a
+// condition.
+func (g *Gate) conditional(a *gatehouse.Action) bool {
+	c, ok := g.targets.(Conditional)
+	return ok && c.Conditional(a)
 }
 
 // class is the operation's, "C" where it is not known.

@@ -34,6 +34,9 @@ type Dispatch struct {
 	Hold *gatehouse.Duration `yaml:"hold"`
 	// Retries is how many calls follow a first one that failed; 3 by default.
 	Retries *int `yaml:"retries"`
+	// Patience lets class A be retried with the last wait for so long, when the
+	// retries are used up. Absent: not at all.
+	Patience gatehouse.Span `yaml:"patience"`
 	// Backoff is the wait before each retry; the last one is used again.
 	Backoff []gatehouse.Duration `yaml:"backoff"`
 	// Lease is how long a worker may hold a push; 60s by default, 1s at least.
@@ -63,6 +66,8 @@ func (d *Dispatch) validate(path string) error {
 	switch {
 	case d.Retries != nil && (*d.Retries < 0 || *d.Retries > 100):
 		return fmt.Errorf("%s: dispatch.retries: must be 0 to 100", path)
+	case d.Patience < 0 || d.Patience.D() > gatehouse.MaxExpiry:
+		return fmt.Errorf("%s: dispatch.patience: must be at most 365d", path)
 	case d.Lease != 0 && d.Lease.D() < time.Second:
 		return fmt.Errorf("%s: dispatch.lease: must be at least 1s", path)
 	case d.Workers < 0 || d.Workers > 1024:

@@ -170,6 +170,12 @@ func stale(p *actionPage) bool {
 	return p.outcome != nil && p.outcome.Code == gatehouse.CodeTargetChanged
 }
 
+// mayAcknowledge reports whether approving nonetheless can succeed: a write with a
+// condition fails at a target that has changed.
+func mayAcknowledge(p *actionPage) bool {
+	return stale(p) && p.outcome.Context["can_acknowledge"] == true
+}
+
 // returnPath is where an answer leads back to.
 func returnPath(p *actionPage) string {
 	if p.back != "" {

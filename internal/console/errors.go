@@ -124,7 +124,7 @@ func errorAdvice(code gatehouse.Code) string {
 	case gatehouse.CodeDigestMismatch:
 		return "Nothing was decided. Look at it again as it is now, then decide."
 	case gatehouse.CodeTargetChanged:
-		return "Nothing was decided. Compare what was expected with what is there now; then reject, or approve and say that you know."
+		return "Nothing was decided. Compare what was expected with what is there now; then reject, ask for a revision on the present state, or, where that is offered, approve and say that you know."
 	case gatehouse.CodeConfirmation:
 		return "Nothing was decided. Type the value exactly as it is shown."
 	case gatehouse.CodeCeilingExceeded:

@@ -17,6 +17,10 @@ import (
 type Config struct {
 	// Retries is how often a call is tried again after the first one.
 	Retries int
+	// Patience lets operations of class A be tried again, with the last wait, for so
+	// long after a push was first due, when Retries are used up, and never for
+	// longer than the target keeps idempotency keys; 0 for not at all.
+	Patience time.Duration
 	// Backoff is the wait after each attempt; the last one stays. By default
 	// 5 s, 30 s, 2 min, 10 min. Each is varied by up to a fifth.
 	Backoff []time.Duration
@@ -81,8 +85,8 @@ func (c Config) validate() error {
 			return errors.New("dispatch: lease, poll and backoff must be longer than zero")
 		}
 	}
-	if c.Retries < 0 || c.Workers < 0 || c.Batch < 0 || c.MaxClaims < 0 {
-		return errors.New("dispatch: retries, workers and batch cannot be negative")
+	if c.Patience < 0 || c.Retries < 0 || c.Workers < 0 || c.Batch < 0 || c.MaxClaims < 0 {
+		return errors.New("dispatch: patience, retries, workers and batch cannot be negative")
 	}
 	for name, t := range c.Tenants {
 		if t.Weight < 0 || t.Weight > MaxWeight || t.MaxConcurrency < 0 {

@@ -106,6 +106,7 @@ func (d *Dispatcher) held(ctx context.Context, tenant, id string, generation int
 	}
 	j.push = p
 	j.class = d.targets.Class(tenant, p.Connector, j.action.Operation)
+	j.retention = d.targets.retention(tenant, p.Connector, j.action.Operation)
 	return j, nil
 }
 

@@ -109,8 +109,22 @@ func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcom
 }
 
 // spent reports whether no attempt is left after this one.
-func (j *job) spent() bool {
-	return j.push.Attempts-j.push.AttemptBase > j.config.Retries
+func (j *job) spent() bool { return j.config.spent(j.push, j.class, j.retention) }
+
+// spent reports whether a push has no attempt left. Patience counts by the
+// store's clock, up to the last claim.
+func (c *Config) spent(p *gatehouse.Push, class connector.Class, retention time.Duration) bool {
+	if p.Attempts-p.AttemptBase <= c.Retries {
+		return false
+	}
+	if class != connector.ClassA || p.PickedAt == nil {
+		return true
+	}
+	patience := c.Patience
+	if retention > 0 {
+		patience = min(patience, retention)
+	}
+	return p.PickedAt.Sub(p.FirstDue()) >= patience
 }
 
 func (j *job) wait(failure *connector.Error) time.Duration {

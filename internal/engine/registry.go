@@ -146,6 +146,16 @@ func (r *Registry) Conditional(a *gatehouse.Action) bool {
 	return op.Class == connector.ClassB
 }
 
+// retention is how long the target of an operation keeps idempotency keys; 0 for
+// ever, or where it is not known.
+func (r *Registry) retention(tenant, name, operation string) time.Duration {
+	_, op, err := r.operation(tenant, name, operation)
+	if err != nil {
+		return 0
+	}
+	return op.KeyRetention
+}
+
 // Validate refuses, with code invalid, an action that can never be carried out.
 // It makes no call.
 func (r *Registry) Validate(a *gatehouse.Action) error {
