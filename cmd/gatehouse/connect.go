@@ -26,6 +26,9 @@ type service interface {
 
 // connect makes the client. It does not yet speak to the server.
 func (g *globals) connect() (service, error) {
+	if err := g.resolve(); err != nil {
+		return nil, err
+	}
 	c, err := client.New(g.URL, g.Key, client.WithEditToken(g.EditToken), client.WithChannel(gatehouse.ViaCLI))
 	if err != nil {
 		return nil, usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")

@@ -45,6 +45,7 @@ type cli struct {
 	Corpus   corpusCmd   `cmd:"" group:"operate" help:"List what decisions teach."`
 	Evidence evidenceCmd `cmd:"" group:"operate" help:"All that is known of an action, or of a run: export, show."`
 	Audit    auditCmd    `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
+	Context  contextCmd  `cmd:"" group:"other" help:"Named servers: add, use, list, show, remove."`
 	Config   configCmd   `cmd:"" group:"serve" help:"The configuration: check, init."`
 	Doctor   doctorCmd   `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
 	Backup   backupCmd   `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
