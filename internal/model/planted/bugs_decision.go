@@ -44,7 +44,7 @@ func decisionBugs() []bug {
 		plant("an approval without a digest", "6", decide,
 			"if d.Digest == \"\" {", "if false {", model, "TestModel"),
 		plant("the digest leaves the change out", "6", "digest.go",
-			`Member{"proposed_change", `, `Member{"proposed_change", "null"}, Member{"proposed_change_", `, root, "TestDigestVectors"),
+			"Member{\"proposed_change\", p.ProposedChange},\n\t\tMember{\"revision\", ", `Member{"proposed_change", "null"}, Member{"revision", `, root, "TestDigestVectors"),
 		plant("an expired approval can be given", "9", decide,
 			"if !tx.Now().Before(ap.ExpiresAt) {", "if false {", app, "TestExpiryHoldsWithoutTheSweeper"),
 		plant("an approval stands for one moment too long", "9", decide,

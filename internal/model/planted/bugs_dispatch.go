@@ -9,7 +9,7 @@ func dispatchBugs() []bug {
 		plant("class C is called again after a transient answer", "15", "internal/engine/judge.go",
 			"if spent || once(class) && (kind == connector.Transient || !clean) {", "if spent || once(class) && !clean {", engine, "TestJudge"),
 		plant("class C is called again after its worker died", "5, 15", "internal/engine/rescue.go",
-			"class := d.targets.Class(q.Tenant, q.Connector, s.action.Operation)", "class := connector.ClassA", engine, "TestRescueGoesByTheClass"),
+			"class, retention := d.targets.Class(q.Tenant, q.Connector, s.action.Operation), ", "class, retention := connector.ClassA, ", engine, "TestRescueGoesByTheClass"),
 		plant("an unproven failure is called failed", "5", "internal/engine/judge.go",
 			"\tend := verdictUnknown\n", "\tend := verdictFailed\n", engine, "TestJudgeNeverCallsAnAmbiguityFailed"),
 		plant("no look back before a second attempt", "5", "internal/engine/job.go",

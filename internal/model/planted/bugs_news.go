@@ -25,7 +25,7 @@ func newsBugs() []bug {
 		plant("a stream goes on when its session has ended", "promise 2", events,
 			"if v.identify(true) != nil {\n\t\t\treturn nil\n\t\t}", "", console, "TestTheEndOfASessionCutsItsStream"),
 		plant("a stream that has ended counts", "promise 6", events,
-			"\tdefer c.streams.close(v.session.ID)\n", "", console, "TestStreamsOfOneSession"),
+			"\tdefer c.streams.close(who)\n", "", console, "TestStreamsOfOnePerson"),
 		plant("one tenant of those whose logs have grown is told", "promise 6", sequencer,
 			"s.Numbered(b.tenant)\n", "s.Numbered(b.tenant)\n\t\t\tbreak\n", "internal/audit", "TestNumberedIsToldOfEachLog"),
 		plant("a store that refuses leaves looks like another sequencer", "14", sequencer,
