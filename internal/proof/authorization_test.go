@@ -27,10 +27,11 @@ const authorizationFile = "testdata/authorization.txt"
 //
 // Each request has an unknown query parameter. The server checks key, thing,
 // role and edit token before the query, so an allowed call answers 400 invalid
-// and changes nothing.
+// and changes nothing. Each request comes from an address of its own: the
+// server answers 429 to an address that has sent many wrong keys.
 func TestAuthorization(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 16, `dispatch: {hold: 0s, retries: 0, backoff: [50ms], lease: 5s}`)
+	w := newWorld(t, 16, "dispatch: {hold: 0s, retries: 0, backoff: [50ms], lease: 5s}\ntrusted_proxies: [127.0.0.1]")
 	cast := newCast(t, w)
 	ids := cast.things(t, w)
 	var table strings.Builder
@@ -39,7 +40,7 @@ func TestAuthorization(t *testing.T) {
 		names = append(names, c.column)
 	}
 	fmt.Fprintf(&table, "%-48s %s\n", "route", strings.Join(names, " "))
-	for _, op := range operations(t, w.gate) {
+	for n, op := range operations(t, w.gate) {
 		path := op.path
 		if strings.Contains(path, "{id}") {
 			id := ids[strings.Split(path, "/")[1]]
@@ -49,8 +50,8 @@ func TestAuthorization(t *testing.T) {
 			path = strings.Replace(path, "{id}", id, 1)
 		}
 		row := make([]string, 0, len(cast.callers))
-		for _, c := range cast.callers {
-			res := c.call(op.method, path+"?no-such-parameter=1", op.body())
+		for i, c := range cast.callers {
+			res := c.call(op.method, path+"?no-such-parameter=1", op.body(), "X-Forwarded-For", fmt.Sprintf("203.0.%d.%d", n, i))
 			got := verdictOf(res)
 			op.compare(t, c, got, res)
 			row = append(row, fmt.Sprintf("%-*s", len(c.column), got))

@@ -82,8 +82,8 @@ var provocations = map[gatehouse.Code]provocation{
 		return func() answer { return w.ana.decide(a, "approved") }
 	}},
 	gatehouse.CodeSenderNotAllowed: {nil, func(t *testing.T, w *codeWorld) func() answer {
-		other := w.admin.create(t, "other-agent", "agent", "proposer")
-		w.workflow(t, "asking", "steps: [{id: word, uses: wait, with: {event: go}}]")
+		other := w.admin.create(t, "other-service", "service", "proposer")
+		w.workflow(t, "asking", "steps: [{id: word, uses: wait, with: {event: go, from: [starter]}}]")
 		res := w.agent.post("/workflows/asking/runs", object{})
 		if res.status != 201 {
 			t.Fatalf("start: %s", res)
@@ -92,6 +92,16 @@ var provocations = map[gatehouse.Code]provocation{
 	}},
 	gatehouse.CodeNotFound: {nil, func(_ *testing.T, w *codeWorld) func() answer {
 		return func() answer { return w.ana.get("/proposed-actions/act_nothing") }
+	}},
+	gatehouse.CodeAmbiguousID: {[]string{"candidates"}, func(t *testing.T, w *codeWorld) func() answer {
+		// An id begins with the time, so two new ones begin alike unless a minute
+		// ends between them.
+		const digits = len("act_") + gatehouse.MinIDDigits
+		id := w.pending(t).ID
+		for next := w.pending(t).ID; next[:digits] != id[:digits]; next = w.pending(t).ID {
+			id = next
+		}
+		return func() answer { return w.ana.get("/proposed-actions/" + id[:digits]) }
 	}},
 	gatehouse.CodeMethodNotAllowed: {nil, func(_ *testing.T, w *codeWorld) func() answer {
 		return func() answer { return w.ana.call("DELETE", "/proposed-actions", nil) }
