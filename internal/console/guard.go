@@ -104,9 +104,13 @@ func (v *view) pass(rt route) error {
 }
 
 // showEditToken passes on the edit token that the form carries, if it does. A
-// form that cannot be read is left to the route to refuse.
+// form that cannot be read is refused here: the request reports the mistake only
+// the first time it is parsed, and the route would see the part before it.
 func (v *view) showEditToken() error {
-	if v.parse() != nil || v.form("edit_token") == "" {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	if v.form("edit_token") == "" {
 		return nil
 	}
 	ctx, err := v.c.cfg.Self.ShowEditToken(v.ctx, v.form("edit_token"))

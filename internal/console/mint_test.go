@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -71,5 +72,32 @@ func TestFormsOfAdministratorsNeedAFreshSignIn(t *testing.T) {
 	made := root.post("/settings/principals/eve/keys", "once", "2", "edit_token", root.creds.EditToken).want(http.StatusOK)
 	if len(made.secrets()) != 1 {
 		t.Errorf("with the token: %s", made.text())
+	}
+}
+
+// TestMintingFormsAreReadWhole posts forms that break off: the part before the
+// mistake changes nothing.
+func TestMintingFormsAreReadWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	root := w.signIn("root", gatehouse.RoleAdmin)
+	for body, status := range map[string]int{
+		"name=mallory&kind=person&role=approver&sure=yes&once=1&next=%zz":                        http.StatusBadRequest,
+		"name=mallory&kind=person&role=approver&sure=yes&once=2&x=" + strings.Repeat("x", 1<<20): http.StatusRequestEntityTooLarge,
+	} {
+		r := root.request(http.MethodPost, "/settings/principals", nil)
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+		if p := root.do(r).want(status); len(p.secrets()) > 0 {
+			t.Errorf("shows %v", p.secrets())
+		}
+	}
+	all, err := w.gate.ListPrincipals(w.admin, "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all.Items {
+		if p.Name == "mallory" {
+			t.Error("a form that breaks off made mallory")
+		}
 	}
 }
