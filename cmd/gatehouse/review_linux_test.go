@@ -139,7 +139,7 @@ func TestReviewByKeys(t *testing.T) {
 	out := s.ends(0)
 
 	in.want(first, gatehouse.StatusApproved)
-	if a := in.want(second, gatehouse.StatusRejected); a.Approval.Votes[0].Notes != "the list says 19.90" || a.Approval.Votes[0].Via != gatehouse.ViaCLI {
+	if a := in.want(second, gatehouse.StatusRejected); a.Approval.Votes[0].Notes != "the list says 19.90" || a.Approval.Votes[0].Via != gatehouse.ViaClient {
 		t.Errorf("%+v", a.Approval.Votes)
 	}
 	squeezed := regexp.MustCompile(`\s`).ReplaceAllString(out, "")

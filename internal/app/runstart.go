@@ -88,9 +88,7 @@ func (r *Runs) start(ctx context.Context, c *gatehouse.Caller, name string, inpu
 			return err
 		}
 		if known != nil {
-			if err := r.gate.readRun(tx, c, known); errors.Is(err, gatehouse.ErrNotFound) {
-				return gatehouse.E(gatehouse.CodeDuplicateKey, "another run has this trigger_ref")
-			} else if err != nil {
+			if err := r.mayRepeat(tx, c, known, from); err != nil {
 				return err
 			}
 			out, replayed = known, true
@@ -119,6 +117,20 @@ func (r *Runs) tellStarted(run *gatehouse.Run) {
 			h.Notify(stepsTopic(s.Tool))
 		}
 	}
+}
+
+// mayRepeat refuses to answer a principal with a run that the principal may not
+// read. Webhooks and the clock have refs that nobody else can take, so what they
+// repeat is their own.
+func (r *Runs) mayRepeat(tx gatehouse.ReadTx, c *gatehouse.Caller, known *gatehouse.Run, from origin) error {
+	if from.by == nil {
+		return nil
+	}
+	err := r.gate.readRun(tx, c, known)
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return gatehouse.E(gatehouse.CodeDuplicateKey, "another run has this trigger_ref")
+	}
+	return err
 }
 
 // known finds the run that has this one's trigger_ref.

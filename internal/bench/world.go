@@ -77,7 +77,7 @@ func (w *world) populate(ctx context.Context, people int) error {
 	if err != nil {
 		return err
 	}
-	ctx = gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: admin, Via: gatehouse.ViaAPI})
+	ctx = gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: admin, StepUp: true, Via: gatehouse.ViaAPI})
 	w.admin = ctx
 	agent, err := w.App.CreatePrincipal(ctx, gatehouse.NewPrincipal{
 		Name: "agent", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: "admin",

@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -51,4 +52,34 @@ func testAgentsReadTheirRuns(t *testing.T, w *world) {
 	if _, _, err := w.runs.StartRun(rival, "outer", gatehouse.NewRun{Input: `{}`, TriggerRef: "ref-1"}); gatehouse.CodeOf(err) != gatehouse.CodeDuplicateKey {
 		t.Errorf("the other's trigger_ref: %v, want duplicate_key", err)
 	}
+}
+
+// TestScheduleBeganItsRun: a server that died between beginning a scheduled run
+// and advancing the schedule leaves that time due. The next server finds the run,
+// begins no second one, and advances the schedule.
+func TestScheduleBeganItsRun(t *testing.T) { t.Parallel(); onBoth(t, testScheduleBeganItsRun) }
+
+func testScheduleBeganItsRun(t *testing.T, w *world) {
+	w.stop()
+	w.apply("nightly", "name: nightly\non: {schedule: {cron: \"0 3 * * *\"}}\nsteps:\n  - {id: one, uses: transform, with: {done: true}}\n")
+	due := time.Date(2020, 1, 1, 3, 0, 0, 0, time.UTC)
+	for range 2 {
+		w.must(w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+			return tx.PutSchedule(&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "nightly", Version: 1, NextAt: due}, time.Time{})
+		}))
+		_, err := w.runs.FireSchedules(t.Context())
+		w.must(err)
+	}
+	page, err := w.runs.ListRuns(w.as("admin"), gatehouse.RunFilter{Workflow: "nightly"})
+	w.must(err)
+	if len(page.Items) != 1 {
+		t.Errorf("%d runs of one time of the schedule, want 1", len(page.Items))
+	}
+	w.must(w.store.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		still, err := tx.DueSchedules(10)
+		if len(still) != 0 {
+			t.Errorf("the schedule stays at %s", still[0].NextAt)
+		}
+		return err
+	}))
 }
