@@ -359,13 +359,25 @@ func (e *incident) rejected(out string) {
 	if err != nil || full.Status != gatehouse.RunWaitingApproval || full.Actions[len(full.Actions)-1].Status != gatehouse.StatusPending || len(e.written()) != 3 {
 		e.t.Errorf("%v: %s, %v", err, full.Status, e.written())
 	}
-	// The note is withdrawn by another one.
-	agent := mustClient(e.t, strings.TrimSuffix(e.server.api, "/api/v1"), devEnv(e.t, e.dir, "agent"))
-	undo, err := agent.Reverse(e.t.Context(), actionOf(d, d.StepOf("note")).ID, gatehouse.ReverseRequest{Rationale: "not an incident"})
+	// The note is withdrawn by another one. An agent that did not start the run
+	// does not see the note.
+	base, note := strings.TrimSuffix(e.server.api, "/api/v1"), actionOf(d, d.StepOf("note")).ID
+	agent := mustClient(e.t, base, devEnv(e.t, e.dir, "agent"))
+	if _, err := agent.Reverse(e.t.Context(), note, gatehouse.ReverseRequest{Rationale: "not an incident"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		e.t.Errorf("%v, want not_found", err)
+	}
+	made, err := e.admin.CreatePrincipal(e.t.Context(), gatehouse.NewPrincipal{
+		Name: "desk", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleProposer},
+	})
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	undo, err = agent.WaitAction(e.t.Context(), undo.ID, time.Minute, gatehouse.UntilFinished)
+	desk := mustClient(e.t, base, *made)
+	undo, err := desk.Reverse(e.t.Context(), note, gatehouse.ReverseRequest{Rationale: "not an incident"})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	undo, err = desk.WaitAction(e.t.Context(), undo.ID, time.Minute, gatehouse.UntilFinished)
 	if err != nil || undo.Status != gatehouse.StatusApplied || len(e.written()) != 4 {
 		e.t.Errorf("%v: %s, %v", err, undo.Status, e.written())
 	}

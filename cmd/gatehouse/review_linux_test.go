@@ -176,13 +176,16 @@ func TestReviewConflicts(t *testing.T) {
 	}
 	s.types("a")
 	s.sees("(target_changed)")
-	s.sees("If it is right nonetheless, a approves it.")
+	// The write is conditional on the version: approved nonetheless, it would fail.
+	s.sees("It cannot be carried out as it is: reject it, or have it proposed on the present state.")
 	in.want(second, gatehouse.StatusPending)
-	s.types("a")
-	s.sees("Approved: Change price of B.")
+	s.types("d")
+	s.sees("Why do you reject it?")
+	s.types("propose it on the present state" + enter)
+	s.sees("Rejected: Change price of B.")
 	s.types("q")
 	s.ends(0)
-	in.want(second, gatehouse.StatusApproved)
+	in.want(second, gatehouse.StatusRejected)
 }
 
 // TestReviewShowsAllFirst: what was not on the screen cannot be approved.
