@@ -27,12 +27,18 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 		read = g.store.View // whether it may be read is a question more
 	}
 	err = read(ctx, func(tx gatehouse.ReadTx) (err error) {
-		if a, err = g.findAction(tx, c, id); err != nil {
-			return err
-		}
-		a.Exceeds, err = exceeds(tx, a)
+		a, err = g.findAction(tx, c, id)
 		return err
 	})
+	if err == nil && a.Status == gatehouse.StatusPending && len(a.Ceilings) > 0 {
+		err = g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+			if a, err = g.findAction(tx, c, id); err != nil {
+				return err
+			}
+			a.Exceeds, err = exceeds(tx, a)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, notFound(err, "action")
 	}
