@@ -11,7 +11,7 @@ import (
 
 // readsAs is the principal to whose own things a caller's reads are bound: ""
 // for the whole tenant. An agent reads its own: what it proposed or started, the
-// actions and child runs of its runs, and the revisions of its actions. The
+// actions, child runs and retries of its runs, and the revisions of its actions. The
 // configuration can widen that. Who is a worker and nothing else sees what a
 // lease hands out, and reads nothing besides.
 func (g *Gate) readsAs(p *gatehouse.Principal) string {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -32,6 +33,20 @@ func (m *moving) takesFrom(p *gatehouse.Principal, event string) error {
 		names[i] = s.String()
 	}
 	return gatehouse.E(gatehouse.CodeSenderNotAllowed, "the run takes the event %s from others", gatehouse.Quote(event)).With("from", names)
+}
+
+// mayAddress fails with not_found where the principal may not read the run, and
+// the workflow's from does not invite it either. Who is invited sends the event,
+// and reads nothing of the run.
+func (m *moving) mayAddress(c *gatehouse.Caller, event string) error {
+	err := m.runs.gate.readRun(m.tx, c, m.run)
+	if !errors.Is(err, gatehouse.ErrNotFound) {
+		return err
+	}
+	if len(m.def.Senders(event)) > 0 && m.takesFrom(c.Principal, event) == nil {
+		return nil
+	}
+	return notFound(err, "run")
 }
 
 // startedBy reports whether a principal started the run, or one that it retries.

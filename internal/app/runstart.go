@@ -194,8 +194,11 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 	if err := tx.InsertRun(&run); err != nil {
 		return nil, err
 	}
-	if run.ParentRun != "" {
-		if err := tx.Inherit(run.Tenant, run.ID, run.ParentRun); err != nil {
+	for _, from := range []string{run.ParentRun, run.RetryOf} {
+		if from == "" {
+			continue
+		}
+		if err := tx.Inherit(run.Tenant, run.ID, from); err != nil {
 			return nil, err
 		}
 	}

@@ -150,12 +150,8 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 	if err != nil {
 		return nil, err
 	}
-	run, err := r.head(ctx, id)
-	if err != nil {
-		return nil, err
-	}
 	if err := require(c, gatehouse.RoleProposer, gatehouse.RoleOperator, gatehouse.RoleWorker); err != nil {
-		return nil, err
+		return nil, r.refusal(ctx, id, err)
 	}
 	var v gatehouse.Violations
 	if name == "" {
@@ -166,7 +162,7 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 		v.Add("/data", "has more than %d bytes", MaxStepOutput)
 	}
 	if err := v.Err(); err != nil {
-		return nil, err
+		return nil, r.refusal(ctx, id, err)
 	}
 	var out *gatehouse.Signal
 	var last *moving
@@ -175,11 +171,14 @@ func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JS
 		if err := answered(tx, c); err != nil {
 			return err
 		}
-		m, err := r.begin(tx, run.Tenant, run.ID, "", c.Principal.ID)
+		m, err := r.begin(tx, c.Principal.Tenant, id, "", c.Principal.ID)
 		if err != nil {
 			return err
 		}
 		last = m
+		if err := m.mayAddress(c, name); err != nil {
+			return err
+		}
 		if m.run.Status.Final() {
 			return gatehouse.E(gatehouse.CodeTooLate, "the run is %s", m.run.Status).With("current_status", m.run.Status)
 		}
@@ -274,6 +273,14 @@ func (r *Runs) head(ctx context.Context, id string) (run *gatehouse.Run, err err
 		return r.gate.readRun(tx, c, run)
 	})
 	return run, err
+}
+
+// refusal is not_found where the caller may not read the run, else err.
+func (r *Runs) refusal(ctx context.Context, id string, err error) error {
+	if _, gone := r.head(ctx, id); gone != nil {
+		return gone
+	}
+	return err
 }
 
 // FindRun returns a run of the caller's tenant with its steps.
