@@ -9,7 +9,7 @@ type CheckService interface {
 	// elsewhere; a head without a tenant is of the default one. Nothing is
 	// changed or locked. It reads everything: end it by ctx. The caller must be
 	// an administrator of the default tenant; else its error has code
-	// role_required.
+	// role_required. Violations in other tenants are counted and not listed.
 	CheckStore(ctx context.Context, held []LogHead) (*StoreCheck, error)
 }
 
@@ -31,7 +31,7 @@ type InvariantCheck struct {
 	// NotChecked says why the rule was not looked at.
 	NotChecked string `json:"not_checked,omitempty"`
 	Violations int    `json:"violations"`
-	// Listed are the first hundred of the violations.
+	// Listed are the first hundred of the violations that the caller may see.
 	Listed []StoreViolation `json:"listed"`
 }
 

@@ -8,17 +8,17 @@ import (
 // KeeperService is for who keeps a store: it tells what is about to be archived,
 // and settles what an old backup brought back.
 type KeeperService interface {
-	// PreviewArchive tells what would be archived at this moment, over all
-	// tenants, and changes nothing. A retention of 0 is the configured one. The
-	// caller must be an administrator of the default tenant. It reads the whole
-	// store, for as long as [PreviewTime] at most.
+	// PreviewArchive tells what the archiver would take of the caller's tenant at
+	// this moment, and changes nothing. A retention of 0 is the configured one.
+	// The caller must be an administrator. It reads the whole store, for as long
+	// as [PreviewTime] at most.
 	PreviewArchive(ctx context.Context, retention time.Duration) (*ArchivePreview, error)
 	// MarkUnknown marks the queued and leased pushes that were made before a
 	// time as unknown, with the code [ErrorRestored]: a store that was restored
 	// does not know whether they went out since. Nothing is sent again
 	// before its outcome is resolved. Each is marked in a transaction of its own,
-	// and the call may be repeated. The caller must be an administrator; one of
-	// the default tenant marks those of all tenants, unless one is named.
+	// and the call may be repeated. The caller must be an administrator, and
+	// marks the pushes of its own tenant: another one has code not_found.
 	MarkUnknown(ctx context.Context, r MarkUnknownRequest) (*MarkUnknownAnswer, error)
 	// AskTargets asks the targets of the tenant's unknown pushes for their
 	// effects, by read-back, and settles those that are proven. Nothing is sent.
@@ -72,9 +72,10 @@ type MarkUnknownRequest struct {
 	// Before is the moment at which the restored store began to be served, or
 	// any between that and the backup: what was made later never went out.
 	Before time.Time `json:"before"`
-	// Tenant, Connector and Class narrow it down; "" is all of them. Class is
+	// Tenant is the caller's own, or "" for the same.
+	Tenant string `json:"tenant,omitempty"`
+	// Connector and Class narrow the pushes down; "" is all of them. Class is
 	// A, B or C, as the connector's configuration says now.
-	Tenant    string `json:"tenant,omitempty"`
 	Connector string `json:"connector,omitempty"`
 	Class     string `json:"class,omitempty"`
 	DryRun    *bool  `json:"dry_run,omitempty"`

@@ -48,7 +48,7 @@ func (c *doctorCmd) checked(g *globals, held []gatehouse.LogHead) (*gatehouse.St
 	return api.CheckStore(g.ctx, held)
 }
 
-func (*doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
+func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 	t := &table{header: []string{"NO", "INVARIANT", "RESULT", "EXAMINED", "VIOLATIONS"}, wide: 1, paint: func(_ int, cell string) string {
 		return map[string]string{checkOK: green, checkNote: yellow, checkFail: red}[cell]
 	}}
@@ -65,12 +65,16 @@ func (*doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 	if err := g.print(t, ""); err != nil {
 		return err
 	}
+	elsewhere := ""
+	if c.Data == "" && c.DatabaseURL == "" {
+		elsewhere = ", which a check beside the store may list (--data, --database-url)"
+	}
 	for _, i := range report.Invariants {
 		for _, v := range i.Listed {
 			g.say("%d: %s %s: %s", i.Number, safe(v.Tenant), safe(v.ID), safe(v.Detail))
 		}
 		if more := i.Violations - len(i.Listed); more > 0 {
-			g.say("%d: and %d more", i.Number, more)
+			g.say("%d: and %d more%s", i.Number, more, elsewhere)
 		}
 		if i.NotChecked != "" {
 			g.say("%d: not checked: %s", i.Number, i.NotChecked)

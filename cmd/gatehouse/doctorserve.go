@@ -47,7 +47,8 @@ func (c *storeChecker) check(ctx context.Context, o invariants.Options) (*gateho
 	return out, nil
 }
 
-// CheckStore implements [gatehouse.CheckService].
+// CheckStore implements [gatehouse.CheckService]. It names nothing of other tenants
+// than the caller's.
 func (c *storeChecker) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
 	caller, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -56,5 +57,5 @@ func (c *storeChecker) CheckStore(ctx context.Context, held []gatehouse.LogHead)
 	if p := caller.Principal; p.Tenant != gatehouse.DefaultTenant || !p.Has(gatehouse.RoleAdmin) {
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this needs an administrator of the tenant %s", gatehouse.DefaultTenant)
 	}
-	return c.check(ctx, invariants.Options{Held: held})
+	return c.check(ctx, invariants.Options{Held: held, Tenant: gatehouse.DefaultTenant})
 }

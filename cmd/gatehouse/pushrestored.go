@@ -12,7 +12,7 @@ import (
 type pushMarkCmd struct {
 	Before    string `required:"" placeholder:"TIME" help:"Those made before this time (RFC 3339): when the restored store began to be served."`
 	Mark      bool   `help:"Mark them. Without this flag nothing is changed."`
-	Tenant    string `placeholder:"TENANT" help:"Only this tenant's. An administrator of the tenant default marks those of all."`
+	Tenant    string `placeholder:"TENANT" help:"The tenant, which must be the caller's own; the same without this flag."`
 	Connector string `placeholder:"NAME" help:"Only those of this connector."`
 	Class     string `enum:",A,B,C" default:"" placeholder:"CLASS" help:"Only those of this class: A, B or C."`
 }
@@ -20,6 +20,7 @@ type pushMarkCmd struct {
 func (*pushMarkCmd) Help() string {
 	return `
 A store that was restored from a backup would send again what was queued then.
+An administrator marks the pushes of one tenant: its own.
 What is marked is unknown, with the code restored: nothing of it is sent before
 somebody says what the target has, by push ask or push resolve.
 Exits 13 when something was marked. Piped, the columns are: push, tenant,
@@ -158,9 +159,9 @@ type archiveCmd struct {
 
 func (*archiveCmd) Help() string {
 	return `
-Counts the actions that ended before the retention and are free to go, over all
-tenants, at this moment; the server's archiver takes them by and by. Needs an
-administrator of the tenant default. Piped, each line is a name and a value.
+Counts the actions of your tenant that ended before the retention and are free to
+go at this moment; the server's archiver takes them by and by. Needs an
+administrator. Piped, each line is a name and a value.
 
 Examples:
 

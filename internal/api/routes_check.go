@@ -34,7 +34,7 @@ func (s *Server) checkRoutes() []route {
 		summary: "Check the whole store against every invariant",
 		doc: "What gatehouse doctor --deep does beside the store, for who has no access to it: every row of every tenant. Nothing is changed. " +
 			"One at a time, six an hour and at most 90 seconds each: a store that takes longer answers unsupported, and has to be checked from beside it. " +
-			"The caller must be of the default tenant.",
+			"The caller must be of the default tenant; violations in other tenants are counted and not listed.",
 		roles: admins, status: http.StatusOK, out: typeOf[gatehouse.StoreCheck](),
 		codes:   []gatehouse.Code{gatehouse.CodeUnsupported},
 		handler: maybe(body(nil, checks.run)),

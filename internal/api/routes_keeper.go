@@ -17,8 +17,8 @@ func (s *Server) keeperRoutes() []route {
 		{
 			method: "GET", path: "/archive/preview", name: "previewArchive", tag: tagAudit,
 			summary: "Tell what would be archived at this moment",
-			doc: "How many finished actions are past the retention and free to go, over all tenants. Nothing is changed. It reads the whole store, " +
-				"for 20 seconds at most: complete is false where there was more. The caller must be of the default tenant.",
+			doc: "How many finished actions of the caller's tenant are past the retention and free to go. Nothing is changed. It reads the whole store, " +
+				"for 20 seconds at most: complete is false where there was more.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.ArchivePreview](),
 			query: []param{{name: "retention", max: 16, doc: "Such as 180d; the server's own by default."}},
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
@@ -45,7 +45,7 @@ func (s *Server) keeperRoutes() []route {
 			method: "POST", path: "/pushes/mark-unknown", name: "markUnknown", tag: tagDispatch,
 			summary: "Hold back what a restored backup would send again",
 			doc: "Marks the queued and leased pushes that were made before a time as unknown, with the code restored, so that none is sent before its outcome " +
-				"is resolved. A dry run unless dry_run is false. An administrator of the default tenant marks those of all tenants, unless one is named.",
+				"is resolved. A dry run unless dry_run is false. The pushes are the ones of the caller's tenant; another tenant is not_found.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.MarkUnknownAnswer](),
 			handler: body((*gatehouse.MarkUnknownRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.MarkUnknownRequest) (reply, error) {
 				return answer(k.MarkUnknown(ctx, *in))

@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -11,11 +9,14 @@ import (
 
 var _ gatehouse.KeeperService = (*Gate)(nil)
 
-// PreviewArchive walks over the store as the archiver does, and moves nothing.
+// PreviewArchive walks over the store as the archiver does, moves nothing, and
+// counts the actions of the caller's tenant.
 func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*gatehouse.ArchivePreview, error) {
-	if _, err := defaultAdmin(ctx); err != nil {
+	c, err := admin(ctx)
+	if err != nil {
 		return nil, err
 	}
+	own := c.Principal.Tenant
 	out := &gatehouse.ArchivePreview{Tenants: []gatehouse.TenantArchived{}}
 	if configured := g.config.Retention; configured > 0 {
 		d := gatehouse.Duration(configured)
@@ -31,7 +32,7 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 		return nil, gatehouse.Violations{{Pointer: "/query/retention", Detail: "must be at least 1s"}}.Err()
 	}
 	out.Retention = gatehouse.Duration(retention)
-	counts, seen := map[string]int{}, map[string]bool{}
+	seen := map[string]bool{}
 	until := time.Now().Add(gatehouse.PreviewTime)
 	for after := int64(0); time.Now().Before(until); {
 		var plan *gatehouse.ArchivePlan
@@ -48,6 +49,9 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 			out.EndedBefore = before
 		}
 		for _, f := range plan.Families {
+			if f.Tenant != own {
+				continue
+			}
 			// Nothing is moved, so the rest of a family comes by again.
 			if len(f.IDs) > 1 {
 				if seen[f.IDs[0]] {
@@ -55,7 +59,6 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 				}
 				seen[f.IDs[0]] = true
 			}
-			counts[f.Tenant] += len(f.IDs)
 			out.Actions += len(f.IDs)
 			out.Bytes += f.Bytes
 			if out.Oldest == nil || f.Oldest.Before(*out.Oldest) {
@@ -70,8 +73,8 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 			break
 		}
 	}
-	for _, tenant := range slices.Sorted(maps.Keys(counts)) {
-		out.Tenants = append(out.Tenants, gatehouse.TenantArchived{Tenant: tenant, Actions: counts[tenant]})
+	if out.Actions > 0 {
+		out.Tenants = append(out.Tenants, gatehouse.TenantArchived{Tenant: own, Actions: out.Actions})
 	}
 	return out, nil
 }

@@ -10,7 +10,8 @@ import (
 
 const restoredDetail = "the store was restored from a backup, and does not know whether this was sent since"
 
-// MarkUnknown settles, as unknown, what a restored store would send again.
+// MarkUnknown settles, as unknown, the pushes of the caller's tenant that a restored
+// store would send again.
 func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) (*gatehouse.MarkUnknownAnswer, error) {
 	c, err := admin(ctx)
 	if err != nil {
@@ -22,12 +23,12 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 	if r.Limit == 0 {
 		r.Limit = gatehouse.MaxMarked
 	}
-	tenants, err := g.keptTenants(ctx, c, r.Tenant)
-	if err != nil {
-		return nil, err
+	own := c.Principal.Tenant
+	if r.Tenant != "" && r.Tenant != own {
+		return nil, gatehouse.E(gatehouse.CodeNotFound, "no such tenant")
 	}
 	out := &gatehouse.MarkUnknownAnswer{DryRun: r.DryRun == nil || *r.DryRun}
-	if out.Items, err = g.doubtful(ctx, tenants, r); err != nil {
+	if out.Items, err = g.doubtful(ctx, own, r); err != nil {
 		return nil, err
 	}
 	if len(out.Items) > r.Limit {
@@ -54,71 +55,40 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 	return out, nil
 }
 
-// keptTenants lists the tenants that a caller looks after: all for an
-// administrator of the default one, unless one is named.
-func (g *Gate) keptTenants(ctx context.Context, c *gatehouse.Caller, named string) ([]string, error) {
-	own := c.Principal.Tenant
-	switch {
-	case own != gatehouse.DefaultTenant && named != "" && named != own:
-		return nil, gatehouse.E(gatehouse.CodeNotFound, "no such tenant")
-	case own != gatehouse.DefaultTenant:
-		return []string{own}, nil
-	}
-	var ids []string
-	err := g.view(ctx, "tenant", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) error {
-		ids = nil
-		if named != "" {
-			t, err := tx.FindTenant(named)
-			if err == nil {
-				ids = append(ids, t.ID)
-			}
-			return err
-		}
-		list, err := tx.ListTenants()
-		for _, t := range list {
-			ids = append(ids, t.ID)
-		}
-		return err
-	})
-	return ids, err
-}
-
-// doubtful lists the pushes that are to be marked, one more than the limit if
-// there are more. Questions of workflows are left out: answering them has no
-// effect outside.
-func (g *Gate) doubtful(ctx context.Context, tenants []string, r gatehouse.MarkUnknownRequest) (list []gatehouse.MarkedPush, err error) {
+// doubtful lists the pushes of a tenant that are to be marked, one more than the
+// limit if there are more. Questions of workflows are left out: answering them
+// has no effect outside.
+func (g *Gate) doubtful(ctx context.Context, tenant string, r gatehouse.MarkUnknownRequest) (list []gatehouse.MarkedPush, err error) {
 	err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
 		list = []gatehouse.MarkedPush{}
-		for _, tenant := range tenants {
-			for _, status := range []gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued} {
-				for f := (gatehouse.PushFilter{Status: status, Limit: gatehouse.MaxLimit}); ; {
-					page, err := tx.ListPushes(tenant, f)
+		for _, status := range []gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued} {
+			for f := (gatehouse.PushFilter{Status: status, Limit: gatehouse.MaxLimit}); ; {
+				page, err := tx.ListPushes(tenant, f)
+				if err != nil {
+					return err
+				}
+				for _, p := range page.Items {
+					if !p.CreatedAt.Before(r.Before) || p.Connector == workflow.ApprovalConnector || r.Connector != "" && p.Connector != r.Connector {
+						continue
+					}
+					a, err := tx.FindAction(tenant, p.ActionID)
 					if err != nil {
 						return err
 					}
-					for _, p := range page.Items {
-						if !p.CreatedAt.Before(r.Before) || p.Connector == workflow.ApprovalConnector || r.Connector != "" && p.Connector != r.Connector {
-							continue
-						}
-						a, err := tx.FindAction(tenant, p.ActionID)
-						if err != nil {
-							return err
-						}
-						class := g.drainer.Class(tenant, a.Connector, a.Operation)
-						if r.Class != "" && class != r.Class {
-							continue
-						}
-						list = append(list, gatehouse.MarkedPush{
-							Tenant: tenant, PushID: p.ID, ActionID: a.ID, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
-							Change: a.ProposedChange, Class: class, Was: p.Status, Attempts: p.Attempts, CreatedAt: p.CreatedAt,
-						})
-						if len(list) > r.Limit {
-							return nil
-						}
+					class := g.drainer.Class(tenant, a.Connector, a.Operation)
+					if r.Class != "" && class != r.Class {
+						continue
 					}
-					if f.Cursor = page.NextCursor; f.Cursor == "" {
-						break
+					list = append(list, gatehouse.MarkedPush{
+						Tenant: tenant, PushID: p.ID, ActionID: a.ID, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
+						Change: a.ProposedChange, Class: class, Was: p.Status, Attempts: p.Attempts, CreatedAt: p.CreatedAt,
+					})
+					if len(list) > r.Limit {
+						return nil
 					}
+				}
+				if f.Cursor = page.NextCursor; f.Cursor == "" {
+					break
 				}
 			}
 		}

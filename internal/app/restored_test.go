@@ -77,6 +77,17 @@ func TestMarkUnknown(t *testing.T) {
 	if _, err := w.Gate.MarkUnknown(w.Admin(), gatehouse.MarkUnknownRequest{}); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 		t.Errorf("without a time: %v", err)
 	}
+	if _, err := w.Gate.MarkUnknown(w.Admin(), gatehouse.MarkUnknownRequest{Before: made, Tenant: "acme"}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		t.Errorf("an administrator of default names acme: %v", err)
+	}
+	for _, m := range mark(w.Admin(), gatehouse.MarkUnknownRequest{}).Items {
+		if m.Tenant != gatehouse.DefaultTenant {
+			t.Errorf("an administrator of default is shown %+v", m)
+		}
+	}
+	if len(underWay("acme")) == 0 {
+		t.Fatal("nothing of acme is under way")
+	}
 	if _, err := w.Gate.MarkUnknown(keeper, gatehouse.MarkUnknownRequest{Before: made, Tenant: gatehouse.DefaultTenant}); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Errorf("another tenant's: %v", err)
 	}
@@ -120,6 +131,42 @@ func TestMarkUnknown(t *testing.T) {
 		}
 		if a.Status != gatehouse.StatusUnknown || a.Push.Status != gatehouse.PushUnknown || a.Push.Attempts < 1 || a.FinishedAt == nil {
 			t.Errorf("it was %s, and is %s with %+v", p.Status, a.Status, a.Push)
+		}
+	}
+}
+
+// TestPreviewArchiveOfOneTenant counts for each administrator what is its own.
+func TestPreviewArchiveOfOneTenant(t *testing.T) {
+	t.Parallel()
+	clock := gatetest.NewClock()
+	store, err := sqlite.Open(t.Context(), sqlite.Config{
+		Path: filepath.Join(t.TempDir(), "gatehouse.db"), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	w := gatetest.New(t, store, clock)
+	w.Fill()
+	keeper := keyHolder(t, w, w.AcmeKey)
+	no := false
+	marked, err := w.Gate.MarkUnknown(keeper, gatehouse.MarkUnknownRequest{Before: clock.Now().Add(time.Second), DryRun: &no})
+	if err != nil || marked.Marked == 0 {
+		t.Fatalf("%+v, %v", marked, err)
+	}
+	for _, p := range marked.Items {
+		if _, err := w.Gate.ResolvePush(keeper, p.PushID, gatehouse.Resolution{Outcome: "applied", Reason: "it is there"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.Advance(40 * day)
+	for tenant, ctx := range map[string]context.Context{"acme": keeper, gatehouse.DefaultTenant: w.Admin()} {
+		p, err := w.Gate.PreviewArchive(ctx, 31*day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Tenants) != 1 || p.Tenants[0].Tenant != tenant || p.Actions == 0 || p.Tenants[0].Actions != p.Actions {
+			t.Errorf("%s is told %+v", tenant, p)
 		}
 	}
 }

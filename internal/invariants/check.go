@@ -15,6 +15,9 @@ type Options struct {
 	// Held are heads of audit logs that were kept elsewhere: the logs must have
 	// had them. One without a tenant is of the default one.
 	Held []gatehouse.LogHead
+	// Tenant, where it is not "", is the one tenant whose violations are listed, with
+	// the violations of the store itself. All are counted.
+	Tenant string
 	// Page is how many actions are read in one snapshot; 0 means 200.
 	Page int
 	// Progress is told how many actions of about how many are done; may be nil.
@@ -30,7 +33,7 @@ func Check(ctx context.Context, t *Target, o Options) (*Report, error) {
 	if o.Progress == nil {
 		o.Progress = func(int64, int64) {}
 	}
-	r := newReport()
+	r := newReport(o.Tenant)
 	c := &checker{t: t, o: o, r: r}
 	for _, walk := range []func(context.Context) error{c.structures, c.actions, c.archive, c.runs, c.runKeys, c.orphans, c.logs, c.rights} {
 		if err := walk(ctx); err != nil {

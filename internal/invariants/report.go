@@ -15,6 +15,8 @@ type Report struct {
 	OK         bool         `json:"ok"`
 	Violations int          `json:"violations"`
 	Invariants []*Invariant `json:"invariants"`
+	// lists is [Options.Tenant].
+	lists string
 }
 
 // Invariant is one rule, by its number in docs/reliability.md; 0 is the store
@@ -65,8 +67,8 @@ var titles = map[int]string{
 	23: "who may decide, who voted and which policy holds is what the log says",
 }
 
-func newReport() *Report {
-	r := &Report{}
+func newReport(tenant string) *Report {
+	r := &Report{lists: tenant}
 	for n := range len(titles) {
 		r.Invariants = append(r.Invariants, &Invariant{Number: n, Title: titles[n], Listed: []Violation{}})
 	}
@@ -80,7 +82,7 @@ func (r *Report) violated(n int, tenant, id, format string, args ...any) {
 	i := r.Invariants[n]
 	i.Violations++
 	r.Violations++
-	if len(i.Listed) < maxListed {
+	if (r.lists == "" || tenant == "" || tenant == r.lists) && len(i.Listed) < maxListed {
 		i.Listed = append(i.Listed, Violation{tenant, id, fmt.Sprintf(format, args...)})
 	}
 }

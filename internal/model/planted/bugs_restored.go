@@ -11,7 +11,7 @@ func restoredBugs() []bug {
 			{restored, "if !p.CreatedAt.Before(r.Before) {\n\t\t\treturn nil", "if false {\n\t\t\treturn nil"},
 		}, app, "TestMarkUnknown"},
 		plant("an administrator marks the pushes of other tenants", "16", restored,
-			"case own != gatehouse.DefaultTenant:", "case false:", app, "TestMarkUnknown"),
+			"r.Tenant != \"\" && r.Tenant != own", "false", app, "TestMarkUnknown"),
 		plant("a dry run marks", "contract", restored,
 			"if out.DryRun {", "if false {", "internal/model", "TestModel"),
 		plant("that class C is not seen at its target counts as proof", "5, 15", "internal/engine/ask.go",
