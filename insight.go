@@ -1,6 +1,9 @@
 package gatehouse
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // ActionFact is what statistics know of an action: nothing of its content.
 type ActionFact struct {
@@ -27,33 +30,63 @@ type InsightFilter struct {
 // MaxFacts bounds the proposals that statistics look at, the newest of them.
 const MaxFacts = 50_000
 
+// InsightsWindow is how far back insights look without a Since.
+const InsightsWindow = 7 * 24 * time.Hour
+
+// InsightService tells how the gate was used.
+type InsightService interface {
+	// Insights sums up the proposals that the caller may read and that the filter
+	// selects. Without Since it looks back [InsightsWindow].
+	Insights(ctx context.Context, f InsightFilter) (*Insights, error)
+}
+
 // Insights tells how the gate was used: the proposals since a time, and what
 // became of them.
 type Insights struct {
-	Since, Until time.Time
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
 	// Seen is how many proposals were looked at. Capped says that older ones
 	// were left out.
-	Seen   int
-	Capped bool
-	All    Insight
+	Seen   int     `json:"seen"`
+	Capped bool    `json:"capped"`
+	All    Insight `json:"all"`
 	// ByType and ByAgent have the most frequent first.
-	ByType, ByAgent []Insight
-	// Waiting counts the pending ones by risk level and by how long they have
-	// waited: see [WaitBuckets].
-	Waiting map[RiskLevel][]int
+	ByType  []Insight `json:"by_type"`
+	ByAgent []Insight `json:"by_agent"`
+	// Waiting counts the pending actions, the highest risk first; a risk level
+	// without any is left out.
+	Waiting []WaitingCount `json:"waiting"`
+	// Decisions counts the requests for a decision in the whole tenant, from the
+	// UTC day of Since on, whatever the filter. It is empty for a caller who does
+	// not read the whole tenant.
+	Decisions []DecisionCount `json:"decisions"`
 }
 
 // Insight sums up the proposals of one type or agent, Name.
 type Insight struct {
-	Name     string
-	Proposed int
+	Name     string `json:"name,omitempty"`
+	Proposed int    `json:"proposed"`
 	// Approved and Rejected count decisions by people.
-	Approved, Rejected int
-	Allowed, Denied    int // by policy
-	Expired, Pending   int
+	Approved int `json:"approved"`
+	Rejected int `json:"rejected"`
+	// Allowed and Denied count decisions by the policy.
+	Allowed int `json:"allowed"`
+	Denied  int `json:"denied"`
+	Expired int `json:"expired"`
+	Pending int `json:"pending"`
 	// P50, P90 and P99 are times from proposal to decision by people; 0
 	// without any.
-	P50, P90, P99 time.Duration
+	P50 Span `json:"p50,omitempty"`
+	P90 Span `json:"p90,omitempty"`
+	P99 Span `json:"p99,omitempty"`
+}
+
+// WaitingCount counts the pending actions of one risk level by how long they
+// have waited. Counts has one number for each of [WaitBuckets], and one for the
+// actions that have waited longer.
+type WaitingCount struct {
+	RiskLevel RiskLevel `json:"risk_level"`
+	Counts    []int     `json:"counts"`
 }
 
 // Rate is the share of approvals among people's decisions; ok is false when

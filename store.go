@@ -474,6 +474,9 @@ type ConsoleReader interface {
 	// until it returns false. It ends after [MaxFacts]. readBy selects as in
 	// ActionFilter.
 	ActionFacts(tenant, readBy string, fn func(ActionFact) bool) error
+	// DecisionCounts returns, by endpoint, what AddDecisions stored for the UTC day
+	// of a time and for the days after it.
+	DecisionCounts(tenant string, from time.Time) ([]DecisionCount, error)
 	// ListViews returns a person's saved views by name.
 	ListViews(tenant, principalID string) ([]*SavedView, error)
 	// ListNotices returns a page of notices since a time, the newest first, with
@@ -483,6 +486,9 @@ type ConsoleReader interface {
 
 // ConsoleWriter writes it.
 type ConsoleWriter interface {
+	// AddDecisions adds n, at least 1, to the count of a result at an endpoint on
+	// the UTC day of a time. Nothing is lost when several add at once.
+	AddDecisions(tenant string, day time.Time, endpoint string, result DecisionResult, n int64) error
 	// PutView stores a view, in the place of one of the same name.
 	PutView(v *SavedView) error
 	// DeleteView removes a view, if it is there.

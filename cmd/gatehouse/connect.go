@@ -22,6 +22,7 @@ type service interface {
 	gatehouse.CheckService
 	gatehouse.KeeperService
 	gatehouse.NoticeService
+	gatehouse.InsightService
 }
 
 // connect makes the client. It does not yet speak to the server.

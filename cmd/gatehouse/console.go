@@ -24,25 +24,6 @@ func newConsole(n *node, signIn signin.Config, metrics *prometheus.Registry) (ht
 	return console.New(console.Config{
 		Actions: actions, Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Runs: n.runs, LogChecker: n.gate, PolicyChecker: n.gate, Statistics: n.gate, Notices: n.gate,
 		Browser: n.gate, Sessions: n.gate, Self: n.gate, Views: n.gate, SignIn: ceremonies, Hints: n.hub, Log: n.log,
-		Decisions: func() []console.DecisionCount { return decisionCounts(n, metrics) },
 		PublicURL: signIn.PublicURL, TLS: n.secure != nil,
 	})
-}
-
-// decisionCounts reads the counters for the page that shows them; that they
-// cannot be read costs the page its table.
-func decisionCounts(n *node, metrics prometheus.Gatherer) []console.DecisionCount {
-	counts, err := telemetry.DecisionCounts(metrics)
-	if err != nil {
-		n.log.Warn("counters not read", "error", err)
-		return nil
-	}
-	list := make([]console.DecisionCount, 0, len(counts))
-	for _, c := range counts {
-		list = append(list, console.DecisionCount{
-			Endpoint: c.Endpoint, Won: c.Results["won"], Voted: c.Results["voted"], Replayed: c.Results["replayed"],
-			Conflict: c.Results["conflict"], Refused: c.Results["refused"],
-		})
-	}
-	return list
 }

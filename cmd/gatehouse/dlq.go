@@ -28,16 +28,24 @@ func (f *dlqFilter) read(now time.Time) (out gatehouse.DeadLetterFilter, err err
 	if f.Since == "" {
 		return out, nil
 	}
-	at, err := time.Parse(time.RFC3339, f.Since)
+	at, err := parseSince(f.Since, now)
 	if err != nil {
-		ago, err := gatehouse.ParseDuration(f.Since)
-		if err != nil || ago <= 0 {
-			return out, usagef("--since must be a duration such as 2h, or a time such as 2026-01-02T15:04:05Z")
-		}
-		at = now.Add(-ago.D())
+		return out, err
 	}
 	out.Since = &at
 	return out, nil
+}
+
+// parseSince reads the flag --since.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	ago, err := gatehouse.ParseDuration(text)
+	if err != nil || ago <= 0 {
+		return time.Time{}, usagef("--since must be a duration such as 2h, or a time such as 2026-01-02T15:04:05Z")
+	}
+	return now.Add(-ago.D()), nil
 }
 
 // dlqListCmd lists dead letters.

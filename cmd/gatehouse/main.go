@@ -41,6 +41,7 @@ type cli struct {
 
 	Push     pushCmd     `cmd:"" group:"operate" help:"Pushes: list, drain, resolve, ask, mark-unknown."`
 	DLQ      dlqCmd      `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay."`
+	Insights insightsCmd `cmd:"" group:"operate" help:"Tell how the gate was used, and what decisions came to."`
 	Applied  appliedCmd  `cmd:"" group:"operate" help:"List what was carried out."`
 	Corpus   corpusCmd   `cmd:"" group:"operate" help:"List what decisions teach."`
 	Evidence evidenceCmd `cmd:"" group:"operate" help:"All that is known of an action, or of a run: export, show."`

@@ -37,7 +37,7 @@ func elsewhere(k string) string {
 	case "a":
 		return "Audit: `gatehouse audit tail`."
 	case "n":
-		return "Insights are a page of the console."
+		return "Insights: `gatehouse insights`."
 	case "s":
 		return "Settings: `gatehouse principal show` and `gatehouse session list`."
 	}

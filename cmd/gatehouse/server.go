@@ -50,6 +50,8 @@ const (
 	sweepInterval = time.Second
 	purgeInterval = 10 * time.Minute
 	checkInterval = 24 * time.Hour
+	// countInterval bounds how many seconds of decision counts a crash loses.
+	countInterval = 5 * time.Second
 	shutdownGrace = 20 * time.Second
 	// requestGrace is how long requests may go on after a stop before those
 	// that wait, the long polls, are answered as things stand.
@@ -258,7 +260,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	addresses := &api.Addresses{Trusted: n.config.TrustedProxies}
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
-		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate, Notices: n.gate,
+		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate, Notices: n.gate, Insights: n.gate,
 		Logger: n.log, Version: version, Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
@@ -378,6 +380,11 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 		s.sweep(ctx)
 	}
 	s.work.Go(func() { s.watchVersion(ctx) })
+	s.work.Go(func() {
+		engine.Loop(ctx, s.log, "decision counts", countInterval, func(ctx context.Context) (bool, error) {
+			return false, s.gate.StoreDecisionCounts(ctx)
+		})
+	})
 	s.work.Go(func() { s.hub.Run(ctx) })
 	if has(roles, roleFeed) && s.nats != nil {
 		leaves, _ := s.hub.Subscribe(app.TopicAudit)
@@ -479,7 +486,18 @@ func (s *server) Close() error {
 	err := s.http.Shutdown(ctx)
 	s.hangUp()
 	s.work.Wait()
+	s.lastCounts()
 	return errors.Join(err, s.node.Close())
+}
+
+// lastCounts stores the decision counts since the last interval. It has a time
+// limit of its own: requests may have used up that of the stop.
+func (s *server) lastCounts() {
+	ctx, cancel := context.WithTimeout(context.Background(), countInterval)
+	defer cancel()
+	if err := s.gate.StoreDecisionCounts(ctx); err != nil {
+		s.log.Warn("decision counts not stored", "error", err)
+	}
 }
 
 func engineConfig(d config.Dispatch) engine.Config {

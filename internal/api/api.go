@@ -79,6 +79,8 @@ type Config struct {
 	Hooks   Hooks
 	// Notices, when nil, leaves its routes out.
 	Notices gatehouse.NoticeService
+	// Insights, when nil, leaves its route out.
+	Insights gatehouse.InsightService
 	// Checks and Keeper, when nil, leave their routes out.
 	Checks gatehouse.CheckService
 	Keeper gatehouse.KeeperService

@@ -30,6 +30,10 @@ func (f *fake) ListNotices(ctx context.Context, filter gatehouse.NoticeFilter) (
 	return use[gatehouse.Page[*gatehouse.Notice]](ctx, f, "ListNotices", "", filter)
 }
 
+func (f *fake) Insights(ctx context.Context, filter gatehouse.InsightFilter) (*gatehouse.Insights, error) {
+	return use[*gatehouse.Insights](ctx, f, "Insights", "", filter)
+}
+
 func (f *fake) DismissNotices(ctx context.Context, ids []string) (int, error) {
 	return use[int](ctx, f, "DismissNotices", "", ids)
 }

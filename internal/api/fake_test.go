@@ -125,11 +125,18 @@ func newFake() *fake {
 			"PreviewArchive": &gatehouse.ArchivePreview{Tenants: []gatehouse.TenantArchived{}},
 			"ListNotices":    gatehouse.Page[*gatehouse.Notice]{Items: []*gatehouse.Notice{{ID: "ntc_1", At: testTime, Kind: "key.created", Actor: "prn_1"}}},
 			"DismissNotices": 1,
-			"MarkUnknown":    &gatehouse.MarkUnknownAnswer{Items: []gatehouse.MarkedPush{}},
-			"AskTargets":     &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}},
-			"CheckRoles":     &gatehouse.RoleCheck{Late: []gatehouse.LateWork{{Role: "sequencer", What: "an entry has waited", Waited: gatehouse.Duration(time.Minute)}}},
-			"CheckStore":     &gatehouse.StoreCheck{OK: true, Invariants: []gatehouse.InvariantCheck{{Title: "the store", Listed: []gatehouse.StoreViolation{}}}},
-			"ListEntries":    []*gatehouse.Entry{entry}, "Head": &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
+			"Insights": &gatehouse.Insights{
+				Since: testTime, Until: testTime.Add(time.Hour), Seen: 3, Capped: true,
+				All:    gatehouse.Insight{Proposed: 3, Approved: 1, Pending: 1, Denied: 1, P50: gatehouse.Span(time.Minute)},
+				ByType: []gatehouse.Insight{{Name: "refund", Proposed: 3}}, ByAgent: []gatehouse.Insight{{Name: "bot", Proposed: 3}},
+				Waiting:   []gatehouse.WaitingCount{{RiskLevel: 4, Counts: []int{0, 1, 0, 0, 0}}},
+				Decisions: []gatehouse.DecisionCount{{Endpoint: "decide", Won: 1, Voted: 2, Replayed: 3, Conflict: 4, Refused: 5}},
+			},
+			"MarkUnknown": &gatehouse.MarkUnknownAnswer{Items: []gatehouse.MarkedPush{}},
+			"AskTargets":  &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}},
+			"CheckRoles":  &gatehouse.RoleCheck{Late: []gatehouse.LateWork{{Role: "sequencer", What: "an entry has waited", Waited: gatehouse.Duration(time.Minute)}}},
+			"CheckStore":  &gatehouse.StoreCheck{OK: true, Invariants: []gatehouse.InvariantCheck{{Title: "the store", Listed: []gatehouse.StoreViolation{}}}},
+			"ListEntries": []*gatehouse.Entry{entry}, "Head": &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
 		},
 	}
 	maps.Copy(f.values, runValues(push))
@@ -242,7 +249,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
-		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f,
+		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Version: "test",
 	}
 	for _, c := range change {

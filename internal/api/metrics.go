@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -14,21 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The results of gatehouse_decisions_total. A client's bug shows as a shift
-// between replayed and conflict.
-const (
-	resultWon      = "won"      // this call decided
-	resultVoted    = "voted"    // counted, quorum not met
-	resultReplayed = "replayed" // stood already, the same way
-	resultConflict = "conflict" // stood already, another way or by another
-	resultRefused  = "refused"  // any other refusal
-)
-
-var decisionResults = []string{resultWon, resultVoted, resultReplayed, resultConflict, resultRefused}
-
 type metrics struct {
 	requests  *prometheus.HistogramVec
-	decisions map[string]map[string]prometheus.Counter // endpoint, result
+	decisions map[string]map[gatehouse.DecisionResult]prometheus.Counter // by endpoint
 }
 
 func newMetrics(reg prometheus.Registerer, routes []route) (*metrics, error) {
@@ -37,7 +24,7 @@ func newMetrics(reg prometheus.Registerer, routes []route) (*metrics, error) {
 			Name: "gatehouse_http_request_duration_seconds", Help: "Duration of API requests; long polls stand apart, as route …?wait.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60},
 		}, []string{"route", "method", "status"}),
-		decisions: make(map[string]map[string]prometheus.Counter),
+		decisions: make(map[string]map[gatehouse.DecisionResult]prometheus.Counter),
 	}
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gatehouse_decisions_total", Help: "Decisions asked for, by endpoint and by what they came to.",
@@ -46,9 +33,9 @@ func newMetrics(reg prometheus.Registerer, routes []route) (*metrics, error) {
 		if rt.decides == "" {
 			continue
 		}
-		m.decisions[rt.decides] = make(map[string]prometheus.Counter)
-		for _, result := range decisionResults {
-			m.decisions[rt.decides][result] = decisions.WithLabelValues(rt.decides, result)
+		m.decisions[rt.decides] = make(map[gatehouse.DecisionResult]prometheus.Counter)
+		for _, result := range gatehouse.DecisionResults() {
+			m.decisions[rt.decides][result] = decisions.WithLabelValues(rt.decides, string(result))
 		}
 	}
 	if reg == nil {
@@ -96,45 +83,17 @@ func (m *metrics) decided(rt *route, value any, err error) {
 	}
 	count := m.decisions[rt.decides]
 	if err != nil {
-		var replay *gatehouse.Replay
-		switch code := gatehouse.CodeOf(err); {
-		case errors.As(err, &replay):
-			count[resultReplayed].Inc()
-		case code == gatehouse.CodeAlreadyDecided, code == gatehouse.CodeNotAwaitingApproval, code == gatehouse.CodeAlreadyVoted:
-			count[resultConflict].Inc()
-		default:
-			count[resultRefused].Inc()
-		}
+		count[gatehouse.FailedResult(err)].Inc()
 		return
 	}
 	switch a := value.(type) {
 	case *gatehouse.Answer:
-		count[resultOf(a.Code, a.Replayed)].Inc()
+		count[gatehouse.DecisionResultOf(a.Code, a.Replayed)].Inc()
 	case *gatehouse.ShortAnswer:
-		count[resultOf(a.Status, a.Replayed)].Inc()
+		count[gatehouse.DecisionResultOf(a.Status, a.Replayed)].Inc()
 	case *gatehouse.BulkAnswer:
 		for i := range a.Results {
-			count[bulkResult(&a.Results[i])].Inc()
+			count[a.Results[i].Outcome()].Inc()
 		}
 	}
-}
-
-func resultOf(code string, replayed bool) string {
-	switch {
-	case replayed, code == gatehouse.AlreadyApproved, code == gatehouse.AlreadyRejected:
-		return resultReplayed
-	case code == gatehouse.VoteRecorded:
-		return resultVoted
-	}
-	return resultWon
-}
-
-func bulkResult(r *gatehouse.BulkResult) string {
-	switch gatehouse.Code(r.Skipped) {
-	case "":
-		return resultOf(r.Result, false)
-	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval, gatehouse.CodeAlreadyVoted:
-		return resultConflict
-	}
-	return resultRefused
 }

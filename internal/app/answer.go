@@ -9,7 +9,17 @@ import (
 // Answer is the idempotent form of Decide: that the same decision stands, by
 // whomever of the people who may take it, is an answer and not a conflict.
 func (g *Gate) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
-	return decideAs(ctx, g, id, d, (*ruling).shortAnswer)
+	endpoint := endpointApprove
+	if d.Decision == gatehouse.Reject {
+		endpoint = endpointReject
+	}
+	a, err := decideAs(ctx, g, id, d, (*ruling).shortAnswer)
+	if err != nil {
+		g.countDecision(ctx, endpoint, gatehouse.FailedResult(err))
+	} else {
+		g.countDecision(ctx, endpoint, gatehouse.DecisionResultOf(a.Status, a.Replayed))
+	}
+	return a, err
 }
 
 func (r *ruling) shortAnswer() (*gatehouse.ShortAnswer, error) {

@@ -47,6 +47,12 @@ func (g *Gate) countBulk(ctx context.Context, c *gatehouse.Caller) error {
 // all are through: after a crash in between, a retry finds the items that were
 // decided standing, and says so.
 func (g *Gate) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
+	out, err := g.bulkDecide(ctx, b)
+	g.countBulkAnswer(ctx, out, err)
+	return out, err
+}
+
+func (g *Gate) bulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return nil, err
@@ -128,7 +134,7 @@ func (g *Gate) bulkItem(ctx context.Context, b gatehouse.BulkDecision, item gate
 	}
 	if err == nil {
 		var ans *gatehouse.Answer
-		ans, err = g.Decide(ctx, a.ID, gatehouse.Decision{Decision: b.Decision, Notes: b.Notes, Digest: item.Digest})
+		ans, err = g.decide(ctx, a.ID, gatehouse.Decision{Decision: b.Decision, Notes: b.Notes, Digest: item.Digest})
 		if err == nil {
 			res.Result = ans.Code
 			return res

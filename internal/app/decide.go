@@ -12,6 +12,17 @@ import (
 // Decide stores one person's answer and, when it settles the question, the
 // decision with its push.
 func (g *Gate) Decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
+	a, err := g.decide(ctx, id, d)
+	if err != nil {
+		g.countDecision(ctx, endpointDecide, gatehouse.FailedResult(err))
+	} else {
+		g.countDecision(ctx, endpointDecide, gatehouse.DecisionResultOf(a.Code, a.Replayed))
+	}
+	return a, err
+}
+
+// decide is Decide without the counting.
+func (g *Gate) decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
 	return decideAs(ctx, g, id, d, func(r *ruling) (*gatehouse.Answer, error) { return r.answer() })
 }
 

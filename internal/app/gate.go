@@ -92,6 +92,7 @@ type Gate struct {
 	log      *slog.Logger
 	// remembered are callers, where the store is distant.
 	remembered *remembered
+	decisions  decisionTally
 }
 
 var (
@@ -100,6 +101,7 @@ var (
 	_ gatehouse.AdminService    = (*Gate)(nil)
 	_ gatehouse.PolicyService   = (*Gate)(nil)
 	_ gatehouse.AuditService    = (*Gate)(nil)
+	_ gatehouse.InsightService  = (*Gate)(nil)
 )
 
 // New makes a gate. drainer may be set later with SetDrainer, since the

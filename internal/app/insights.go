@@ -9,12 +9,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Insights sums up how the gate was used.
+// Insights sums up how the gate was used. The counts of decisions are the
+// tenant's, and so for callers who read all of it.
 func (g *Gate) Insights(ctx context.Context, f gatehouse.InsightFilter) (*gatehouse.Insights, error) {
 	var s *summary
-	err := g.view(ctx, "insight", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+	err := g.view(ctx, "insight", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		s = newSummary(f, tx.Now())
-		return tx.ActionFacts(c.Principal.Tenant, g.readsAs(c.Principal), s.add)
+		readBy := g.readsAs(c.Principal)
+		if readBy == "" {
+			if s.out.Decisions, err = tx.DecisionCounts(c.Principal.Tenant, s.out.Since); err != nil {
+				return err
+			}
+		}
+		return tx.ActionFacts(c.Principal.Tenant, readBy, s.add)
 	})
 	if err != nil {
 		return nil, err
@@ -30,6 +37,7 @@ type summary struct {
 	all    *tally
 	types  map[string]*tally
 	agents map[string]*tally
+	waits  map[gatehouse.RiskLevel][]int
 	read   int
 }
 
@@ -40,9 +48,12 @@ type tally struct {
 }
 
 func newSummary(f gatehouse.InsightFilter, now time.Time) *summary {
+	if f.Since.IsZero() {
+		f.Since = now.Add(-gatehouse.InsightsWindow)
+	}
 	return &summary{
-		filter: f, now: now, all: &tally{}, types: map[string]*tally{}, agents: map[string]*tally{},
-		out: gatehouse.Insights{Since: f.Since, Until: now, Waiting: map[gatehouse.RiskLevel][]int{}},
+		filter: f, now: now, all: &tally{}, types: map[string]*tally{}, agents: map[string]*tally{}, waits: map[gatehouse.RiskLevel][]int{},
+		out: gatehouse.Insights{Since: f.Since, Until: now},
 	}
 }
 
@@ -110,10 +121,10 @@ func (t *tally) add(f gatehouse.ActionFact) {
 // wait counts a pending action by how long it has waited.
 func (s *summary) wait(f gatehouse.ActionFact) {
 	buckets := gatehouse.WaitBuckets()
-	row := s.out.Waiting[f.RiskLevel]
+	row := s.waits[f.RiskLevel]
 	if row == nil {
 		row = make([]int, len(buckets)+1)
-		s.out.Waiting[f.RiskLevel] = row
+		s.waits[f.RiskLevel] = row
 	}
 	waited := s.now.Sub(f.ProposedAt)
 	i := 0
@@ -126,6 +137,12 @@ func (s *summary) wait(f gatehouse.ActionFact) {
 func (s *summary) done() *gatehouse.Insights {
 	s.out.Capped = s.read >= gatehouse.MaxFacts
 	s.out.All = s.all.done()
+	s.out.Waiting, s.out.Decisions = []gatehouse.WaitingCount{}, orEmpty(s.out.Decisions)
+	for risk := gatehouse.L5; risk >= gatehouse.L1; risk-- {
+		if row := s.waits[risk]; row != nil {
+			s.out.Waiting = append(s.out.Waiting, gatehouse.WaitingCount{RiskLevel: risk, Counts: row})
+		}
+	}
 	s.out.ByType, s.out.ByAgent = ranked(s.types), ranked(s.agents)
 	return &s.out
 }
@@ -137,11 +154,11 @@ func (t *tally) done() gatehouse.Insight {
 }
 
 // percentile is the nearest rank: the least value that p percent do not exceed.
-func percentile(sorted []time.Duration, p int) time.Duration {
+func percentile(sorted []time.Duration, p int) gatehouse.Span {
 	if len(sorted) == 0 {
 		return 0
 	}
-	return sorted[(len(sorted)*p+99)/100-1]
+	return gatehouse.Span(sorted[(len(sorted)*p+99)/100-1])
 }
 
 func ranked(m map[string]*tally) []gatehouse.Insight {

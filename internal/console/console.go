@@ -26,9 +26,7 @@ type Config struct {
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored.
 	PolicyChecker PolicyChecker
-	Statistics    Statistician
-	// Decisions reads the counters of decisions; nil shows none.
-	Decisions func() []DecisionCount
+	Statistics    gatehouse.InsightService
 
 	// Browser keeps the sessions, SignIn runs the ceremonies, Sessions lists
 	// and ends sessions.

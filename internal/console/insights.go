@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"math"
 	"net/http"
 	"net/url"
@@ -10,18 +9,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 )
-
-// Statistician sums up how the gate was used.
-type Statistician interface {
-	Insights(ctx context.Context, f gatehouse.InsightFilter) (*gatehouse.Insights, error)
-}
-
-// DecisionCount is what decisions at one endpoint came to, since this process
-// began.
-type DecisionCount struct {
-	Endpoint                                string
-	Won, Voted, Replayed, Conflict, Refused int
-}
 
 func (c *Console) insightRoutes() []route {
 	return []route{{pattern: "GET /insights", handle: c.insights}}
@@ -46,7 +33,6 @@ type insightsPage struct {
 	window window
 	filter gatehouse.InsightFilter
 	x      *gatehouse.Insights
-	counts []DecisionCount
 }
 
 // insightRows is how many types or agents a table shows.
@@ -63,9 +49,6 @@ func (c *Console) insights(v *view) error {
 	var err error
 	if p.x, err = c.cfg.Statistics.Insights(v.ctx, p.filter); err != nil {
 		return err
-	}
-	if c.cfg.Decisions != nil {
-		p.counts = c.cfg.Decisions()
 	}
 	return v.render(http.StatusOK, "Insights", "/insights", insightsView(v, p))
 }
@@ -147,7 +130,7 @@ func heat(n, most int) string {
 // mostWaiting is the largest count of the heat map.
 func mostWaiting(x *gatehouse.Insights) (most int) {
 	for _, row := range x.Waiting {
-		for _, n := range row {
+		for _, n := range row.Counts {
 			most = max(most, n)
 		}
 	}
@@ -167,23 +150,24 @@ func bucketLabel(i int) string {
 }
 
 func waitingAt(x *gatehouse.Insights, r gatehouse.RiskLevel, i int) int {
-	row := x.Waiting[r]
-	if row == nil {
-		return 0
+	for _, row := range x.Waiting {
+		if row.RiskLevel == r {
+			return row.Counts[i]
+		}
 	}
-	return row[i]
+	return 0
 }
 
 // waitText is a percentile, or a dash without any.
-func waitText(d time.Duration) string {
+func waitText(d gatehouse.Span) string {
 	if d == 0 {
 		return "–"
 	}
-	return span(d)
+	return span(d.D())
 }
 
 // replayShare is the share of replays among replays and conflicts.
-func replayShare(c DecisionCount) string {
+func replayShare(c gatehouse.DecisionCount) string {
 	n := c.Replayed + c.Conflict
 	if n == 0 {
 		return "–"

@@ -314,7 +314,11 @@ func TestInsightsCountAndLead(t *testing.T) {
 	w.propose(other, func(p *gatehouse.Proposal) { p.ActionType = "note" })
 
 	p := ana.get("/insights").want(http.StatusOK).has("5 proposals", "67 % of 3", "status=rejected&amp;tab=decided&amp;to=", `data-name="note"`)
-	p.has(testid("wait-chart"), testid("heat-map"), "risk=3")
+	p.has(testid("wait-chart"), testid("heat-map"), "risk=3").lacks(testid("replays"))
+	if err := w.gate.StoreDecisionCounts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ana.get("/insights?window=1d").want(http.StatusOK).has(testid("replays"), ">decide</th>", `<td class="num">3</td>`)
 	// So does each count of what was decided.
 	for how, rows := range map[string]string{"approved": "A B", "people": "A B C", "allowed": "SKU-1042"} {
 		links := regexp.MustCompile(`href="(/inbox\?decided=`+how+`[^"]*)"`).FindAllStringSubmatch(p.body, -1)

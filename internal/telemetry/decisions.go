@@ -1,10 +1,8 @@
 package telemetry
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -27,25 +25,20 @@ func CountDecisions(r prometheus.Registerer, endpoint string, s gatehouse.Action
 	} else if err != nil {
 		return nil, err
 	}
-	return &countedActions{ActionService: s, count: func(result string) { vec.WithLabelValues(endpoint, result).Inc() }}, nil
+	return &countedActions{ActionService: s, count: func(r gatehouse.DecisionResult) { vec.WithLabelValues(endpoint, string(r)).Inc() }}, nil
 }
 
 type countedActions struct {
 	gatehouse.ActionService
-	count func(result string)
+	count func(gatehouse.DecisionResult)
 }
 
 func (s *countedActions) Decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
 	a, err := s.ActionService.Decide(ctx, id, d)
-	switch {
-	case err != nil:
-		s.count(refusal(gatehouse.CodeOf(err)))
-	case a.Replayed, a.Code == gatehouse.AlreadyApproved, a.Code == gatehouse.AlreadyRejected:
-		s.count("replayed")
-	case a.Code == gatehouse.VoteRecorded:
-		s.count("voted")
-	default:
-		s.count("won")
+	if err != nil {
+		s.count(gatehouse.FailedResult(err))
+	} else {
+		s.count(gatehouse.DecisionResultOf(a.Code, a.Replayed))
 	}
 	return a, err
 }
@@ -55,64 +48,8 @@ func (s *countedActions) BulkDecide(ctx context.Context, b gatehouse.BulkDecisio
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range a.Results {
-		switch {
-		case r.Skipped != "":
-			s.count(refusal(gatehouse.Code(r.Skipped)))
-		case r.Result == gatehouse.AlreadyApproved || r.Result == gatehouse.AlreadyRejected:
-			s.count("replayed")
-		case r.Result == gatehouse.VoteRecorded:
-			s.count("voted")
-		default:
-			s.count("won")
-		}
+	for i := range a.Results {
+		s.count(a.Results[i].Outcome())
 	}
 	return a, nil
-}
-
-func refusal(code gatehouse.Code) string {
-	switch code {
-	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval, gatehouse.CodeAlreadyVoted:
-		return "conflict"
-	}
-	return "refused"
-}
-
-// DecisionCount is how often decisions at one endpoint came to each result,
-// since this process began.
-type DecisionCount struct {
-	Endpoint string
-	Results  map[string]int
-}
-
-// DecisionCounts reads the counters, by endpoint.
-func DecisionCounts(g prometheus.Gatherer) ([]DecisionCount, error) {
-	families, err := g.Gather()
-	if err != nil {
-		return nil, err
-	}
-	byEndpoint := map[string]DecisionCount{}
-	for _, f := range families {
-		if f.GetName() != decisionsName {
-			continue
-		}
-		for _, m := range f.Metric {
-			labels := map[string]string{}
-			for _, l := range m.Label {
-				labels[l.GetName()] = l.GetValue()
-			}
-			c, ok := byEndpoint[labels["endpoint"]]
-			if !ok {
-				c = DecisionCount{Endpoint: labels["endpoint"], Results: map[string]int{}}
-				byEndpoint[c.Endpoint] = c
-			}
-			c.Results[labels["result"]] = int(m.Counter.GetValue())
-		}
-	}
-	list := make([]DecisionCount, 0, len(byEndpoint))
-	for _, c := range byEndpoint {
-		list = append(list, c)
-	}
-	slices.SortFunc(list, func(a, b DecisionCount) int { return cmp.Compare(a.Endpoint, b.Endpoint) })
-	return list, nil
 }

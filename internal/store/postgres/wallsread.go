@@ -188,6 +188,10 @@ func (w readWalls) ActionFacts(tenant, readBy string, fn func(gatehouse.ActionFa
 	return w.in(tenant).ActionFacts(tenant, readBy, fn)
 }
 
+func (w readWalls) DecisionCounts(tenant string, from time.Time) ([]gatehouse.DecisionCount, error) {
+	return w.in(tenant).DecisionCounts(tenant, from)
+}
+
 func (w readWalls) ListViews(tenant, principalID string) ([]*gatehouse.SavedView, error) {
 	return w.in(tenant).ListViews(tenant, principalID)
 }

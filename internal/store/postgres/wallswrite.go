@@ -210,6 +210,10 @@ func (w walls) PutBulkCalls(tenant, person string, times []time.Time) error {
 	return w.in(tenant).PutBulkCalls(tenant, person, times)
 }
 
+func (w walls) AddDecisions(tenant string, day time.Time, endpoint string, result gatehouse.DecisionResult, n int64) error {
+	return w.in(tenant).AddDecisions(tenant, day, endpoint, result, n)
+}
+
 func (w walls) PutView(v *gatehouse.SavedView) error {
 	return w.in(v.Tenant).PutView(v)
 }

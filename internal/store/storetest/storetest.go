@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 	}{
 		{"ActionRoundTrip", (*suite).actionRoundTrip},
 		{"ActionFacts", (*suite).actionFacts},
+		{"DecisionCounts", (*suite).decisionCounts},
 		{"IDs", (*suite).ids},
 		{"SavedViews", (*suite).savedViews},
 		{"Notices", (*suite).notices},

@@ -44,6 +44,7 @@ func (s *suite) tenantWalls() {
 			}),
 			tx.InsertMirror(&gatehouse.AppliedMirror{Tenant: tenant, ActionID: a.ID, ReceiptID: "rcp_1", After: `{}`, AppliedAt: now}),
 			tx.ReserveCeiling(tenant, a.ID, claim("5")),
+			tx.AddDecisions(tenant, now, "decide", gatehouse.ResultWon, 1),
 			tx.InsertIdempotency(&gatehouse.IdempotencyRecord{Tenant: tenant, PrincipalID: ana.ID, Route: "r", Key: "k", CreatedAt: now}),
 		)
 	})
@@ -170,6 +171,8 @@ func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana 
 		found("FindPush", err)
 		_, err = tx.LockPush(tenant, p.ID)
 		found("LockPush", err)
+		counts, err := tx.DecisionCounts(tenant, time.Time{})
+		some("DecisionCounts", len(counts), err)
 		pushes, err := tx.ListPushes(tenant, gatehouse.PushFilter{})
 		some("ListPushes", len(pushes.Items), err)
 		pushes, err = tx.ListPushes(tenant, gatehouse.PushFilter{Status: gatehouse.PushQueued})

@@ -1,0 +1,88 @@
+package gatehouse
+
+import "errors"
+
+// DecisionResult is what a request for a decision came to. A client's bug shows
+// as a shift between replayed and conflict.
+type DecisionResult string
+
+// The results of requests for a decision.
+const (
+	ResultWon      DecisionResult = "won"      // the request decided
+	ResultVoted    DecisionResult = "voted"    // the vote counts, and the quorum is not met
+	ResultReplayed DecisionResult = "replayed" // the same decision stood already
+	ResultConflict DecisionResult = "conflict" // another decision stood already
+	ResultRefused  DecisionResult = "refused"  // any other refusal
+)
+
+// DecisionResults returns all results.
+func DecisionResults() []DecisionResult {
+	return []DecisionResult{ResultWon, ResultVoted, ResultReplayed, ResultConflict, ResultRefused}
+}
+
+// DecisionResultOf returns the result that an answer tells. code is the Code of
+// an Answer, the Status of a ShortAnswer or the Result of a BulkResult.
+func DecisionResultOf(code string, replayed bool) DecisionResult {
+	switch {
+	case replayed, code == AlreadyApproved, code == AlreadyRejected:
+		return ResultReplayed
+	case code == VoteRecorded:
+		return ResultVoted
+	}
+	return ResultWon
+}
+
+// RefusedResult returns the result of a request that failed with the code.
+func RefusedResult(code Code) DecisionResult {
+	switch code {
+	case CodeAlreadyDecided, CodeNotAwaitingApproval, CodeAlreadyVoted:
+		return ResultConflict
+	}
+	return ResultRefused
+}
+
+// FailedResult returns the result of a request that failed with the error; a
+// [Replay] is not a failure.
+func FailedResult(err error) DecisionResult {
+	var replay *Replay
+	if errors.As(err, &replay) {
+		return ResultReplayed
+	}
+	return RefusedResult(CodeOf(err))
+}
+
+// Outcome returns what an item of a decision in bulk came to.
+func (r *BulkResult) Outcome() DecisionResult {
+	if r.Skipped != "" {
+		return RefusedResult(Code(r.Skipped))
+	}
+	return DecisionResultOf(r.Result, false)
+}
+
+// DecisionCount counts the requests for a decision at one endpoint: decide,
+// bulk-decide (each item), approve, reject, or console for every decision of a
+// signed-in browser.
+type DecisionCount struct {
+	Endpoint string `json:"endpoint"`
+	Won      int64  `json:"won"`
+	Voted    int64  `json:"voted"`
+	Replayed int64  `json:"replayed"`
+	Conflict int64  `json:"conflict"`
+	Refused  int64  `json:"refused"`
+}
+
+// Add adds n to the number of a result.
+func (c *DecisionCount) Add(result DecisionResult, n int64) {
+	switch result {
+	case ResultWon:
+		c.Won += n
+	case ResultVoted:
+		c.Voted += n
+	case ResultReplayed:
+		c.Replayed += n
+	case ResultConflict:
+		c.Conflict += n
+	default:
+		c.Refused += n
+	}
+}
