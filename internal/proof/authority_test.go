@@ -76,8 +76,12 @@ var authorityRows = map[string]func(*testing.T, *contract){
 		must(t, c.op.decide(a, "approved"), 403, "role_required")
 		for _, role := range []string{"viewer", "auditor", "worker", "proposer"} {
 			who := c.admin.create(t, role+"-"+c.sku(), "person", role)
-			must(t, who.decide(a, "approved"), 403, "role_required")
-			must(t, who.short(a, "reject"), 403, "role_required")
+			status, code := 403, "role_required"
+			if role == "worker" {
+				status, code = 404, "not_found" // it sees what it leases, and nothing else
+			}
+			must(t, who.decide(a, "approved"), status, code)
+			must(t, who.short(a, "reject"), status, code)
 			must(t, who.post("/proposed-actions/bulk-decide", object{"decision": "rejected", "items": []object{{"action_id": a.ID}}}), 403, "role_required")
 		}
 		naked := &person{gate: c.gate, key: c.ana.key}

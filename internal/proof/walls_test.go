@@ -103,9 +103,10 @@ func TestWalls(t *testing.T) {
 	if mine.ID == applied.ID || mine.Tenant != "north" {
 		t.Errorf("an idempotency_key crossed the wall: %+v", mine)
 	}
-	if res := w.admin.create(t, "later", "person", "approver", north); res.id == "" {
+	if res := boss.create(t, "ana-of-default", "person", "approver"); res.id == "" {
 		t.Error("no principal")
 	}
+	must(t, w.admin.post("/principals", object{"name": "later", "kind": "person", "roles": []string{"approver"}, "tenant": "north"}), 403, "role_required")
 	must(t, boss.post("/principals", object{"name": "x", "kind": "person", "roles": []string{"approver"}, "tenant": "default"}), 403, "role_required")
 	must(t, boss.post("/tenants", object{"id": "west"}), 403, "role_required")
 	searches := []string{"q=" + secret, "q=" + applied.ID, "proposed_by=" + w.agent.id, "q=SKU-0"}
