@@ -201,6 +201,7 @@ func (m *model) end(a *action, s gatehouse.Status, code string) {
 func (m *model) apply(a *action, receipt string) {
 	m.throughSent(a)
 	a.push.status, a.push.code, a.status = gatehouse.PushApplied, "", applied
+	a.failure = "" // an action with an unknown outcome shows one
 	a.receipts = append(a.receipts, receipt)
 	a.reversible = receipt != "applied/operator"
 	a.leaves = append(a.leaves, "push.applied")
