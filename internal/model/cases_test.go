@@ -35,7 +35,7 @@ func (m *model) propose(p proposal) string {
 	}
 	if p.key != "" {
 		if known := m.keys[p.key]; known != nil {
-			if known.content() != p.content() {
+			if !w.reads(known) || known.content() != p.content() {
 				return "duplicate_key"
 			}
 			status, _ := m.shown(known)
@@ -282,10 +282,24 @@ func (m *model) standing(a *action, w *who, b ballot) (answer string, ok bool) {
 	return "already_decided", false
 }
 
+// read is what a principal sees of an action, in every way that an action is read.
+func (m *model) read(a *action, by string) string {
+	switch w := m.people[by]; {
+	case w.disabled:
+		return "unauthenticated"
+	case !w.reads(a):
+		return "not_found"
+	}
+	return "seen"
+}
+
 func (m *model) cancel(a *action, by string, stepUp bool) string {
 	w := m.people[by]
 	if w.disabled {
 		return "unauthenticated"
+	}
+	if !w.reads(a) {
+		return "not_found"
 	}
 	own := a.by == by
 	if !own {
@@ -321,6 +335,8 @@ func (m *model) revise(old *action, p proposal) string {
 	switch {
 	case w.disabled:
 		return "unauthenticated"
+	case !w.reads(old):
+		return "not_found"
 	case !w.has(gatehouse.RoleProposer):
 		return "role_required"
 	case w.kind != gatehouse.KindPerson && old.by != p.by:
@@ -345,6 +361,8 @@ func (m *model) reverse(old *action, by string) string {
 	switch {
 	case w.disabled:
 		return "unauthenticated"
+	case !w.reads(old):
+		return "not_found"
 	case !w.has(gatehouse.RoleProposer) && !w.has(gatehouse.RoleApprover) && !w.has(gatehouse.RoleOperator):
 		return "role_required"
 	case old.status != applied || old.archived || !old.reversible || m.openReversal(old) != nil:

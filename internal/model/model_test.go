@@ -92,6 +92,7 @@ var (
 	expectedWords = []string{
 		"decide: decided", "decide: vote_recorded", "decide: approved", "decide: already_decided", "decide: not_awaiting_approval",
 		"decide: expired", "decide: ceiling_exceeded", "decide: self_approval", "decide: role_required", "decide: invalid", "cancel: canceled", "cancel: too_late",
+		"read: seen", "read: not_found", "cancel: not_found", "revise: not_found",
 		"reverse: not_reversible", "propose: proposed denied", "propose: proposed approved", "sweep: swept",
 		"dispatch: applied", "dispatch: failed", "dispatch: queued", "trespass: [not_found]",
 		"reverse of an archived applied: not_reversible", "decide of an archived applied: already_decided",
@@ -101,7 +102,7 @@ var (
 		"decide: target_changed", "decide: idempotency_key_reused", "propose: duplicate_key", "dispatch: unknown",
 		"resolve: applied", "resolve: failed", "replay: queued", "replay: skipped too_old", "replay: skipped authority_revoked",
 		"replay: skipped ceiling_exceeded", "replay: skipped resolve_first", "replay: too_late", "discard: discarded", "discard: skipped resolve_first",
-		"discard: skipped already_discarded", "reverse: proposed approved", "revise: proposed pending", "cancel: already_canceled",
+		"discard: skipped already_discarded", "reverse: proposed approved", "reverse: not_found", "revise: proposed pending", "cancel: already_canceled",
 		"propose of an archived applied: duplicate_key", "cancel of an archived applied: too_late", "replay of an archived applied: skipped already_applied",
 		"reverse of an archived reversed: not_reversible", "trespass of an archived applied: [not_found]",
 	}
@@ -292,6 +293,10 @@ func (m *match) steps() map[string]func(*rapid.T) {
 		"cancel": func(rt *rapid.T) {
 			a, by, up := m.action(rt, is(pending, approved)), pick(rt, "by", "bot", "bot", "ana", "eve", "admin", "vic"), pick(rt, "step-up", true, true, false)
 			m.play("cancel", func() string { return m.model.cancel(a, by, up) }, func(s *side) string { return s.cancel(a.n, by, up) })
+		},
+		"read": func(rt *rapid.T) {
+			a, by := m.action(rt, is(pending)), pick(rt, "by", "bot", "bot", "bot", "vic")
+			m.play("read", func() string { return m.model.read(a, by) }, func(s *side) string { return s.read(a.n, by) })
 		},
 		"revise": func(rt *rapid.T) {
 			if len(m.model.actions) >= maxActions {

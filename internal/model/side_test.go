@@ -258,6 +258,34 @@ func words(v any) string {
 	return out
 }
 
+// read reads an action by its id, with its evidence, and in the lists. The answer
+// is one word when all of them agree.
+func (s *side) read(n int, by string) string {
+	ctx, id := s.as(by, false, nil), s.ids[n]
+	_, found := s.gate.FindAction(ctx, id)
+	_, evidence := s.gate.Evidence(ctx, id)
+	_, waited := s.gate.WaitAction(ctx, id, 0, gatehouse.UntilDecided)
+	var out []string
+	for _, err := range []error{found, evidence, waited} {
+		if err == nil {
+			out = append(out, "seen")
+		} else {
+			out = append(out, s.word(err))
+		}
+	}
+	listed := "not_found"
+	for _, archived := range []bool{false, true} {
+		page, err := s.gate.ListActions(ctx, gatehouse.ActionFilter{Archived: archived, Limit: gatehouse.MaxLimit})
+		switch {
+		case err != nil:
+			listed = s.word(err)
+		case slices.ContainsFunc(page.Items, func(a *gatehouse.Action) bool { return a.ID == id }):
+			listed = "seen"
+		}
+	}
+	return strings.Join(slices.Compact(append(out, listed)), " ")
+}
+
 func (s *side) cancel(n int, by string, stepUp bool) string {
 	a, err := s.gate.Cancel(s.as(by, stepUp, nil), s.ids[n])
 	if err != nil {

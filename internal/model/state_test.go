@@ -39,6 +39,12 @@ func (w *who) has(r gatehouse.Role) bool {
 	return slices.Contains(w.roles, r) || slices.Contains(w.roles, gatehouse.RoleAdmin) && r != gatehouse.RoleProposer
 }
 
+// reads reports whether a principal may read an action: a person reads every
+// action, an agent its own actions and the revisions of them.
+func (w *who) reads(a *action) bool {
+	return w.kind != gatehouse.KindAgent || a.by == w.name || a.supersedes != nil && w.reads(a.supersedes)
+}
+
 // answered is an answer that is kept under a client's key, for a day.
 type answered struct {
 	body, answer string
