@@ -17,6 +17,9 @@ const (
 	askFor      = 150 * time.Second
 	runDeadline = 215 * time.Second
 	leasesLost  = 10
+	// defaultExpiry is how long people have for an action whose policy sets no
+	// expiry.
+	defaultExpiry = 24 * time.Hour
 )
 
 // flow is a workflow of the sequences, as the model knows it.
@@ -94,10 +97,22 @@ const runInput = `{"no":false,"lists":{"n0":[],"n1":[1],"n2":[1,2],"n3":[1,2,3]}
 
 // actState is what has become of an action, as far as a run can tell.
 type actState struct {
-	status  string // pending, approved, unknown; applied, failed, rejected, expired, canceled
-	asked   bool   // a question to people, which expires
-	expires time.Time
-	failure string // of one that has failed
+	status  string    // pending, approved, unknown; applied, failed, rejected, expired, canceled
+	effect  string    // the change, by name; "" for the question of an approval step
+	expires time.Time // of one that is put to people
+	failure string    // of one that has failed
+	push    int       // its push's number among all pushes, from 1; 0 for none
+	closed  bool      // a failed one that is no dead letter any more
+	repeats *actState // the dead letter with the same change
+}
+
+// apply is the application of an action. It closes the failed dead letter that the
+// action repeats; one whose outcome is unknown still needs a person.
+func (a *actState) apply() {
+	a.status, a.failure = "applied", ""
+	if old := a.repeats; old != nil && old.status == "failed" {
+		old.closed = true
+	}
 }
 
 func (a *actState) ended() bool {
@@ -156,6 +171,7 @@ type runModel struct {
 	runs  []*runState // in the order in which they were begun
 	// numbers is the last one given to a step.
 	numbers int
+	pushes  int // so far
 }
 
 func (m *runModel) begin(f *flow, again *runState) *runState {
@@ -475,14 +491,43 @@ func (m *runModel) carryAlone(s *stepState, gen int) {
 	case does == "tag":
 		r.write()
 		s.move("waiting_approval")
-		s.act = &actState{status: "approved"}
+		s.act = m.change("x" + strings.TrimPrefix(s.key, s.spec.id))
 	case does == "ask":
 		r.write()
 		s.move("waiting_approval")
-		s.act = &actState{status: "pending", asked: true, expires: m.now.Add(askFor)}
+		s.act = &actState{status: "pending", expires: m.now.Add(askFor)}
 	}
 	s.leased = time.Time{}
 	m.advance(r)
+}
+
+// change is a change that the policy allows. One that repeats a dead letter is put
+// to people all the same.
+func (m *runModel) change(effect string) *actState {
+	a := &actState{effect: effect, repeats: m.deadLetterOf(effect)}
+	if a.repeats != nil {
+		a.status, a.expires = "pending", m.now.Add(defaultExpiry)
+	} else {
+		m.approve(a)
+	}
+	return a
+}
+
+func (m *runModel) approve(a *actState) {
+	m.pushes++
+	a.status, a.push = "approved", m.pushes
+}
+
+// deadLetterOf is the newest dead letter with a change; nil for none.
+func (m *runModel) deadLetterOf(effect string) (found *actState) {
+	for _, s := range m.steps() {
+		a := s.act
+		dead := a != nil && (a.status == "unknown" || a.status == "failed" && !a.closed)
+		if dead && a.effect == effect && (found == nil || a.push > found.push) {
+			found = a
+		}
+	}
+	return found
 }
 
 // fail is a failed attempt.
@@ -520,8 +565,8 @@ func (m *runModel) dispatch(f fault) {
 			continue
 		}
 		switch {
-		case s.act.asked || f == fine:
-			s.act.status = "applied"
+		case s.act.effect == "" || f == fine:
+			s.act.apply()
 		case f == terminal:
 			s.act.status, s.act.failure = "failed", "http_422"
 		default:

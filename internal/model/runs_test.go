@@ -49,7 +49,7 @@ func TestRuns(t *testing.T) {
 		m := &runMatch{T: rt, clock: c, sides: sides, seen: seen, model: &runModel{child: childFlow()}}
 		m.flows = []*flow{m.model.child, drawFlow(rt, "first"), drawFlow(rt, "second")}
 		opening := m.start
-		switch rapid.IntRange(0, 7).Draw(rt, "opening") {
+		switch rapid.IntRange(0, 8).Draw(rt, "opening") {
 		case 0:
 			m.flows[1], opening = servedFlow(), m.served
 		case 1:
@@ -58,6 +58,8 @@ func TestRuns(t *testing.T) {
 			m.flows[1], opening = rowFlow(), m.inARow
 		case 3:
 			m.flows[1], opening = servedFlow(), m.abandoned
+		case 4:
+			m.flows[1], opening = taggedFlow(), m.repeated
 		}
 		for _, s := range sides {
 			s.enter(failing{t, rt}, fmt.Sprint("tenant-", n))
@@ -81,6 +83,7 @@ func TestRuns(t *testing.T) {
 	want := []string{
 		"run succeeded", "run failed_terminal", "run canceled", "step waiting_approval", "step waiting", "step skipped",
 		"step passed", "lease lost", "complete ok", "retry ok", "cancel ok", "signal ok", "action expired", "failure lease_expired",
+		"repeated pending", "repeated applied", "dead letter closed",
 	}
 	if long() {
 		want = append(want, "step failed_retryable", "failure child_failed", "fail ok", "propose ok", "start replayed", "action unknown", "failure deadline_exceeded", "failure too_many_writes", "failure timeout")
@@ -102,6 +105,10 @@ func servedFlow() *flow {
 
 func askedFlow() *flow {
 	return &flow{name: "first", steps: []flowStep{{id: "a", does: "ask", items: -1}, {id: "b", does: "make", items: -1, needs: []string{"a"}}}}
+}
+
+func taggedFlow() *flow {
+	return &flow{name: "first", steps: []flowStep{{id: "a", does: "tag", items: -1}}}
 }
 
 func rowFlow() *flow {
@@ -234,6 +241,9 @@ func (m *runMatch) same() {
 			}
 			if s.act != nil {
 				m.seen["action "+s.act.status]++
+				if s.act.repeats != nil {
+					m.seen["repeated "+s.act.status]++
+				}
 			}
 		}
 	}
@@ -295,6 +305,27 @@ func (m *runMatch) abandoned(*rapid.T) {
 	m.each(m.model.wakeAll, (*runSide).wakeAll)
 }
 
+// repeated opens a match with a change that is refused by its target, asked of
+// people when the run's retry proposes it again, and allowed by the policy once
+// more when the retry has made it.
+func (m *runMatch) repeated(*rapid.T) {
+	m.carried(0)
+	m.each(func() { m.model.dispatch(terminal) }, func(s *runSide) { s.dispatch(terminal) })
+	m.each(m.model.wakeAll, (*runSide).wakeAll)
+	m.all("retry", m.model.retry(m.model.runs[0]), func(s *runSide) string { return s.retry(0) })
+	m.carryAll(0)
+	m.same()
+	again := m.model.runs[1].steps[0]
+	m.all("decide", m.model.decide(again, true), func(s *runSide) string { return s.decide(1, again.key, gatehouse.Approve) })
+	m.each(func() { m.model.dispatch(fine) }, func(s *runSide) { s.dispatch(fine) })
+	m.each(m.model.wakeAll, (*runSide).wakeAll)
+	m.carried(0)
+	m.same()
+	if m.model.runs[0].steps[0].act.closed && m.model.runs[2].steps[0].act.status == "approved" {
+		m.seen["dead letter closed"]++
+	}
+}
+
 // inARow opens a match with steps that are carried out in a row, so that some are
 // in every run of the test.
 func (m *runMatch) inARow(*rapid.T) { m.carried(16) }
@@ -304,9 +335,16 @@ func (m *runMatch) inARow(*rapid.T) { m.carried(16) }
 func (m *runMatch) carried(onward int) {
 	m.startOf(m.flows[1], "")
 	m.each(m.model.admitQueued, (*runSide).admitQueued)
+	m.carryAll(onward)
+}
+
+// carryAll leases what is ready, and carries it out.
+func (m *runMatch) carryAll(onward int) {
 	m.lease()
 	for _, l := range slices.Clone(m.leases) {
-		m.carryWith(l, onward)
+		if m.model.holds(l.step, l.gen) {
+			m.carryWith(l, onward)
+		}
 	}
 }
 
@@ -427,7 +465,7 @@ func (m *runMatch) serve(rt *rapid.T) {
 		default:
 			r.write()
 			s.move("waiting_approval")
-			s.act, s.leased = &actState{status: "approved"}, time.Time{}
+			s.act, s.leased = m.model.change("w"), time.Time{}
 			m.model.advance(r)
 		}
 		m.all("propose", want, func(side *runSide) string { return side.propose(l.name) })
@@ -448,11 +486,11 @@ func (m *runMatch) complete(l runLease, want string) {
 	m.all("complete", want, func(side *runSide) string { return side.complete(l.name) })
 }
 
-// withAction draws a step with an action in one of the states.
-func (m *runMatch) withAction(rt *rapid.T, asked bool, states ...string) (run int, s *stepState) {
+// withAction draws a step with an action that is in one of the states.
+func (m *runMatch) withAction(rt *rapid.T, states ...string) (run int, s *stepState) {
 	var all []*stepState
 	for _, s := range m.model.steps() {
-		if s.act != nil && s.act.asked == asked && (len(states) == 0 || slices.Contains(states, s.act.status)) {
+		if s.act != nil && slices.Contains(states, s.act.status) {
 			all = append(all, s)
 		}
 	}
@@ -464,7 +502,7 @@ func (m *runMatch) withAction(rt *rapid.T, asked bool, states ...string) (run in
 }
 
 func (m *runMatch) decide(rt *rapid.T) {
-	run, s := m.withAction(rt, true, "pending", "expired", "canceled")
+	run, s := m.withAction(rt, "pending", "expired", "canceled")
 	approve := rapid.IntRange(0, 2).Draw(rt, "approve") > 0
 	kind := gatehouse.Reject
 	if approve {
@@ -480,10 +518,11 @@ func (m *runMatch) dispatch(rt *rapid.T) {
 
 // resolve says what became of an action of which nobody knows.
 func (m *runMatch) resolve(rt *rapid.T) {
-	run, s := m.withAction(rt, false, "unknown")
+	run, s := m.withAction(rt, "unknown")
 	ok := rapid.Bool().Draw(rt, "ok")
-	s.act.status, s.act.failure = "applied", ""
-	if !ok {
+	if ok {
+		s.act.apply()
+	} else {
 		s.act.status, s.act.failure = "failed", "resolved_failed"
 	}
 	m.each(func() {}, func(side *runSide) { side.resolve(run, s.key, ok) })
@@ -502,7 +541,7 @@ func (m *runMatch) end() {
 		m.each(func() { m.model.dispatch(fine) }, func(s *runSide) { s.dispatch(fine) })
 		for _, s := range m.model.steps() {
 			if s.act != nil && s.act.status == "unknown" {
-				s.act.status = "applied"
+				s.act.apply()
 				run := slices.Index(m.model.runs, s.run)
 				m.each(func() {}, func(side *runSide) { side.resolve(run, s.key, true) })
 			}

@@ -155,7 +155,7 @@ func (m *runModel) decide(s *stepState, approve bool) string {
 	}
 	a.status = "rejected"
 	if approve {
-		a.status = "approved"
+		m.approve(a)
 	}
 	return "ok"
 }
