@@ -26,8 +26,8 @@ func (*noticesCmd) Help() string {
 	return `
 Every administrator of a tenant sees who made or changed principals, keys, edit
 tokens, set-up links and policies, until they dismiss it. The audit log keeps it
-for good. Piped, the columns are: id, time, what, whom, by whom, through what,
-from which other tenant, details.
+for good. Piped output has these columns: id, time, event, subject, actor,
+channel, tenant of origin, details.
 
 Examples:
 

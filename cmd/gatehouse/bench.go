@@ -132,7 +132,7 @@ func startBench(ctx context.Context, s bench.Setup) (*bench.Gate, error) {
 	if s.Idle {
 		return &bench.Gate{Store: n.store, App: n.gate, Runs: n.runs, Log: log, Close: n.Close}, nil
 	}
-	n.config.RateLimit = config.RateLimit{PerSecond: 1e6, Burst: 1e6} // what is measured is the gate
+	n.config.RateLimit = config.RateLimit{PerSecond: 1e6, Burst: 1e6} // measure the gate, not the limit
 	served, err := startRoles(n, "127.0.0.1:0", roles)
 	if err != nil {
 		return nil, err

@@ -26,8 +26,8 @@ func (s *Server) noticeRoutes() []route {
 		{
 			method: "GET", path: "/notices", name: "listNotices", tag: tagAdmin,
 			summary: "List changes to rights and rules",
-			doc: "What was made or changed of principals, keys, edit tokens, set-up links and policies since the caller was made, by whom, whom it concerns, " +
-				"and when: the newest first, without what the caller has dismissed.",
+			doc: "Changes to principals, keys, edit tokens, set-up links and policies since the caller was created. " +
+				"Each notice names the actor, the subject and the time. The newest comes first; dismissed notices are left out.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Notice]](),
 			query: paging(param{name: "state", kind: paramEnum, enum: []string{"open", "all"}, doc: "all: also those that the caller has dismissed."}),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {

@@ -148,7 +148,8 @@ func (j judgement) judged() judgement {
 }
 
 // presumeJudged is judge by the version that was last seen active; known is
-// false when there is none, or it looks at the time, which the store has. The transaction finds out whether it still is.
+// false when there is none, or it looks at the time, which the store has. The transaction finds out whether it still
+// is.
 func (g *Gate) presumeJudged(f policy.Facts) (j judgement, known bool) {
 	p, version := g.policies.last(f.Tenant)
 	if p == nil || p.ReadsTime() {

@@ -160,6 +160,25 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 		}
 	}
 	clock.Advance(40 * day)
+	// Count from the plan of the whole store, so that a preview of all tenants shows.
+	want := map[string]int64{}
+	err = store.View(t.Context(), func(tx gatehouse.ReadTx) error {
+		plan, err := tx.PlanArchive(0, tx.Now().Add(-31*day), 1000)
+		if err != nil {
+			return err
+		}
+		seen := map[string]bool{}
+		for _, f := range plan.Families {
+			if !seen[f.IDs[0]] {
+				seen[f.IDs[0]] = true
+				want[f.Tenant] += int64(len(f.IDs))
+			}
+		}
+		return nil
+	})
+	if err != nil || want["acme"] == 0 || want[gatehouse.DefaultTenant] == 0 {
+		t.Fatalf("the plan has %v, %v", want, err)
+	}
 	for tenant, ctx := range map[string]context.Context{"acme": keeper, gatehouse.DefaultTenant: w.Admin()} {
 		p, err := w.Gate.PreviewArchive(ctx, 31*day)
 		if err != nil {
@@ -167,6 +186,9 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 		}
 		if len(p.Tenants) != 1 || p.Tenants[0].Tenant != tenant || p.Actions == 0 || p.Tenants[0].Actions != p.Actions {
 			t.Errorf("%s is told %+v", tenant, p)
+		}
+		if int64(p.Actions) != want[tenant] {
+			t.Errorf("%s is told of %d actions, its own are %d", tenant, p.Actions, want[tenant])
 		}
 	}
 }

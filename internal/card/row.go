@@ -13,7 +13,8 @@ const rowFields = 2
 // Row says in one line of a list what matters in an action: verb and object, the
 // amount of money, and the two most telling fields besides, each before and
 // after: "Change price of SKU-1042: 10.00 → 12.50 USD". It is made from the
-// payload alone, but for the question of an approval step, which it asks. amounts is what the change does to money: see [Amounts].
+// payload alone, but for the question of an approval step, which it asks. amounts is what the change does to money:
+// see [Amounts].
 func Row(a *gatehouse.Action) (row Phrase, amounts []Amount) {
 	n := newNarrator(a, longInButton)
 	if a.Title != "" {
