@@ -2,11 +2,13 @@ package runtime_test
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
 // handCases are the ways in which the person "hand" touches what a run of the
@@ -284,6 +286,26 @@ func testSendersOfEvents(t *testing.T, w *world) {
 			}
 		}
 	}
+}
+
+// TestOtherAgentMayNotAnswer: where agents see the whole tenant, a run is no longer
+// hidden from other agents, and its wait refuses their events all the same.
+func TestOtherAgentMayNotAnswer(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		w.person("rival", gatehouse.KindAgent, gatehouse.RoleProposer)
+		w.apply("main", "name: main\nsteps:\n  - {id: word, uses: wait, with: {event: go}}\n")
+		run := w.start("main", `{}`)
+		gate := app.New(w.store, nil, w.hub, app.Config{AgentsSeeTenant: true}, slog.New(slog.DiscardHandler))
+		runs := app.NewRuns(gate, app.RunsConfig{})
+		_, err := runs.SignalRun(w.as("rival"), run.ID, "go", `{}`)
+		if gatehouse.CodeOf(err) != gatehouse.CodeSenderNotAllowed {
+			t.Errorf("another agent's event: %v", err)
+		}
+		_, err = runs.SignalRun(w.as("bot"), run.ID, "go", `{}`)
+		w.must(err)
+		w.status(run.ID, gatehouse.RunSucceeded)
+	})
 }
 
 // TestStarterAnswersTheRetry: the agent that started a run answers the run that
