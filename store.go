@@ -318,6 +318,9 @@ type IdentityWriter interface {
 	// InsertTenant stores a tenant; "default" is there from the beginning.
 	InsertTenant(t *Tenant) error
 	InsertPrincipal(p *Principal) error
+	// LockFirstPrincipal keeps others from making a tenant's first principal
+	// until the end of the transaction.
+	LockFirstPrincipal(tenant string) error
 	UpdatePrincipal(p *Principal) error
 	// InsertGroup stores a group without members; a known name is ErrConflict.
 	// DeleteGroup leaves the principals as they are.

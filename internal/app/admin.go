@@ -86,9 +86,12 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 }
 
 // firstOf fails unless a principal is the first of another tenant, and its
-// administrator: from then on the tenant looks after itself. Of two that are made
-// at the same moment on PostgreSQL both may be the first; both logs have each.
-func firstOf(tx gatehouse.ReadTx, tenant string, p *gatehouse.Principal) error {
+// administrator: from then on the tenant looks after itself. Of several that are
+// made at the same moment one is the first.
+func firstOf(tx gatehouse.Tx, tenant string, p *gatehouse.Principal) error {
+	if err := tx.LockFirstPrincipal(tenant); err != nil {
+		return err
+	}
 	known, err := tx.ListPrincipals(tenant, "", 1)
 	if err != nil {
 		return err

@@ -78,6 +78,9 @@ func (g *Gate) Bootstrap(ctx context.Context) (*gatehouse.Credentials, error) {
 	edit, editHash := newSecret(editPrefix)
 	out := &gatehouse.Credentials{ID: NewID("prn"), Key: key, KeyID: NewID("key"), EditToken: edit}
 	err := g.update(ctx, nil, func(tx gatehouse.Tx) error {
+		if err := tx.LockFirstPrincipal(gatehouse.DefaultTenant); err != nil {
+			return err
+		}
 		known, err := tx.ListPrincipals(gatehouse.DefaultTenant, "", 1)
 		if err != nil {
 			return err

@@ -173,6 +173,12 @@ func (t *tx) PutEditToken(tenant, principalID string, hash [32]byte) error {
 ON CONFLICT (tenant, principal_id) DO UPDATE SET hash = excluded.hash`, tenant, principalID, hash[:])
 }
 
+// LockFirstPrincipal lets those who make a tenant's first principal do so one
+// after another.
+func (t *tx) LockFirstPrincipal(tenant string) error {
+	return t.locked([]query{lockFor("first principal", tenant)})
+}
+
 // FindTenant finds by id.
 func (t *readTx) FindTenant(id string) (n *gatehouse.Tenant, err error) {
 	err = t.one(`SELECT id, created_at FROM tenant WHERE id = $1`,

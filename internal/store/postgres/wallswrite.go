@@ -202,6 +202,10 @@ func (w walls) Inherit(tenant, id, from string) error {
 	return w.in(tenant).Inherit(tenant, id, from)
 }
 
+func (w walls) LockFirstPrincipal(tenant string) error {
+	return w.in(tenant).LockFirstPrincipal(tenant)
+}
+
 func (w walls) LockBulkCalls(tenant, person string) ([]time.Time, error) {
 	return w.in(tenant).LockBulkCalls(tenant, person)
 }

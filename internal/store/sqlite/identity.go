@@ -207,6 +207,9 @@ ON CONFLICT (tenant, principal_id) DO UPDATE SET hash = excluded.hash`, tenant, 
 	return err
 }
 
+// LockFirstPrincipal does nothing: there is one writer.
+func (t *tx) LockFirstPrincipal(string) error { return nil }
+
 // FindTenant finds by id.
 func (t *readTx) FindTenant(id string) (n *gatehouse.Tenant, err error) {
 	err = t.one(`SELECT id, created_at FROM tenant WHERE id = ?`,

@@ -2,8 +2,11 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -361,4 +364,57 @@ func (s *suite) policies() {
 		}
 		return nil
 	})
+}
+
+// firstPrincipal lets many make the first principal of a tenant at once. The
+// first to look waits until the others have looked, too, which they should not
+// be able to before it has stored its own.
+func (s *suite) firstPrincipal() {
+	const callers = 24
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: "new", CreatedAt: tx.Now()})
+	})
+	taken := errors.New("taken")
+	var made, refused, looks atomic.Int64
+	all := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range callers {
+		p := s.principal(func(p *gatehouse.Principal) { p.Tenant, p.Name = "new", fmt.Sprintf("first%d", i) })
+		wg.Go(func() {
+			err := s.store.Update(s.Context(), func(tx gatehouse.Tx) error {
+				if err := tx.LockFirstPrincipal("new"); err != nil {
+					return err
+				}
+				known, err := tx.ListPrincipals("new", "", 1)
+				if err != nil {
+					return err
+				}
+				switch looks.Add(1) {
+				case 1:
+					select {
+					case <-all:
+					case <-time.After(200 * time.Millisecond):
+					}
+				case callers:
+					close(all)
+				}
+				if len(known.Items) > 0 {
+					return taken
+				}
+				return tx.InsertPrincipal(p)
+			})
+			switch {
+			case err == nil:
+				made.Add(1)
+			case errors.Is(err, taken):
+				refused.Add(1)
+			default:
+				s.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if made.Load() != 1 || refused.Load() != callers-1 {
+		s.Errorf("%d were made and %d refused, want 1 and %d", made.Load(), refused.Load(), callers-1)
+	}
 }

@@ -73,6 +73,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Leases", (*suite).leases},
 		{"Receipts", (*suite).receipts},
 		{"Principals", (*suite).principals},
+		{"FirstPrincipal", (*suite).firstPrincipal},
 		{"Groups", (*suite).groups},
 		{"Keys", (*suite).keys},
 		{"Sessions", (*suite).sessions},

@@ -1,0 +1,63 @@
+package postgres
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+// TestFirstPrincipalOfATenant lets an administrator of the tenant default make
+// first principals of a new tenant at the same moment: one is made, and the
+// others are refused in words that say why.
+func TestFirstPrincipalOfATenant(t *testing.T) {
+	t.Parallel()
+	gate := app.New(openTest(t, Config{}), nil, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource()}, slog.New(slog.DiscardHandler))
+	boot, err := gate.Bootstrap(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := gate.Authenticate(t.Context(), boot.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI})
+	for round := range 5 {
+		tenant := fmt.Sprintf("acme%d", round)
+		if _, err := gate.CreateTenant(root, tenant); err != nil {
+			t.Fatal(err)
+		}
+		const callers = 16
+		errs := make([]error, callers)
+		start := make(chan struct{})
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				<-start
+				_, errs[i] = gate.CreatePrincipal(root, gatehouse.NewPrincipal{
+					Tenant: tenant, Name: fmt.Sprintf("ana%d", i), Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
+				})
+			})
+		}
+		close(start)
+		wg.Wait()
+		made := 0
+		for _, err := range errs {
+			switch {
+			case err == nil:
+				made++
+			case gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired || !strings.Contains(err.Error(), "the tenant "+tenant+" has principals"):
+				t.Error(err)
+			}
+		}
+		if made != 1 {
+			t.Errorf("%d first principals were made, want 1", made)
+		}
+	}
+}
