@@ -5,7 +5,7 @@ import "context"
 // CheckService walks a whole store, for who has no access to its files.
 type CheckService interface {
 	// CheckStore holds every row of every tenant against the invariants of
-	// docs/reliability.md, and the audit logs against heads that were kept
+	// docs/proof/README.md, and the audit logs against heads that were kept
 	// elsewhere; a head without a tenant is of the default one. Nothing is
 	// changed or locked. It reads everything: end it by ctx. The caller must be
 	// an administrator of the default tenant; else its error has code
@@ -21,7 +21,7 @@ type StoreCheck struct {
 	Invariants []InvariantCheck `json:"invariants"`
 }
 
-// InvariantCheck is one rule, by its number in docs/reliability.md; 0 is the
+// InvariantCheck is one rule, by its number in docs/proof/README.md; 0 is the
 // store itself.
 type InvariantCheck struct {
 	Number int    `json:"number"`

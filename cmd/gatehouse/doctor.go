@@ -35,7 +35,7 @@ note or fail), detail.
 
 With --deep it reads the store itself instead, beside the servers that use it,
 and holds every action, with its approval, votes, push, receipts, claims and
-audit entries, against the invariants of docs/reliability.md. Nothing is
+audit entries, against the invariants of docs/proof/README.md. Nothing is
 changed or locked. Each invariant is printed with what was examined and what
 violates it; piped, the columns are: number, invariant, result, examined,
 violations. The violations, with their ids, stand on stderr and in --json.

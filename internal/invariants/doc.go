@@ -1,5 +1,5 @@
 // Package invariants checks a store against the promises of
-// docs/reliability.md: each action with its proposal, approval, votes, push,
+// docs/proof/README.md: each action with its proposal, approval, votes, push,
 // receipts, claims and audit entries against the rules that they keep, and the
 // audit logs against their own hashes.
 //

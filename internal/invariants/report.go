@@ -19,7 +19,7 @@ type Report struct {
 	lists string
 }
 
-// Invariant is one rule, by its number in docs/reliability.md; 0 is the store
+// Invariant is one rule, by its number in docs/proof/README.md; 0 is the store
 // itself.
 type Invariant struct {
 	Number int    `json:"number"`
@@ -39,7 +39,7 @@ type Violation struct {
 	Detail string `json:"detail"`
 }
 
-// titles are the rules in the words of docs/reliability.md.
+// titles are the rules in the words of docs/proof/README.md.
 var titles = map[int]string{
 	0:  "the store's own structures",
 	1:  "one terminal decision per approval",

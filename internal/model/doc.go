@@ -9,7 +9,7 @@
 // concurrency, and against the real gate and dispatcher on every engine at once.
 // After every step the answers, and all that can be observed of every action,
 // must be the same words from all of them. After every sequence the audit log
-// is replayed, and the invariants of docs/reliability.md that one store can
+// is replayed, and the invariants of docs/proof/README.md that one store can
 // show are checked.
 //
 // # Runs

@@ -19,7 +19,7 @@ func decodeLeaf(t testing.TB, body gatehouse.JSON) gatehouse.Leaf {
 }
 
 // checkInvariants walks what one store holds after a sequence, knowing nothing
-// of the model: the invariants of docs/reliability.md, by their numbers.
+// of the model: the invariants of docs/proof/README.md, by their numbers.
 func (s *side) checkInvariants() {
 	leaves := s.log()
 	corpus := s.corpus()

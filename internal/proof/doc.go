@@ -1,4 +1,4 @@
-// Package proof holds the black-box proofs of docs/reliability.md. It has tests
+// Package proof holds the black-box proofs of docs/proof/README.md. It has tests
 // only: they build the gatehouse binary once, run it as a process of its own on
 // real SQLite files, talk to it over HTTP, kill it, and compare what it says
 // with what the targets' own ledgers and the clients' own journals say.

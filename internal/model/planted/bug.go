@@ -18,7 +18,7 @@ import (
 type bug struct {
 	// name says what is wrong with the planted tree.
 	name string
-	// breaks has the numbers of the invariants in docs/reliability.md, or the
+	// breaks has the numbers of the invariants in docs/proof/README.md, or the
 	// promise that is broken.
 	breaks string
 	edits  []edit

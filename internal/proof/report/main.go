@@ -1,6 +1,6 @@
 // Command report writes the report of the storms from the log that they left.
 //
-//	report -log FILE -o docs/storm-report.md
+//	report -log FILE -o docs/proof/storms.md
 //	go test -json -run TestLinearizable ./internal/model | report -log FILE -linear
 //
 // The second form takes the histories of package model, which keeps no log,
