@@ -40,7 +40,11 @@ func TestDocs(t *testing.T) {
 	if err != nil || len(pages) < 10 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
-	for _, page := range append(pages, "../../README.md") {
+	proof, err := filepath.Glob("../../docs/proof/*.md")
+	if err != nil || len(proof) < 4 {
+		t.Fatalf("%d pages of proof, %v", len(proof), err)
+	}
+	for _, page := range append(append(pages, proof...), "../../README.md") {
 		seen := checkCommands(t, page)
 		if filepath.Base(page) != "cli.md" {
 			continue

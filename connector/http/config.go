@@ -44,7 +44,7 @@ type Entity struct {
 
 // Auth has exactly one of its members.
 type Auth struct {
-	// Bearer names the secret that is sent as Authorization: Bearer.
+	// Bearer names the secret that is sent as a bearer token (RFC 6750).
 	Bearer *Secret `yaml:"bearer"`
 	// Basic sends a user name and a secret password.
 	Basic *Basic `yaml:"basic"`
@@ -54,18 +54,23 @@ type Auth struct {
 
 // Secret refers to a secret by name.
 type Secret struct {
+	// Secret is an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
 // Basic is HTTP basic authentication (RFC 7617).
 type Basic struct {
+	// Username is sent as it stands here.
 	Username string `yaml:"username"`
+	// Password names the secret.
 	Password Secret `yaml:"password"`
 }
 
 // SecretHeader is a header whose value is a secret.
 type SecretHeader struct {
-	Name   string `yaml:"name"`
+	// Name is the header's.
+	Name string `yaml:"name"`
+	// Secret is an entry of secrets.
 	Secret string `yaml:"secret"`
 }
 
@@ -114,6 +119,7 @@ func (v *Value) UnmarshalYAML(node *yaml.Node) error {
 //
 // {idempotency_key} is the key that the target knows: [connector.Call.TargetKey].
 type Operation struct {
+	// Method is POST, PUT, PATCH or DELETE.
 	Method string `yaml:"method"`
 	// Path is appended to the base URL; it may end in a query.
 	Path string `yaml:"path"`
@@ -127,9 +133,9 @@ type Operation struct {
 	Body string `yaml:"body"`
 	// Headers are sent beside, and override, the connector's.
 	Headers map[string]Value `yaml:"headers"`
-	// IdempotencyHeader carries [connector.Call.TargetKey], which is made of
-	// tenant and idempotency key. Idempotency-Key by default for class A; none by
-	// default for others.
+	// IdempotencyHeader carries the key that the target knows, made of tenant and
+	// idempotency key ([connector.Call.TargetKey]). Idempotency-Key by default for
+	// class A; none by default for others.
 	IdempotencyHeader string `yaml:"idempotency_header"`
 	// Conditional makes the request conditional on the version. Class B needs it.
 	Conditional *Conditional `yaml:"conditional"`
@@ -205,6 +211,7 @@ type Pointer string
 
 // Rule maps an answer to an outcome.
 type Rule struct {
+	// Status lists the statuses that the rule is about.
 	Status []StatusRange `yaml:"status"`
 	// JSON narrows the rule to answers in which a value stands.
 	JSON *Match `yaml:"json"`
@@ -217,12 +224,15 @@ type Rule struct {
 // Match is true when a value stands at Pointer, and equals Equals if given: a
 // JSON value, or a template.
 type Match struct {
+	// Pointer is where a value has to stand in the answer (RFC 6901).
 	Pointer Pointer `yaml:"pointer"`
-	Equals  *string `yaml:"equals"`
+	// Equals is the value: JSON, or a template. Absent, any value will do.
+	Equals *string `yaml:"equals"`
 }
 
 // Check is a GET whose answer tells the target's state.
 type Check struct {
+	// Path is appended to the base URL.
 	Path string `yaml:"path"`
 	// Headers are sent beside the connector's.
 	Headers map[string]Value `yaml:"headers"`
@@ -236,7 +246,9 @@ type Check struct {
 // ReadBack is a GET whose answer tells whether the effect is there. Absence is
 // never concluded: an earlier call may still be on its way.
 type ReadBack struct {
-	Path    string           `yaml:"path"`
+	// Path is appended to the base URL.
+	Path string `yaml:"path"`
+	// Headers are sent beside the connector's.
 	Headers map[string]Value `yaml:"headers"`
 	// Status lists what can mean present; 200 by default.
 	Status []StatusRange `yaml:"status"`
@@ -245,12 +257,13 @@ type ReadBack struct {
 	// Change points to an object in which each member of the proposed change
 	// must stand, when given.
 	Change *Pointer `yaml:"change"`
-	// ExternalID is as in [Operation].
+	// ExternalID points to the target's own name for the effect.
 	ExternalID *Pointer `yaml:"external_id"`
 }
 
 // Reverse describes how an applied change is undone.
 type Reverse struct {
+	// Operation is the connector's operation that undoes the change.
 	Operation string `yaml:"operation"`
 	// EntityRef is a template; it can name {external_id}. The same by default.
 	EntityRef string `yaml:"entity_ref"`

@@ -50,8 +50,9 @@ type Config struct {
 	// ApproverDelay is how long somebody has to have been an approver before they
 	// count at L5; absent or 0s for no time, 90d at most.
 	ApproverDelay gatehouse.Duration
-	nats          *yaml.Node
-	file          string
+	// NATS names the cluster that carries hints and events.
+	nats *yaml.Node
+	file string
 }
 
 // Connector is one entry of connectors, to be decoded by its type.
@@ -67,6 +68,7 @@ type Connector struct {
 // Policy names the file that is stored for a tenant that has none yet. After
 // that, policies are applied with `gatehouse policy apply`.
 type Policy struct {
+	// File is the path, relative to the configuration file.
 	File string `yaml:"file"`
 }
 
@@ -76,9 +78,10 @@ const maxApproverDelay = 90 * 24 * time.Hour
 
 // RateLimit bounds the requests of one key.
 type RateLimit struct {
-	// PerSecond is the sustained rate, Burst what may come at once.
+	// PerSecond is the sustained rate.
 	PerSecond float64 `yaml:"per_second"`
-	Burst     int     `yaml:"burst"`
+	// Burst is how many requests may come at once.
+	Burst int `yaml:"burst"`
 }
 
 // AgentsSee is what an agent's key reads.

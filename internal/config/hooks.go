@@ -19,6 +19,7 @@ type Hooks struct {
 
 // Hook is what one workflow takes.
 type Hook struct {
+	// RateLimit is what one address may deliver to this workflow.
 	RateLimit RateLimit `yaml:"rate_limit"`
 }
 

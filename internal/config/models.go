@@ -10,8 +10,8 @@ import (
 
 // Model is one provider of models, as steps use it: model.<name>.
 type Model struct {
-	// Type is openai, for OpenAI's chat completions and servers that offer the
-	// same, or anthropic, for the Messages API.
+	// Type is the API: openai for OpenAI's chat completions and servers that
+	// offer the same, or anthropic for the Messages API.
 	Type string `yaml:"type"`
 	// BaseURL is what the path is appended to: /chat/completions for openai,
 	// /v1/messages for anthropic.
@@ -33,7 +33,9 @@ type Model struct {
 
 // Price is what the tokens of a model cost, each per million.
 type Price struct {
-	InputPerMillion  gatehouse.Decimal `yaml:"input_per_million"`
+	// InputPerMillion is the price of a million tokens of the request.
+	InputPerMillion gatehouse.Decimal `yaml:"input_per_million"`
+	// OutputPerMillion is the price of a million tokens of the answer.
 	OutputPerMillion gatehouse.Decimal `yaml:"output_per_million"`
 	// Currency is an ISO 4217 code, such as USD.
 	Currency string `yaml:"currency"`

@@ -37,9 +37,12 @@ type RunBounds struct {
 
 // Budget is an amount within a window of time that ends now.
 type Budget struct {
-	Amount   gatehouse.Decimal  `yaml:"amount"`
-	Currency string             `yaml:"currency"`
-	Window   gatehouse.Duration `yaml:"window"`
+	// Amount is the most that the calls of the window may cost.
+	Amount gatehouse.Decimal `yaml:"amount"`
+	// Currency is an ISO 4217 code, such as USD.
+	Currency string `yaml:"currency"`
+	// Window is the length of the time that ends now, such as 24h.
+	Window gatehouse.Duration `yaml:"window"`
 }
 
 // RunTenant is what one tenant gets.

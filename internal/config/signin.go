@@ -29,15 +29,19 @@ type OIDC struct {
 	// by Provision: acme makes acme:ana.
 	Name string `yaml:"name"`
 	// Issuer is the provider's, to the letter.
-	Issuer       string `yaml:"issuer"`
-	ClientID     string `yaml:"client_id"`
+	Issuer string `yaml:"issuer"`
+	// ClientID is this server's name at the provider.
+	ClientID string `yaml:"client_id"`
+	// ClientSecret is its secret there.
 	ClientSecret string `yaml:"client_secret"`
 	// Scopes are asked for besides openid; profile by default.
 	Scopes []string `yaml:"scopes"`
 	// GroupsClaim names the claim that holds a person's groups; groups by
-	// default. NameClaim names people who are new; preferred_username by default.
+	// default.
 	GroupsClaim string `yaml:"groups_claim"`
-	NameClaim   string `yaml:"name_claim"`
+	// NameClaim names the claim that a new person is named by;
+	// preferred_username by default.
+	NameClaim string `yaml:"name_claim"`
 	// Roles maps a group to roles. At each sign-in a person gets those of its
 	// groups, and loses those that other groups of this map would give.
 	Roles map[string][]gatehouse.Role `yaml:"roles"`

@@ -1,0 +1,263 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var updateReference = flag.Bool("update-reference", false, "write docs/configuration.md")
+
+const referencePage = "../../docs/configuration.md"
+
+// section is a part of the page: a struct whose keys stand below a key path.
+type section struct{ title, intro, prefix, dir, name string }
+
+var sections = []section{
+	{"", "", "", ".", "file"},
+	{"Connectors of type sql", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/sql", "Config"},
+	{"Connectors of type http", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/http", "Config"},
+	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker", "Config"},
+	{"NATS", "See [events](events.md).", "nats.", "../feed", "Config"},
+}
+
+// TestReference compares docs/configuration.md with the structs that the file
+// is read into: each key is there, with its type and its field's comment.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	var page strings.Builder
+	page.WriteString(referenceIntro)
+	for _, s := range sections {
+		if s.title != "" {
+			fmt.Fprintf(&page, "\n## %s\n\n%s\n", s.title, s.intro)
+		}
+		page.WriteString("\n| key | value | meaning |\n|---|---|---|\n")
+		r := reference{t: t, out: &page, structs: parseStructs(t, s.dir)}
+		r.keys(s.prefix, s.name, nil)
+	}
+
+	if *updateReference {
+		if err := os.WriteFile(referencePage, []byte(page.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(referencePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != page.String() {
+		t.Error("docs/configuration.md differs from the structs: go test ./internal/config -run Reference -update-reference")
+	}
+}
+
+const referenceIntro = `# Configuration keys
+
+Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Unknown keys are errors with line and column. A scalar may hold
+` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" + ` for the content of a file. NAME stands for a name of your choice, and [] for each
+item of a list. ` + "`gatehouse config check`" + ` checks a file, and ` + "`gatehouse config init`" + ` writes a first one.
+`
+
+// parseStructs returns the struct types of a folder's files, by name.
+func parseStructs(t *testing.T, dir string) map[string]*ast.TypeSpec {
+	t.Helper()
+	structs := map[string]*ast.TypeSpec{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		for _, decl := range file.Decls {
+			g, ok := decl.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, spec := range g.Specs {
+				s, ok := spec.(*ast.TypeSpec)
+				if !ok {
+					continue
+				}
+				if s.Doc == nil {
+					s.Doc = g.Doc
+				}
+				if _, ok := s.Type.(*ast.StructType); ok {
+					structs[s.Name.Name] = s
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return structs
+}
+
+// reference writes the keys of structs as rows of a table.
+type reference struct {
+	t       *testing.T
+	out     *strings.Builder
+	structs map[string]*ast.TypeSpec
+}
+
+// keys writes the keys of a struct. outer lists the structs around it.
+func (r reference) keys(prefix, name string, outer []string) {
+	fields := r.structs[name].Type.(*ast.StructType).Fields.List
+	names := map[string]string{}
+	for _, f := range fields {
+		for _, n := range f.Names {
+			if key, _ := yamlKey(r.t, f); key != "" {
+				names[n.Name] = key
+			}
+		}
+	}
+
+	for _, f := range fields {
+		key, inline := yamlKey(r.t, f)
+		kind, value, path := r.describe(f.Type)
+		switch {
+		case inline:
+			r.keys(prefix, kind, append(outer, name))
+			continue
+		case key == "" || key == "-":
+			continue
+		}
+
+		doc := f.Doc
+		if name == "file" {
+			doc = fieldOf(r.structs["Config"], f.Names[0].Name).Doc
+		}
+		text := comment(doc, names, key)
+		if text == "" {
+			r.t.Errorf("%s.%s has no comment", name, f.Names[0].Name)
+		}
+		fmt.Fprintf(r.out, "| `%s%s%s` | %s | %s |\n", prefix, key, path, value, text)
+		if kind != "" && !slices.Contains(outer, kind) {
+			r.keys(prefix+key+path+".", kind, append(outer, name))
+		}
+	}
+}
+
+// describe returns the struct that a type holds, how its value is written, and
+// what stands behind the key in a path.
+func (r reference) describe(expr ast.Expr) (kind, value, path string) {
+	switch e := expr.(type) {
+	case *ast.StarExpr:
+		return r.describe(e.X)
+	case *ast.ArrayType:
+		kind, value, _ = r.describe(e.Elt)
+		if kind != "" {
+			return kind, "list of maps", "[]"
+		}
+		return "", "list of " + value + "s", ""
+	case *ast.MapType:
+		kind, value, _ = r.describe(e.Value)
+		if kind != "" {
+			return kind, "map", ".NAME"
+		}
+		return "", "map of names to " + strings.TrimSuffix(value, "s") + "s", ""
+	case *ast.SelectorExpr:
+		return "", scalar(e.Sel.Name), ""
+	case *ast.Ident:
+		if s := r.structs[e.Name]; s != nil && readsKeys(s) {
+			return e.Name, "map", ""
+		}
+		return "", scalar(e.Name), ""
+	}
+	r.t.Fatalf("no words for %T", expr)
+	return "", "", ""
+}
+
+// readsKeys reports whether a struct is read key by key, and not by a method.
+func readsKeys(s *ast.TypeSpec) bool {
+	for _, f := range s.Type.(*ast.StructType).Fields.List {
+		if f.Tag != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func scalar(name string) string {
+	switch name {
+	case "string", "Decimal", "Class", "Role", "Pointer", "AgentsSee":
+		return "string"
+	case "bool":
+		return "true or false"
+	case "int", "Count", "float64", "RiskLevel", "int64":
+		return "number"
+	case "Duration", "Span":
+		return "duration"
+	case "StatusRange":
+		return "status or range"
+	case "FieldLevels":
+		return "map of fields to levels"
+	case "Value":
+		return "string or secret"
+	case "Node":
+		return "map"
+	}
+	return name
+}
+
+func yamlKey(t *testing.T, f *ast.Field) (key string, inline bool) {
+	t.Helper()
+	if f.Tag == nil {
+		return "", false
+	}
+	tag, err := strconv.Unquote(f.Tag.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, options, _ := strings.Cut(reflect.StructTag(tag).Get("yaml"), ",")
+	return key, options == "inline"
+}
+
+// fieldOf returns a field by its name, in any case; the file's key
+// trusted_proxies is read into another field than the others.
+func fieldOf(s *ast.TypeSpec, name string) *ast.Field {
+	if name == "Proxies" {
+		name = "TrustedProxies"
+	}
+	for _, f := range s.Type.(*ast.StructType).Fields.List {
+		for _, n := range f.Names {
+			if strings.EqualFold(n.Name, name) {
+				return f
+			}
+		}
+	}
+	return &ast.Field{}
+}
+
+var link = regexp.MustCompile(` ?\(?\[(connector\.)?[A-Za-z.]+\]\)?`)
+
+// comment is a field's comment as a phrase about its key: with the keys in the
+// place of the fields, and without the field's own name at its beginning.
+func comment(doc *ast.CommentGroup, keys map[string]string, key string) string {
+	text := strings.Join(strings.Fields(doc.Text()), " ")
+	text = link.ReplaceAllString(text, "")
+	for name, key := range keys {
+		text = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllLiteralString(text, "`"+key+"`")
+	}
+	text = strings.ReplaceAll(text, "|", `\|`)
+
+	first, rest, _ := strings.Cut(text, " ")
+	if first != "`"+key+"`" && !strings.EqualFold(first, strings.ReplaceAll(key, "_", "")) {
+		return text
+	}
+	rest = strings.TrimPrefix(strings.TrimPrefix(rest, "is "), "are ")
+	return strings.ToUpper(rest[:1]) + rest[1:]
+}
