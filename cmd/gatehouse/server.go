@@ -56,9 +56,9 @@ const (
 	// requestGrace is how long requests may go on after a stop before those
 	// that wait, the long polls, are answered as things stand.
 	requestGrace = time.Second
-	// requestsPerSecond and requestBurst bound the requests of one principal at one
-	// process where the configuration says nothing: more than a person, or an agent
-	// that behaves, ever makes.
+	// requestsPerSecond and requestBurst bound the requests of one principal where
+	// the configuration says nothing: more than a person, or an agent that behaves,
+	// ever makes.
 	requestsPerSecond = 500.0
 	requestBurst      = 2000
 )
@@ -258,13 +258,14 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	n.gate.SetDrainer(dispatcher)
 	n.runs.SetOutside(engine.Outside{Dispatcher: dispatcher})
 	addresses := &api.Addresses{Trusted: n.config.TrustedProxies}
+	rates, _ := n.store.(api.RateStore)
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
 		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate, Notices: n.gate, Insights: n.gate,
 		Logger: n.log, Version: version, Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
-		Addresses: addresses,
+		Addresses: addresses, Rates: rates,
 	})
 	if err != nil {
 		return fail(err)

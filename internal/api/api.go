@@ -105,9 +105,11 @@ type Config struct {
 	// 30 by default.
 	BulkPerMinute int
 	// RequestsPerSecond bounds the requests of one principal, with bursts of
-	// RequestBurst; 0 means no bound.
+	// RequestBurst; 0 means no bound. Rates, when not nil, shares the bound with
+	// the other processes.
 	RequestsPerSecond float64
 	RequestBurst      int
+	Rates             RateStore
 	// Addresses bounds wrong keys by address; nil for one of the server's own.
 	Addresses *Addresses
 	// HooksPerSecond bounds the deliveries of one address to one workflow, with
@@ -167,6 +169,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, log: cfg.Logger, bulk: newWindow(cfg.BulkPerMinute)}
 	s.presume, _ = cfg.Auth.(Presumer)
 	s.general = newBuckets(cfg.RequestsPerSecond, cfg.RequestBurst)
+	s.general.sharedBy(cfg.Rates, cfg.Logger)
 	s.hooks = newHookLimits(HookRate{cfg.HooksPerSecond, cfg.HookBurst}, cfg.HookRates)
 	s.routes = s.table()
 	var err error

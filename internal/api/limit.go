@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/gatehouse-dev/gatehouse"
 )
 
@@ -66,59 +64,4 @@ func (w *window) sweep(now time.Time) {
 			delete(w.calls, name)
 		}
 	}
-}
-
-// buckets bounds the requests of each principal. A nil one bounds nothing.
-type buckets struct {
-	rate  rate.Limit
-	burst int
-
-	mu    sync.Mutex
-	byID  map[string]*bucket
-	swept time.Time
-}
-
-type bucket struct {
-	*rate.Limiter
-	used time.Time
-}
-
-func newBuckets(perSecond float64, burst int) *buckets {
-	if perSecond <= 0 {
-		return nil
-	}
-	if burst <= 0 {
-		burst = max(1, int(math.Ceil(perSecond)))
-	}
-	return &buckets{rate: rate.Limit(perSecond), burst: burst, byID: make(map[string]*bucket)}
-}
-
-// take counts a request, or fails with code rate_limited.
-func (b *buckets) take(id string) error {
-	if b == nil {
-		return nil
-	}
-	now := time.Now()
-	b.mu.Lock()
-	if now.Sub(b.swept) > time.Minute {
-		b.swept = now
-		for id, k := range b.byID {
-			if now.Sub(k.used) > time.Minute && k.TokensAt(now) >= float64(b.burst) {
-				delete(b.byID, id)
-			}
-		}
-	}
-	k := b.byID[id]
-	if k == nil {
-		k = &bucket{Limiter: rate.NewLimiter(b.rate, b.burst)}
-		b.byID[id] = k
-	}
-	k.used = now
-	b.mu.Unlock()
-	reservation := k.ReserveN(now, 1)
-	if delay := reservation.DelayFrom(now); delay > 0 {
-		reservation.CancelAt(now)
-		return rateLimited(delay)
-	}
-	return nil
 }

@@ -68,7 +68,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 	}
 	caller.Via, caller.RequestID = channel(r, rt), requestID
 	ctx := gatehouse.NewContext(r.Context(), caller)
-	if err := s.general.take(caller.Principal.ID); err != nil {
+	if err := s.general.spend(ctx, caller.Principal); err != nil {
 		return 0, err
 	}
 	if s.answers.full(caller.Principal.ID) {

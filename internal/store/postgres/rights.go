@@ -24,10 +24,11 @@ var (
 	allTables = strings.Fields(`gatehouse_schema gatehouse_session tenant principal principal_group api_key edit_token idempotency policy_version policy_active
 action proposal approval vote push receipt ceiling_claim mirror audit_leaf audit_log session setup_link external_identity passkey ceremony
 step_up saved_view workflow schedule run run_body step step_body step_wake step_attempt model_usage run_signal reflexion bundle
-action_archive budget_claim audit_batch audit_waiting run_hand notice notice_dismissed reader bulk_calls decision_count`)
+action_archive budget_claim audit_batch audit_waiting run_hand notice notice_dismissed reader bulk_calls decision_count rate_spent`)
 	// To lock a row is to update it, where the server asks for rights.
 	updated = strings.Fields(`gatehouse_session principal api_key edit_token idempotency policy_active action approval vote push ceiling_claim
-audit_log session setup_link passkey ceremony step_up saved_view schedule run run_body step step_body budget_claim run_signal bulk_calls decision_count`)
+audit_log session setup_link passkey ceremony step_up saved_view schedule run run_body step step_body budget_claim run_signal bulk_calls decision_count
+rate_spent`)
 	deleted = strings.Fields(`gatehouse_session principal_group idempotency action proposal approval vote push receipt ceiling_claim mirror session setup_link
 external_identity passkey ceremony step_up saved_view schedule step_wake budget_claim audit_waiting`)
 	// sequences are those that statements take numbers from themselves.

@@ -1,0 +1,198 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// RateStore is a store that several processes share.
+type RateStore interface {
+	// SpendRate takes cost out of a principal's bucket, in the time that it takes
+	// to fill again, and returns how long it takes from now until the bucket is
+	// full. most is the time that an empty bucket takes.
+	SpendRate(ctx context.Context, tenant, principalID string, cost, most time.Duration) (lacks time.Duration, err error)
+}
+
+const (
+	// burstSlices is how many parts of a burst a process spends before it tells the
+	// store, and leak the part of the rate that it never tells. Whoever stays
+	// below that rate costs no statement. Of what a process spends, up to two
+	// slices are unknown to the others: one untold, and one on its way.
+	burstSlices = 20
+	leak        = 0.1
+	// spendTimeout bounds the wait for the store, and spendPause is how long a
+	// process counts for itself after the store has failed.
+	spendTimeout = time.Second
+	spendPause   = 5 * time.Second
+)
+
+// buckets is a token bucket for each name. A nil one bounds nothing.
+type buckets struct {
+	each  time.Duration // in which one request is refilled
+	most  time.Duration // in which an empty bucket is
+	slice float64
+
+	store RateStore // nil where nobody shares
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	byName map[string]*bucket
+	swept  time.Time
+	again  time.Time // when to ask the store again that failed
+}
+
+// bucket is what one name has spent here. A bucket is full at fullAt; what is
+// untold at told is not in the store's yet. telling is held to tell the store.
+type bucket struct {
+	fullAt  time.Time
+	untold  float64
+	told    time.Time
+	telling sync.Mutex
+}
+
+func newBuckets(perSecond float64, burst int) *buckets {
+	if perSecond <= 0 {
+		return nil
+	}
+	if burst <= 0 {
+		burst = max(1, int(math.Ceil(perSecond)))
+	}
+	return &buckets{
+		each: over(1, perSecond), most: over(float64(burst), perSecond),
+		slice: max(1, math.Floor(float64(burst)/burstSlices)), byName: make(map[string]*bucket),
+	}
+}
+
+// over is the time in which n requests are refilled, at most a century.
+func over(n, perSecond float64) time.Duration {
+	return time.Duration(min(n/perSecond, 100*365*86400) * float64(time.Second))
+}
+
+// sharedBy lets the processes that have the same store share the buckets of
+// principals.
+func (b *buckets) sharedBy(store RateStore, log *slog.Logger) {
+	if b != nil {
+		b.store, b.log = store, log
+	}
+}
+
+// take counts a request of a name that no other process shares, or fails with
+// code rate_limited.
+func (b *buckets) take(name string) error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	return b.count(b.of(name, now), now)
+}
+
+// spend is take of a principal's bucket, which all processes share.
+func (b *buckets) spend(ctx context.Context, p *gatehouse.Principal) error {
+	if b == nil || b.store == nil {
+		return b.take(p.ID)
+	}
+	k, tell, err := b.countUntold(p.ID)
+	if !tell {
+		return err
+	}
+	k.telling.Lock()
+	defer k.telling.Unlock()
+	// Another request may have told the store meanwhile.
+	if k, tell, err = b.countUntold(p.ID); !tell {
+		return err
+	}
+	return b.tell(ctx, p, k)
+}
+
+// countUntold counts a request, where that leaves less than a slice untold. Else
+// tell is true, and the request is not counted yet.
+func (b *buckets) countUntold(name string) (k *bucket, tell bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	k = b.of(name, now)
+	k.untold = max(0, k.untold-leak*float64(now.Sub(k.told))/float64(b.each))
+	k.told = now
+	if k.lacks(now)+b.each <= b.most && k.untold+1 >= b.slice && now.After(b.again) {
+		return k, true, nil
+	}
+	if err := b.count(k, now); err != nil {
+		return k, false, err
+	}
+	k.untold++
+	return k, false, nil
+}
+
+// tell counts a request and tells the store of all that is untold. The store
+// tells what the others have spent.
+func (b *buckets) tell(ctx context.Context, p *gatehouse.Principal, k *bucket) error {
+	b.mu.Lock()
+	now := time.Now()
+	n := k.untold + 1
+	k.untold = 0
+	err := b.count(k, now)
+	b.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, spendTimeout)
+	defer cancel()
+	lacks, err := b.store.SpendRate(bounded, p.Tenant, p.ID, time.Duration(n*float64(b.each)), b.most)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now = time.Now()
+	if err != nil {
+		// Without the store each process bounds what passes it.
+		k.untold += n
+		if ctx.Err() == nil {
+			b.again = now.Add(spendPause)
+			b.log.Warn("the rate limit is counted by this process alone: the store did not answer", "error", err)
+		}
+		return nil
+	}
+	if all := now.Add(lacks + time.Duration(k.untold*float64(b.each))); all.After(k.fullAt) {
+		k.fullAt = all
+	}
+	if over := k.lacks(now) - b.most; over > 0 {
+		return rateLimited(over)
+	}
+	return nil
+}
+
+// count takes one request out of a bucket.
+func (b *buckets) count(k *bucket, now time.Time) error {
+	lacks := k.lacks(now) + b.each
+	if lacks > b.most {
+		return rateLimited(lacks - b.most)
+	}
+	k.fullAt = now.Add(lacks)
+	return nil
+}
+
+// lacks is how long the bucket takes from now until it is full.
+func (k *bucket) lacks(now time.Time) time.Duration { return max(0, k.fullAt.Sub(now)) }
+
+// of finds or makes a bucket. Once a minute it forgets those that are full.
+func (b *buckets) of(name string, now time.Time) *bucket {
+	if now.Sub(b.swept) > time.Minute {
+		b.swept = now
+		for name, k := range b.byName {
+			if k.lacks(now) == 0 && now.Sub(k.told) > time.Minute {
+				delete(b.byName, name)
+			}
+		}
+	}
+	k := b.byName[name]
+	if k == nil {
+		k = new(bucket)
+		b.byName[name] = k
+	}
+	return k
+}

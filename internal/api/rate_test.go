@@ -1,0 +1,114 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// sharedBuckets is a RateStore in memory; down makes it fail.
+type sharedBuckets struct {
+	fullAt time.Time
+	asked  atomic.Int64
+	down   bool
+}
+
+func (s *sharedBuckets) SpendRate(_ context.Context, _, _ string, cost, _ time.Duration) (time.Duration, error) {
+	s.asked.Add(1)
+	if s.down {
+		return 0, errors.New("the store is down")
+	}
+	now := time.Now()
+	if s.fullAt.Before(now) {
+		s.fullAt = now
+	}
+	s.fullAt = s.fullAt.Add(cost)
+	return s.fullAt.Sub(now), nil
+}
+
+// passed counts the requests that pass of n, which take turns at the processes.
+func passed(n int, processes ...*buckets) (count int) {
+	for i := range n {
+		if processes[i%len(processes)].spend(context.Background(), &gatehouse.Principal{ID: "prn_1"}) == nil {
+			count++
+		}
+	}
+	return count
+}
+
+func sharing(store RateStore) *buckets {
+	b := newBuckets(10, 100)
+	b.sharedBy(store, slog.New(slog.DiscardHandler))
+	return b
+}
+
+// TestRateIsSharedByProcesses: processes that share a store let one burst pass,
+// and its slack, whatever their number, and a new process lets no other one pass.
+func TestRateIsSharedByProcesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(*testing.T) {
+		store := new(sharedBuckets)
+		one, two := sharing(store), sharing(store)
+		if n := passed(400, one, two); n < 100 || n > 120 {
+			t.Errorf("%d of 400 passed, want a burst of 100 and at most a tenth of it for each process", n)
+		}
+		if asked := store.asked.Load(); asked > 25 {
+			t.Errorf("the store was asked %d times", asked)
+		}
+		if n := passed(100, sharing(store)); n > 10 {
+			t.Errorf("%d passed after a restart", n)
+		}
+		time.Sleep(20 * time.Second)
+		if n := passed(400, one, two); n < 80 || n > 120 {
+			t.Errorf("%d passed when the bucket was full again", n)
+		}
+	})
+}
+
+// TestRateOfASlowCallerAsksNothing: below a tenth of the rate no statement is made.
+func TestRateOfASlowCallerAsksNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(*testing.T) {
+		store := new(sharedBuckets)
+		b := sharing(store)
+		for range 1000 {
+			if passed(1, b) != 1 {
+				t.Fatal("refused")
+			}
+			time.Sleep(time.Second)
+		}
+		if asked := store.asked.Load(); asked != 0 {
+			t.Errorf("the store was asked %d times", asked)
+		}
+	})
+}
+
+// TestRateWithoutItsStore: a store that fails leaves each process its own bound,
+// and is asked again later.
+func TestRateWithoutItsStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(*testing.T) {
+		store := &sharedBuckets{down: true}
+		b := sharing(store)
+		if n := passed(400, b); n != 100 {
+			t.Errorf("%d passed, want 100", n)
+		}
+		if asked := store.asked.Load(); asked != 1 {
+			t.Errorf("the store was asked %d times while it was down", asked)
+		}
+		store.down = false
+		time.Sleep(2 * spendPause)
+		if n := passed(1, b); n != 1 || store.asked.Load() != 2 {
+			t.Errorf("%d passed, and the store was asked %d times", n, store.asked.Load())
+		}
+		if lacks := time.Until(store.fullAt); lacks < 8*time.Second {
+			t.Errorf("what was spent meanwhile was not told: %s", lacks)
+		}
+	})
+}
