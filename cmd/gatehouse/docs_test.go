@@ -32,6 +32,17 @@ func testParser(t *testing.T) *kong.Kong {
 	return k
 }
 
+// parse parses a command line. A parser remembers the flags of earlier lines
+// where flags exclude each other: such a line is parsed again by a new one.
+func parse(t *testing.T, parser *kong.Kong, args []string) (*kong.Context, error) {
+	t.Helper()
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return testParser(t).Parse(args)
+	}
+	return parsed, nil
+}
+
 // TestDocs parses each command line of each page, and wants each command on
 // the page of the command line.
 func TestDocs(t *testing.T) {
@@ -44,12 +55,13 @@ func TestDocs(t *testing.T) {
 	if err != nil || len(proof) < 4 {
 		t.Fatalf("%d pages of proof, %v", len(proof), err)
 	}
+	parser := testParser(t)
 	for _, page := range append(append(pages, proof...), "../../README.md") {
-		seen := checkCommands(t, page)
+		seen := checkCommands(t, parser, page)
 		if filepath.Base(page) != "cli.md" {
 			continue
 		}
-		for _, leaf := range testParser(t).Model.Leaves(true) {
+		for _, leaf := range parser.Model.Leaves(true) {
 			if path := strings.TrimSpace(leaf.Path()); !seen[path] {
 				t.Errorf("%s does not show gatehouse %s", page, path)
 			}
@@ -59,7 +71,7 @@ func TestDocs(t *testing.T) {
 
 // checkCommands parses the command lines of a page's shell blocks and returns
 // the commands that they call.
-func checkCommands(t *testing.T, page string) (seen map[string]bool) {
+func checkCommands(t *testing.T, parser *kong.Kong, page string) (seen map[string]bool) {
 	t.Helper()
 	src, err := os.ReadFile(page)
 	if err != nil {
@@ -76,7 +88,7 @@ func checkCommands(t *testing.T, page string) (seen map[string]bool) {
 			continue
 		}
 		for _, args := range commandLines(t, line) {
-			parsed, err := testParser(t).Parse(args)
+			parsed, err := parse(t, parser, args)
 			if err != nil {
 				t.Errorf("%s:%d: %q: %v", page, n+1, args, err)
 				continue
@@ -181,7 +193,8 @@ func scrape(t *testing.T, s *server) string {
 // TestHelp wants a help with an example for each command, and parses it.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, leaf := range testParser(t).Model.Leaves(true) {
+	parser := testParser(t)
+	for _, leaf := range parser.Model.Leaves(true) {
 		path := strings.Fields(leaf.Path())
 		g, out, errOut := testGlobals(t)
 		if code := run(*g, append(path, "--help")); code != exitDone || errOut.Len() > 0 {
@@ -207,7 +220,7 @@ func TestHelp(t *testing.T) {
 				continue
 			}
 			for _, args := range commandLines(t, line) {
-				parsed, err := testParser(t).Parse(args)
+				parsed, err := parse(t, parser, args)
 				switch {
 				case err != nil:
 					t.Errorf("%v --help: %q: %v", path, args, err)

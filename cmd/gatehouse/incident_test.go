@@ -165,7 +165,7 @@ func (e *incident) blocks() (all []block) {
 		}
 		all = append(all, block{section, f})
 	}
-	checkCommands(e.t, page)
+	checkCommands(e.t, testParser(e.t), page)
 	return all
 }
 
