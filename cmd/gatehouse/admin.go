@@ -37,11 +37,7 @@ Examples:
 }
 
 // Run lists, and dismisses what it has listed.
-func (c *noticesCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *noticesCmd) Run(g *globals, api service) error {
 	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Notice], error) {
 		return api.ListNotices(ctx, gatehouse.NoticeFilter{All: c.Seen, Cursor: cursor, Limit: limit})
 	})

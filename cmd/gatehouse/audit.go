@@ -180,11 +180,7 @@ Examples:
 }
 
 // Run prints.
-func (c *auditHeadCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *auditHeadCmd) Run(g *globals, api service) error {
 	head, err := api.Head(g.ctx)
 	if err != nil {
 		return err

@@ -21,11 +21,7 @@ Examples:
 }
 
 // Run cancels.
-func (c *cancelCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *cancelCmd) Run(g *globals, api service) error {
 	answer, err := api.Cancel(g.ctx, c.ID)
 	if err != nil {
 		return err
@@ -90,11 +86,7 @@ Examples:
 }
 
 // Run proposes the reversal.
-func (c *reverseCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *reverseCmd) Run(g *globals, api service) error {
 	a, err := api.Reverse(g.ctx, c.ID, gatehouse.ReverseRequest{Rationale: c.Rationale})
 	if err != nil {
 		return err

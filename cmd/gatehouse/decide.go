@@ -167,11 +167,7 @@ Examples:
 }
 
 // Run rejects.
-func (c *rejectCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *rejectCmd) Run(g *globals, api service) error {
 	d := gatehouse.Decision{Decision: gatehouse.Reject, Notes: c.Notes, Digest: c.Digest}
 	if c.Notes == "" && g.terminal != nil {
 		a, err := api.FindAction(g.ctx, c.ID)

@@ -34,12 +34,8 @@ Examples:
 }
 
 // Run creates.
-func (c *groupCreateCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
-	_, err = api.FindGroup(g.ctx, c.Name)
+func (c *groupCreateCmd) Run(g *globals, api service) error {
+	_, err := api.FindGroup(g.ctx, c.Name)
 	switch {
 	case err == nil:
 		return gatehouse.E(gatehouse.CodeAlreadyExists, "the group %s exists; add to it with: gatehouse group add %s NAME", c.Name, c.Name)
@@ -123,11 +119,7 @@ Examples:
 }
 
 // Run lists.
-func (c *groupListCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *groupListCmd) Run(g *globals, api service) error {
 	groups, err := api.ListGroups(g.ctx)
 	if err != nil {
 		return err
@@ -152,11 +144,7 @@ Examples:
 }
 
 // Run deletes.
-func (c *groupDeleteCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *groupDeleteCmd) Run(g *globals, api service) error {
 	if err := api.DeleteGroup(g.ctx, c.Name); err != nil {
 		return err
 	}

@@ -27,11 +27,7 @@ Examples:
 }
 
 // Run makes a key.
-func (c *keyCreateCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *keyCreateCmd) Run(g *globals, api service) error {
 	cred, err := api.CreateKey(g.ctx, c.Principal)
 	if err != nil {
 		return err
@@ -56,11 +52,7 @@ Examples:
 }
 
 // Run lists.
-func (c *keyListCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *keyListCmd) Run(g *globals, api service) error {
 	keys, err := api.ListKeys(g.ctx, c.Principal)
 	if err != nil {
 		return err

@@ -85,11 +85,7 @@ Examples:
 }
 
 // Run lists.
-func (c *listCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *listCmd) Run(g *globals, api service) error {
 	f := gatehouse.ActionFilter{
 		Status: c.Status, ActionType: c.Type, RiskLevel: gatehouse.RiskLevel(c.Risk),
 		ProposedBy: c.ProposedBy, Query: c.Query, Sort: c.Sort, Decided: c.Decided, Archived: c.Archived,
@@ -124,11 +120,7 @@ Examples:
 }
 
 // Run shows.
-func (c *showCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *showCmd) Run(g *globals, api service) error {
 	a, err := api.FindAction(g.ctx, c.ID)
 	if err != nil {
 		return err

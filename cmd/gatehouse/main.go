@@ -97,6 +97,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 			{Key: "global", Title: "Everywhere"},
 		}),
 		kong.Bind(&c.Globals),
+		kong.BindToProvider((*globals).connect),
 	)
 }
 

@@ -134,12 +134,9 @@ Examples:
 }
 
 // Run prints.
-func (c *policyShowCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *policyShowCmd) Run(g *globals, api service) error {
 	var v *gatehouse.PolicyVersion
+	var err error
 	if c.Version == 0 {
 		v, err = api.ActivePolicy(g.ctx)
 	} else {
@@ -176,11 +173,7 @@ Examples:
 }
 
 // Run lists.
-func (c *policyListCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *policyListCmd) Run(g *globals, api service) error {
 	versions, err := api.ListPolicies(g.ctx)
 	if err != nil {
 		return err
@@ -202,11 +195,7 @@ Examples:
 }
 
 // Run activates.
-func (c *policyActivateCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *policyActivateCmd) Run(g *globals, api service) error {
 	v, err := api.ActivatePolicy(g.ctx, c.Version)
 	if err != nil {
 		return err

@@ -22,11 +22,7 @@ Examples:
 }
 
 // Run lists.
-func (c *policyUsageCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *policyUsageCmd) Run(g *globals, api service) error {
 	accounts, err := api.PolicyUsage(g.ctx)
 	if err != nil {
 		return err

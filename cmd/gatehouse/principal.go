@@ -41,11 +41,7 @@ Examples:
 }
 
 // Run creates.
-func (c *principalCreateCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *principalCreateCmd) Run(g *globals, api service) error {
 	cred, err := api.CreatePrincipal(g.ctx, gatehouse.NewPrincipal{
 		Tenant: c.Tenant, Name: c.Name, Kind: c.Kind, Roles: c.Role, Person: c.Person, Sponsor: c.Sponsor,
 	})
@@ -85,11 +81,7 @@ Examples:
 }
 
 // Run lists.
-func (c *principalListCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *principalListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.ctx, &c.paging, api.ListPrincipals)
 	if err != nil {
 		return err
@@ -139,11 +131,7 @@ Examples:
 }
 
 // Run shows.
-func (c *principalShowCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *principalShowCmd) Run(g *globals, api service) error {
 	find := func(ctx context.Context) (*gatehouse.Principal, error) { return api.FindPrincipal(ctx, c.Name) }
 	if c.Name == "" {
 		find = api.WhoAmI
@@ -213,11 +201,7 @@ Examples:
 }
 
 // Run rotates.
-func (c *rotateTokenCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *rotateTokenCmd) Run(g *globals, api service) error {
 	cred, err := api.RotateEditToken(g.ctx, c.Name)
 	if err != nil {
 		return err

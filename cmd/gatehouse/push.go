@@ -36,11 +36,7 @@ Examples:
 }
 
 // Run lists.
-func (c *pushListCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *pushListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Push], error) {
 		return api.ListPushes(ctx, gatehouse.PushFilter{Status: c.Status, Cursor: cursor, Limit: limit})
 	})
@@ -183,11 +179,7 @@ Examples:
 }
 
 // Run resolves.
-func (c *pushResolveCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *pushResolveCmd) Run(g *globals, api service) error {
 	p, err := api.ResolvePush(g.ctx, c.ID, gatehouse.Resolution{Outcome: c.Outcome, Reason: c.Reason})
 	if err != nil {
 		return err

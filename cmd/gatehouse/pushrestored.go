@@ -108,11 +108,7 @@ Examples:
 }
 
 // Run asks, page by page.
-func (c *pushAskCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *pushAskCmd) Run(g *globals, api service) error {
 	out := &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}}
 	add := func(r gatehouse.AskRequest) (cursor string, err error) {
 		answer, err := api.AskTargets(g.ctx, r)
@@ -124,6 +120,7 @@ func (c *pushAskCmd) Run(g *globals) error {
 	}
 	if len(c.IDs) == 0 {
 		for cursor, more := "", true; more; more = cursor != "" {
+			var err error
 			if cursor, err = add(gatehouse.AskRequest{Cursor: cursor}); err != nil {
 				return err
 			}
@@ -136,6 +133,7 @@ func (c *pushAskCmd) Run(g *globals) error {
 		}
 		ids = ids[n:]
 	}
+	var err error
 	if g.JSON {
 		err = g.printJSON(out)
 	} else {
@@ -171,11 +169,7 @@ Examples:
 }
 
 // Run tells.
-func (c *archiveCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *archiveCmd) Run(g *globals, api service) error {
 	p, err := api.PreviewArchive(g.ctx, c.Retention.D())
 	if err != nil {
 		return err

@@ -26,11 +26,7 @@ Examples:
 }
 
 // Run lists.
-func (c *appliedCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *appliedCmd) Run(g *globals, api service) error {
 	page, err := collect(g.ctx, &c.paging, api.ListMirror)
 	if err != nil {
 		return err
@@ -64,11 +60,7 @@ Examples:
 }
 
 // Run lists.
-func (c *corpusCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *corpusCmd) Run(g *globals, api service) error {
 	page, err := collect(g.ctx, &c.paging, api.ListCorpus)
 	if err != nil {
 		return err
@@ -102,11 +94,7 @@ Examples:
 }
 
 // Run prints the evidence.
-func (c *evidenceActionCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *evidenceActionCmd) Run(g *globals, api service) error {
 	e, err := api.Evidence(g.ctx, c.ID)
 	if err != nil {
 		return err

@@ -126,11 +126,7 @@ Examples:
 }
 
 // Run lists.
-func (c *runListCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *runListCmd) Run(g *globals, api service) error {
 	f := gatehouse.RunFilter{Status: c.Status, Workflow: c.Workflow}
 	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.Run], error) {
 		f.Cursor, f.Limit = cursor, limit
@@ -269,11 +265,7 @@ Examples:
 }
 
 // Run cancels.
-func (c *runCancelCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *runCancelCmd) Run(g *globals, api service) error {
 	r, err := api.CancelRun(g.ctx, c.ID, c.Reason)
 	if err != nil {
 		return err
@@ -302,11 +294,7 @@ Examples:
 }
 
 // Run begins.
-func (c *runRetryCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *runRetryCmd) Run(g *globals, api service) error {
 	r, err := api.RetryRun(g.ctx, c.ID)
 	if err != nil {
 		return err

@@ -21,11 +21,7 @@ Examples:
 }
 
 // Run shows.
-func (c *runReflexionCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *runReflexionCmd) Run(g *globals, api service) error {
 	x, err := api.RunReflexion(g.ctx, c.ID)
 	switch {
 	case err != nil:

@@ -34,11 +34,7 @@ Examples:
 }
 
 // Run shows.
-func (c *runShowCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *runShowCmd) Run(g *globals, api service) error {
 	d, err := api.RunDetail(g.ctx, c.ID)
 	if err != nil {
 		return err

@@ -43,11 +43,7 @@ Examples:
 const watchPoll = 2 * time.Second
 
 // Run follows.
-func (c *runWatchCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *runWatchCmd) Run(g *globals, api service) error {
 	show := g.watcher(api)
 	left := func() time.Duration { return watchPoll }
 	if c.Timeout != nil {

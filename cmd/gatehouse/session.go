@@ -115,11 +115,7 @@ Examples:
 }
 
 // Run revokes.
-func (c *sessionRevokeCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *sessionRevokeCmd) Run(g *globals, api service) error {
 	s, err := api.RevokeSession(g.ctx, c.ID)
 	if err != nil {
 		return err
@@ -150,11 +146,7 @@ Examples:
 }
 
 // Run makes the link.
-func (c *setupLinkCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *setupLinkCmd) Run(g *globals, api service) error {
 	l, err := api.CreateSetupLink(g.ctx, c.Name)
 	if err != nil {
 		return err

@@ -26,11 +26,7 @@ Examples:
 }
 
 // Run creates.
-func (c *tenantCreateCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *tenantCreateCmd) Run(g *globals, api service) error {
 	t, err := api.CreateTenant(g.ctx, c.ID)
 	if err != nil {
 		return err
@@ -61,11 +57,7 @@ Examples:
 }
 
 // Run lists.
-func (c *tenantListCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *tenantListCmd) Run(g *globals, api service) error {
 	tenants, err := api.ListTenants(g.ctx)
 	if err != nil {
 		return err

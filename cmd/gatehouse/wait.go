@@ -27,11 +27,7 @@ Examples:
 }
 
 // Run waits.
-func (c *waitCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *waitCmd) Run(g *globals, api service) error {
 	return g.wait(api, c.ID, c.Until, c.Timeout.D())
 }
 

@@ -89,11 +89,7 @@ Examples:
 }
 
 // Run lists.
-func (c *workflowListCmd) Run(g *globals) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
+func (c *workflowListCmd) Run(g *globals, api service) error {
 	page, err := collect(g.ctx, &c.paging, func(ctx context.Context, cursor string, limit int) (gatehouse.Page[*gatehouse.WorkflowSummary], error) {
 		return api.ListWorkflows(ctx, cursor, limit)
 	})
