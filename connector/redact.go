@@ -20,25 +20,51 @@ const (
 	// leastPiece is the length of the shortest piece of Base64 that is looked for,
 	// in characters.
 	leastPiece = 8
+	// leastLine is the length of the shortest line of a longer secret that is looked
+	// for by itself, in bytes.
+	leastLine = 8
 )
 
 // redacted stands in the place of a secret.
 const redacted = "[redacted]"
 
+const (
+	// leastLong is the length, in bytes, from which on a text may have been cut
+	// by the connector that returned it.
+	leastLong = 256
+	// ellipsis ends a text that was cut.
+	ellipsis = "…"
+)
+
 // Redactor takes secrets out of what a target says. It finds a secret as it
 // stands, and as targets echo one: escaped for JSON, for a page or for a URL, with
 // every byte percent-encoded, in hexadecimal, and in Base64 (standard and
 // URL-safe, padded or not), alone or within a longer text that was encoded as a
-// whole. Secrets of fewer than four bytes are not looked for.
-type Redactor struct{ replacer *strings.Replacer }
+// whole. At the end of a text that ends in an ellipsis or has at least 256 bytes it
+// finds the first bytes of a secret as well, from four on, since the text may have
+// been cut there. Secrets of fewer than four bytes are not looked for: they would
+// take ordinary text apart. A nil Redactor finds nothing.
+type Redactor struct {
+	replacer *strings.Replacer
+	spelled  []string
+}
 
-// NewRedactor makes a redactor of secrets.
+// NewRedactor makes a redactor of secrets. Lines of a longer secret, from eight
+// bytes on, are found by themselves as well.
 func NewRedactor(secrets []string) *Redactor {
 	var all []string
 	for _, s := range secrets {
 		if len(s) >= leastSecret {
 			all = append(all, spellings(s)...)
 		}
+		for line := range strings.Lines(s) {
+			if line = strings.TrimSpace(line); line != s && len(line) >= leastLine {
+				all = append(all, spellings(line)...)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
@@ -48,26 +74,100 @@ func NewRedactor(secrets []string) *Redactor {
 	for _, s := range all {
 		pairs = append(pairs, s, redacted)
 	}
-	return &Redactor{strings.NewReplacer(pairs...)}
+	return &Redactor{strings.NewReplacer(pairs...), all}
 }
 
-// Replace returns a text without the secrets.
-func (r *Redactor) Replace(text string) string { return r.replacer.Replace(text) }
+// Text returns a text without the secrets.
+func (r *Redactor) Text(text string) string {
+	if r == nil || text == "" {
+		return text
+	}
+	return r.cutEnd(r.replacer.Replace(text))
+}
 
-// Marked reports whether something was taken out of a text.
-func (r *Redactor) Marked(text string) bool { return strings.Contains(text, redacted) }
+// cutEnd takes the beginning of a secret from the end of a text that may be cut.
+func (r *Redactor) cutEnd(text string) string {
+	body, short := strings.CutSuffix(text, ellipsis)
+	if !short && len(text) < leastLong {
+		return text
+	}
+	most := 0
+	for _, s := range r.spelled {
+		for n := min(len(s)-1, len(body)); n >= leastSecret && n > most; n-- {
+			if strings.HasSuffix(body, s[:n]) {
+				most = n
+			}
+		}
+	}
+	if most == 0 {
+		return text
+	}
+	return body[:len(body)-most] + redacted + text[len(body):]
+}
 
-// JSON is Replace for a value, as JSON again.
+// JSON is Text for each text of a value: strings, names and numbers, at any depth.
 func (r *Redactor) JSON(j gatehouse.JSON) gatehouse.JSON {
-	text := r.Replace(string(j))
-	if text == string(j) {
+	if r == nil || j == "" {
 		return j
 	}
-	value, err := gatehouse.Canonicalize([]byte(text))
-	if err != nil { // a secret that stood as a bare number
-		return gatehouse.StringJSON(text)
+	value, err := gatehouse.Canonicalize([]byte(j))
+	if err != nil { // what is no JSON is a text
+		if text := r.Text(string(j)); text != string(j) {
+			return gatehouse.StringJSON(text)
+		}
+		return j
 	}
-	return value
+	return r.value(value)
+}
+
+// Finds reports whether one of the texts holds a secret.
+func (r *Redactor) Finds(texts ...string) bool {
+	return r != nil && slices.ContainsFunc(texts, func(s string) bool { return r.replacer.Replace(s) != s })
+}
+
+// FindsJSON is Finds for a value.
+func (r *Redactor) FindsJSON(j gatehouse.JSON) bool {
+	if r == nil || j == "" {
+		return false
+	}
+	value, err := gatehouse.Canonicalize([]byte(j))
+	if err != nil {
+		return r.Finds(string(j))
+	}
+	whole := Redactor{replacer: r.replacer} // it knows no beginnings: nothing was cut
+	return whole.value(value) != value
+}
+
+// value is JSON for a canonical value.
+func (r *Redactor) value(j gatehouse.JSON) gatehouse.JSON {
+	if text, ok := j.Text(); ok {
+		if clean := r.Text(text); clean != text {
+			return gatehouse.StringJSON(clean)
+		}
+		return j
+	}
+	if members, err := j.Fields(); err == nil {
+		taken := make(map[string]bool, len(members))
+		for i, m := range members {
+			name := r.Text(m.Name)
+			for n := 2; taken[name]; n++ {
+				name = fmt.Sprintf("%s (%d)", r.Text(m.Name), n)
+			}
+			taken[name] = true
+			members[i] = gatehouse.Member{Name: name, Value: r.value(m.Value)}
+		}
+		return gatehouse.ObjectJSON(members...)
+	}
+	if elements, err := j.Elements(); err == nil {
+		for i, e := range elements {
+			elements[i] = r.value(e)
+		}
+		return gatehouse.ArrayJSON(elements...)
+	}
+	if text := string(j); r.Finds(text) { // a number
+		return gatehouse.StringJSON(r.Text(text))
+	}
+	return j
 }
 
 func spellings(s string) []string {
@@ -106,6 +206,10 @@ func spellings(s string) []string {
 				list = append(list, piece)
 			}
 		}
+	}
+	for _, s := range list { // a spelling within a JSON text that is shown as a text
+		q := string(gatehouse.StringJSON(s))
+		list = append(list, q[1:len(q)-1])
 	}
 	return list
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
@@ -39,7 +40,7 @@ func TestRedactor(t *testing.T) {
 		}
 	}
 	for name, text := range echoes {
-		got := r.Replace("<" + text + ">")
+		got := r.Text("<" + text + ">")
 		if !strings.Contains(got, "[redacted]") {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -48,7 +49,61 @@ func TestRedactor(t *testing.T) {
 			t.Errorf("%s leaves %s", name, got)
 		}
 	}
-	if got := r.Replace("abc is short"); got != "abc is short" {
+	if got := r.Text("abc is short"); got != "abc is short" {
 		t.Errorf("ordinary text: %s", got)
+	}
+}
+
+// TestRedactorFindsTheBeginningOfASecretWhereATextWasCut cuts a secret off at each
+// of its bytes.
+func TestRedactorFindsTheBeginningOfASecretWhereATextWasCut(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-token-of-the-target"
+	r := connector.NewRedactor([]string{secret})
+	long := strings.Repeat("x ", 128)
+	for _, form := range []string{secret, hex.EncodeToString([]byte(secret)), base64.StdEncoding.EncodeToString([]byte(secret))} {
+		for n := 4; n < len(form); n++ {
+			for text, want := range map[string]string{
+				long + form[:n]: long + "[redacted]", "no: " + form[:n] + "…": "no: [redacted]…",
+			} {
+				if got := r.Text(text); got != want {
+					t.Errorf("%q becomes %q, want %q", text, got, want)
+				}
+			}
+		}
+	}
+	for _, whole := range []string{"a s3cr3t", "s3cr3t-tok", long + "s3c"} {
+		if got := r.Text(whole); got != whole {
+			t.Errorf("%q becomes %q", whole, got)
+		}
+	}
+}
+
+// TestRedactorOfValues has a secret in each place of a JSON value.
+func TestRedactorOfValues(t *testing.T) {
+	t.Parallel()
+	r := connector.NewRedactor([]string{"hunter22", "48151623", "first line 1\nsecond line 2\nabc", "abc"})
+	for text, want := range map[gatehouse.JSON]gatehouse.JSON{
+		`"hunter22"`:                          `"[redacted]"`,
+		`"h\u0075nter22"`:                     `"[redacted]"`,
+		`{"a":[{"b":"my hunter22"},1.50]}`:    `{"a":[{"b":"my [redacted]"},1.50]}`,
+		`{"hunter22":1,"x":2}`:                `{"[redacted]":1,"x":2}`,
+		`{"hunter22":1,"68756e7465723232":2}`: `{"[redacted]":2,"[redacted] (2)":1}`,
+		`[148151623.5,4815162]`:               `["1[redacted].5",4815162]`,
+		`"only second line 2 of it"`:          `"only [redacted] of it"`,
+		`"abc"`:                               `"abc"`,
+		`{"broken":"hunter22`:                 `"{\"broken\":\"[redacted]"`,
+		`{"broken":`:                          `{"broken":`,
+		``:                                    ``,
+	} {
+		if got := r.JSON(text); got != want {
+			t.Errorf("%s becomes %s, want %s", text, got, want)
+		}
+		if got := r.FindsJSON(text); got != (want != text) {
+			t.Errorf("a secret in %s: %v", text, got)
+		}
+	}
+	if connector.NewRedactor([]string{"", "abc"}) != nil {
+		t.Error("a redactor of nothing that is looked for")
 	}
 }

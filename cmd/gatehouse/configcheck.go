@@ -130,6 +130,10 @@ func (l *looker) all(ctx context.Context, cfg *config.Config) {
 	if l.policy(cfg) {
 		l.open(ctx, cfg)
 	}
+	redactor := connector.NewRedactor(cfg.SecretValues())
+	for i := range l.checks {
+		l.checks[i].Detail = redactor.Text(l.checks[i].Detail)
+	}
 }
 
 // secretUse notes which secrets were asked for.

@@ -21,11 +21,13 @@ type prober struct {
 	targets []engine.Target
 	metric  *telemetry.Targets
 	log     *slog.Logger
-	down    map[string]bool
+	// redact takes the secrets of the configuration out of what a target says.
+	redact func(string) string
+	down   map[string]bool
 }
 
-func newProber(targets []engine.Target, metric *telemetry.Targets, log *slog.Logger) *prober {
-	return &prober{targets: targets, metric: metric, log: log, down: map[string]bool{}}
+func newProber(targets []engine.Target, metric *telemetry.Targets, redact func(string) string, log *slog.Logger) *prober {
+	return &prober{targets: targets, metric: metric, log: log, redact: redact, down: map[string]bool{}}
 }
 
 // probe looks at each target once.
@@ -44,7 +46,7 @@ func (p *prober) probe(ctx context.Context) {
 		p.metric.Probed(t.Name, err == nil)
 		switch {
 		case err != nil && !p.down[t.Name]:
-			p.log.Warn("a target cannot be used; what is approved for it waits", "connector", t.Name, "error", err)
+			p.log.Warn("a target cannot be used; what is approved for it waits", "connector", t.Name, "error", p.redact(err.Error()))
 		case err == nil && p.down[t.Name]:
 			p.log.Info("a target can be used again", "connector", t.Name)
 		}

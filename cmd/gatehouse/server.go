@@ -124,6 +124,7 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 	if n.registry, err = engine.NewRegistry(append(n.targets, question, policies)...); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	n.registry = n.registry.WithSecrets(cfg.SecretValues())
 	source := policy.DefaultSource()
 	if cfg.Policy.File != "" {
 		if source, err = os.ReadFile(cfg.Policy.File); err != nil {
@@ -243,7 +244,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	requests, hangUp := context.WithCancel(context.Background())
 	s := &server{node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics, audited: telemetry.NewAudit(metrics)}
-	s.prober = newProber(n.targets, telemetry.NewTargets(metrics), n.log)
+	s.prober = newProber(n.targets, telemetry.NewTargets(metrics), n.registry.RedactText, n.log)
 	pushes, _ := n.hub.Subscribe(app.TopicPush)
 	dispatcher, err := engine.New(engine.Dependencies{
 		Store: n.store, Targets: n.registry, Authority: n.gate, Owner: ownerName(), Wake: pushes,

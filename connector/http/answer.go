@@ -9,8 +9,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// maxShown bounds what a receipt keeps of an answer's body, in bytes.
-const maxShown = 4 << 10
+// maxShown bounds what a receipt keeps of an answer's body, maxShownHeader what it
+// keeps of one header, in bytes.
+const (
+	maxShown       = 4 << 10
+	maxShownHeader = 512
+)
 
 // shownHeaders are those of an answer that a receipt keeps.
 var shownHeaders = []string{
@@ -19,15 +23,14 @@ var shownHeaders = []string{
 }
 
 // metadata describes an answer for the receipt. doc is the answer's JSON, of
-// which one spelling is known; what is not JSON is searched as it came.
-func (c *Connector) metadata(a *answer, doc document) gatehouse.JSON {
+// which one spelling is known.
+func metadata(a *answer, doc document) gatehouse.JSON {
 	members := []gatehouse.Member{{Name: "status", Value: gatehouse.JSON(strconv.Itoa(a.status))}}
 	var hs []gatehouse.Member
 	for _, name := range shownHeaders {
-		if v := c.redactor.Replace(a.header.Get(name)); v != "" {
-			// Cut after secrets are out, so that no piece of one is left.
-			if len(v) > 512 {
-				v = v[:512]
+		if v := a.header.Get(name); v != "" {
+			if len(v) > maxShownHeader {
+				v = v[:maxShownHeader]
 			}
 			hs = append(hs, gatehouse.Member{Name: name, Value: gatehouse.StringJSON(v)})
 		}
@@ -37,7 +40,6 @@ func (c *Connector) metadata(a *answer, doc document) gatehouse.JSON {
 	if doc.json != "" {
 		body = string(doc.json)
 	}
-	body = c.redactor.Replace(body)
 	cut := a.cut
 	if len(body) > maxShown {
 		end := maxShown
@@ -62,14 +64,13 @@ func (c *Connector) metadata(a *answer, doc document) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// says is an answer's body as the target wrote it, without secrets and cut to
-// the length that is stored.
-func (c *Connector) says(a *answer, doc document) string {
+// says is an answer's body as the target wrote it, cut to the length that is stored.
+func says(a *answer, doc document) string {
 	body := string(a.body)
 	if doc.json != "" {
-		body = string(doc.json) // its escapes are known, so no secret hides in them
+		body = string(doc.json)
 	}
-	return cutText(strings.ToValidUTF8(c.redactor.Replace(body), "\uFFFD"), gatehouse.MaxTargetSays)
+	return cutText(strings.ToValidUTF8(body, "\uFFFD"), gatehouse.MaxTargetSays)
 }
 
 // cutText shortens a text to at most so many bytes, at a character.
@@ -165,11 +166,10 @@ func sameVersion(a, b string) bool {
 	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 
-// reversal describes the change that undoes an applied one, nil for none: also
-// where it would need a version or an id that the target echoed a secret in.
-func (op *operation) reversal(call connector.Call, a *answer, doc document, externalID string, redactor *connector.Redactor) *gatehouse.Reversal {
+// reversal describes the change that undoes an applied one, nil for none.
+func (op *operation) reversal(call connector.Call, a *answer, doc document, externalID string) *gatehouse.Reversal {
 	r := op.reverse
-	if r == nil || redactor.Marked(externalID) {
+	if r == nil {
 		return nil
 	}
 	rev := &gatehouse.Reversal{Operation: r.operation, Target: call.Target, CurrentState: call.ProposedChange}
@@ -187,7 +187,7 @@ func (op *operation) reversal(call connector.Call, a *answer, doc document, exte
 	}
 	if r.version != nil {
 		version, ok := r.version.version(a, doc)
-		if !ok || redactor.Replace(version) != version {
+		if !ok {
 			return nil
 		}
 		rev.Target.Version = version

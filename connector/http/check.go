@@ -29,7 +29,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 		return connector.State{Expected: expectation(call, byVersion, pre), Actual: "null"}, nil
 	case a.status < 200 || a.status > 299:
 		return connector.State{}, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: describe(a), Says: c.says(a, doc), RetryAfter: retryAfter(a.header),
+			Kind: connector.Transient, Code: "check_failed", Detail: describe(a), Says: says(a, doc), RetryAfter: retryAfter(a.header),
 		}
 	case doc.json == "" && (len(pre) > 0 || op.check.version.needsBody(byVersion)):
 		return connector.State{}, &connector.Error{Kind: connector.Transient, Code: "check_failed", Detail: describe(a) + ", but with no JSON that can be read"}
@@ -38,13 +38,11 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 		version, _ := op.check.version.version(a, doc)
 		if !sameVersion(call.Target.Version, version) {
 			return connector.State{
-				Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(c.redactor.Replace(version)),
+				Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(version),
 			}, nil
 		}
 	}
-	state := op.check.compare(doc, pre)
-	state.Actual = c.redactor.JSON(state.Actual)
-	return state, nil
+	return op.check.compare(doc, pre), nil
 }
 
 // Conditional reports whether the request carries a condition.
@@ -97,13 +95,13 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 		r.json != nil && !r.json.matches(call, doc) || r.change != nil && !stands(call.ProposedChange, doc, *r.change) {
 		return connector.Inconclusive, connector.Result{}, nil
 	}
-	res := connector.Result{ResponseMetadata: c.metadata(a, doc)}
+	res := connector.Result{ResponseMetadata: metadata(a, doc)}
 	if r.cfg.ExternalID != nil {
 		if j, ok := doc.at(*r.cfg.ExternalID); ok {
-			res.ExternalID = c.redactor.Replace(plain(j))
+			res.ExternalID = plain(j)
 		}
 	}
-	res.Reversal = op.reversal(call, a, doc, res.ExternalID, c.redactor)
+	res.Reversal = op.reversal(call, a, doc, res.ExternalID)
 	return connector.Present, res, nil
 }
 
@@ -133,7 +131,7 @@ func (c *Connector) get(ctx context.Context, op *operation, path *pathTemplate, 
 	defer cancel()
 	a, err := c.send(ctx, d)
 	if err != nil {
-		e := c.unanswered(ctx, err)
+		e := unanswered(ctx, err)
 		if e.Kind == connector.Ambiguous {
 			e.Kind = connector.Transient
 		}

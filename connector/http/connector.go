@@ -31,7 +31,6 @@ type Connector struct {
 	operations  map[string]*operation
 	entities    map[string]Entity // nil for any
 	client      *http.Client
-	redactor    *connector.Redactor
 }
 
 var (
@@ -75,7 +74,6 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if b.err != nil {
 		return nil, b.err
 	}
-	c.redactor = connector.NewRedactor(b.values)
 	return c, nil
 }
 
@@ -158,7 +156,6 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 type builder struct {
 	cfg     Config
 	secrets func(string) (string, error)
-	values  []string // of the secrets, for redaction
 	err     error
 }
 
@@ -185,7 +182,6 @@ func (b *builder) secret(at, name string) string {
 	if _, err := asHeader("", value); err != nil {
 		b.fail(at, fmt.Errorf("secret %s cannot stand in a header", gatehouse.Quote(name)))
 	}
-	b.values = append(b.values, value)
 	return value
 }
 
@@ -208,7 +204,6 @@ func (b *builder) common() []header {
 			}
 			pair := a.Basic.Username + ":" + b.secret("auth.basic.password", a.Basic.Password.Secret)
 			encoded := base64.StdEncoding.EncodeToString([]byte(pair))
-			b.values = append(b.values, encoded)
 			h.set(header{name: "Authorization", secret: "Basic " + encoded})
 		}
 		if a.Header != nil {

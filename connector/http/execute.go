@@ -31,26 +31,25 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	a, err := c.send(ctx, d)
 	res := connector.Result{RequestMetadata: d.metadata()}
 	if err != nil {
-		return res, c.unanswered(ctx, err)
+		return res, unanswered(ctx, err)
 	}
 	doc := parseDocument(a)
-	res.ResponseMetadata = c.metadata(a, doc)
+	res.ResponseMetadata = metadata(a, doc)
 	if failure := op.classify(call, a, doc); failure != nil {
-		failure.Detail = c.redactor.Replace(failure.Detail)
-		failure.Says = c.says(a, doc)
+		failure.Says = says(a, doc)
 		return res, failure
 	}
 	if op.cfg.ExternalID != nil {
 		if j, ok := doc.at(*op.cfg.ExternalID); ok {
-			res.ExternalID = c.redactor.Replace(plain(j))
+			res.ExternalID = plain(j)
 		}
 	}
-	res.Reversal = op.reversal(call, a, doc, res.ExternalID, c.redactor)
+	res.Reversal = op.reversal(call, a, doc, res.ExternalID)
 	return res, nil
 }
 
 // unanswered classifies a request without an answer.
-func (c *Connector) unanswered(ctx context.Context, err error) *connector.Error {
+func unanswered(ctx context.Context, err error) *connector.Error {
 	var s *sendError
 	e := &connector.Error{Kind: connector.Ambiguous, Code: "connection_lost", Detail: "the connection failed before an answer came", Err: err}
 	if !errors.As(err, &s) {
@@ -67,7 +66,6 @@ func (c *Connector) unanswered(ctx context.Context, err error) *connector.Error 
 	case timeout:
 		e.Code, e.Detail = "timeout", "no answer came in time"
 	}
-	e.Detail = c.redactor.Replace(e.Detail)
 	return e
 }
 

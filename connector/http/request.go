@@ -20,13 +20,12 @@ import (
 
 // draft is a request with all places filled.
 type draft struct {
-	method   string
-	url      *url.URL
-	header   http.Header
-	secret   map[string]bool // names of headers whose values are not shown
-	body     []byte
-	hasBody  bool
-	redactor *connector.Redactor
+	method  string
+	url     *url.URL
+	header  http.Header
+	secret  map[string]bool // names of headers whose values are not shown
+	body    []byte
+	hasBody bool
 }
 
 // draft fills the places of a path and headers. Errors are *missing.
@@ -35,7 +34,7 @@ func (c *Connector) draft(method string, path *pathTemplate, hs headers, v value
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{method: method, header: make(http.Header), secret: make(map[string]bool), redactor: c.redactor}
+	d := &draft{method: method, header: make(http.Header), secret: make(map[string]bool)}
 	u := *c.base
 	raw := c.base.EscapedPath() + escaped
 	if u.Path, err = url.PathUnescape(raw); err != nil {
@@ -126,7 +125,7 @@ func (d *draft) metadata() gatehouse.JSON {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		value := gatehouse.StringJSON(d.redactor.Replace(d.header.Get(name)))
+		value := gatehouse.StringJSON(d.header.Get(name))
 		if d.secret[name] {
 			value = `"[redacted]"`
 		}
@@ -134,7 +133,7 @@ func (d *draft) metadata() gatehouse.JSON {
 	}
 	members := []gatehouse.Member{
 		{Name: "method", Value: gatehouse.StringJSON(d.method)},
-		{Name: "url", Value: gatehouse.StringJSON(d.redactor.Replace(d.url.String()))},
+		{Name: "url", Value: gatehouse.StringJSON(d.url.String())},
 		{Name: "headers", Value: gatehouse.ObjectJSON(shown...)},
 	}
 	if d.hasBody {

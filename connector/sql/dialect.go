@@ -45,12 +45,24 @@ func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
+// maxSays bounds what is kept of a database's message, in characters.
+const maxSays = 1000
+
+// shortened cuts a database's message to what is kept.
+func shortened(message string) string {
+	if r := []rune(message); len(r) > maxSays {
+		return string(r[:maxSays]) + "…"
+	}
+	return message
+}
+
 // verdict is the meaning of a failed statement.
 type verdict struct {
 	kind connector.Kind
 	code string
-	// detail is what the database says, fit to be shown to an operator.
-	detail string
+	// detail is what the database says, fit to be shown to an operator, and says
+	// its own words alone.
+	detail, says string
 	// unique marks a violated key, missing the lack of a relation that was
 	// there before.
 	unique, missing bool

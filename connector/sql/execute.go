@@ -17,6 +17,11 @@ func fail(kind connector.Kind, code, detail string, cause error) *connector.Erro
 	return &connector.Error{Kind: kind, Code: code, Detail: detail, Err: cause}
 }
 
+// failure makes the error of a statement that the database answered.
+func (v verdict) failure(cause error) *connector.Error {
+	return &connector.Error{Kind: v.kind, Code: v.code, Detail: v.detail, Says: v.says, Err: cause}
+}
+
 // refusal is a reason found in the transaction; what it did is rolled back.
 type refusal struct{ code, detail string }
 
@@ -58,7 +63,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	if v.kind == connector.Ambiguous {
 		v.kind, v.code, v.detail = connector.Transient, "rolled_back", "the server rolled the transaction back"
 	}
-	return connector.Result{}, fail(v.kind, v.code, v.detail, err)
+	return connector.Result{}, v.failure(err)
 }
 
 // prepare reads the catalogue and checks the call against it.
@@ -85,14 +90,16 @@ func (c *Connector) unreachable(err error) *connector.Error {
 	v := c.dialect.classify(err)
 	switch {
 	case v.answered && v.code == "busy":
-		return fail(connector.Transient, v.code, v.detail, err)
+		v.kind = connector.Transient
+		return v.failure(err)
 	case v.answered:
 		// Perhaps the tables are no longer as they were: look again next time.
 		c.forget()
+		v.kind = connector.NotSent
 		if v.missing {
-			return fail(connector.NotSent, "schema_changed", "the target's tables are no longer as they were: "+v.detail, err)
+			v.code, v.detail = "schema_changed", "the target's tables are no longer as they were: "+v.detail
 		}
-		return fail(connector.NotSent, v.code, v.detail, err)
+		return v.failure(err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fail(connector.NotSent, "timeout", "the time was over before the change was sent", err)
 	}
@@ -144,16 +151,18 @@ func (c *Connector) abandon(ctx context.Context, conn *sql.Conn, call connector.
 		// The table was changed since its catalogue was read.
 		c.recordReady.Store(false)
 		if _, err := c.table(ctx, call.Target.EntityType, true); err == nil {
-			return fail(connector.Transient, v.code, v.detail, cause)
+			v.kind = connector.Transient
+			return v.failure(cause)
 		}
 	}
 	if v.unique && p.op == opInsert && c.anyExists(ctx, p) {
-		return fail(connector.Terminal, string(gatehouse.CodeAlreadyExists), "a row with this key exists", cause)
+		v.kind, v.code, v.detail = connector.Terminal, string(gatehouse.CodeAlreadyExists), "a row with this key exists"
+		return v.failure(cause)
 	}
 	if v.kind == connector.Ambiguous { // the rollback has cleared it up
 		v.kind, v.code, v.detail = connector.Transient, "rolled_back", "the transaction failed and was rolled back"
 	}
-	return fail(v.kind, v.code, v.detail, cause)
+	return v.failure(cause)
 }
 
 func (c *Connector) anyExists(ctx context.Context, p *plan) bool {

@@ -221,7 +221,8 @@ func (postgresDialect) classify(err error) verdict {
 	}
 	v := verdict{kind: connector.Terminal, code: "sql_error", answered: true}
 	// Detail and hint can quote other rows; message and names are enough.
-	v.detail = fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code)
+	v.says = shortened(e.Message)
+	v.detail = fmt.Sprintf("%s (SQLSTATE %s)", v.says, e.Code)
 	if e.ConstraintName != "" {
 		v.detail += " constraint " + e.ConstraintName
 	}

@@ -37,6 +37,13 @@ type Reverses interface {
 	Reverses(tenant, connector, operation string) bool
 }
 
+// Redactor is what Targets may do besides: take the secrets of the configuration
+// out of what came from outside.
+type Redactor interface {
+	RedactText(s string) string
+	RedactJSON(j gatehouse.JSON) gatehouse.JSON
+}
+
 // Hints spreads lossy wake-ups.
 type Hints interface {
 	Notify(topic string)

@@ -412,6 +412,7 @@ func (r *Runs) CompleteStep(ctx context.Context, id string, q gatehouse.StepResu
 	if err := checkResult(&q); err != nil {
 		return nil, err
 	}
+	q = r.redactResult(q)
 	return r.settle(ctx, c, id, q.Generation, func(m *moving, s *gatehouse.Step) error {
 		if err := m.hand(c.Principal.ID); err != nil {
 			return err
@@ -467,6 +468,7 @@ func (r *Runs) FailStep(ctx context.Context, id string, q gatehouse.StepFailure)
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
+	q = r.redactFailure(q)
 	return r.settle(ctx, c, id, q.Generation, func(m *moving, s *gatehouse.Step) error { return m.failed(s, m.actor, q) })
 }
 

@@ -50,6 +50,8 @@ type Config struct {
 	// ApproverDelay is how long somebody has to have been an approver before they
 	// count at L5; absent or 0s for no time, 90d at most.
 	ApproverDelay gatehouse.Duration
+	// credentials are secrets that stand outside of Secrets.
+	credentials credentials
 	// NATS names the cluster that carries hints and events.
 	nats *yaml.Node
 	file string
@@ -133,7 +135,8 @@ func Parse(path string, src []byte) (*Config, error) {
 	if err := yaml.Load(src, &root); err != nil {
 		return nil, locate(path, err)
 	}
-	if err := resolve(path, &root); err != nil {
+	var found credentials
+	if err := resolve(path, &root, &found); err != nil {
 		return nil, err
 	}
 	var raw file
@@ -144,6 +147,7 @@ func Parse(path string, src []byte) (*Config, error) {
 		Connectors: make(map[string]Connector, len(raw.Connectors)),
 		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
 		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS, file: path,
+		credentials: found,
 	}
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
 		c.Policy.File = filepath.Join(filepath.Dir(path), c.Policy.File)

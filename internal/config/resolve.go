@@ -17,22 +17,32 @@ const maxFileBytes = 1 << 20
 // resolve replaces ${NAME} and file:PATH in every scalar value, not in keys.
 // An undefined variable and an unreadable file are errors: an empty value in
 // the place of a secret or an address would be worse.
-func resolve(path string, n *yaml.Node) error {
+// Values of variables and files that look like secrets are added to found.
+func resolve(path string, n *yaml.Node, found *credentials) error {
+	return resolveAt(path, "", n, found)
+}
+
+// resolveAt is resolve for the value of a key.
+func resolveAt(path, key string, n *yaml.Node, found *credentials) error {
 	if n.Kind == yaml.ScalarNode {
-		return resolveScalar(path, n)
+		return resolveScalar(path, key, n, found)
 	}
 	for i, child := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 {
-			continue
+		if n.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				continue
+			}
+			key = n.Content[i-1].Value
 		}
-		if err := resolve(path, child); err != nil {
+		if err := resolveAt(path, key, child, found); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func resolveScalar(path string, n *yaml.Node) error {
+func resolveScalar(path, key string, n *yaml.Node, found *credentials) error {
+	defer func() { found.address(n.Value) }()
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s:%d:%d: %s", path, n.Line, n.Column, fmt.Sprintf(format, args...))
 	}
@@ -51,15 +61,19 @@ func resolveScalar(path string, n *yaml.Node) error {
 		if err != nil {
 			return fail("%v", err)
 		}
-		setText(n, strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r"))
+		text := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
+		found.named(text, key, filepath.Base(name), filepath.Base(filepath.Dir(name)))
+		setText(n, text)
 		return nil
 	}
 	var missing string
 	value := variable.ReplaceAllStringFunc(n.Value, func(m string) string {
-		v, ok := os.LookupEnv(m[2 : len(m)-1])
+		name := m[2 : len(m)-1]
+		v, ok := os.LookupEnv(name)
 		if !ok {
-			missing = m[2 : len(m)-1]
+			missing = name
 		}
+		found.named(v, key, name)
 		return v
 	})
 	if missing != "" {

@@ -21,7 +21,7 @@ func (r *Registry) ReadBack(ctx context.Context, a *gatehouse.Action, attempts i
 	if !ok {
 		return nil, nil
 	}
-	finding, res, failure := readBack(ctx, reader, callOf(a, attempts))
+	finding, res, failure := r.readBack(ctx, reader, callOf(a, attempts))
 	if failure != nil {
 		return nil, failure
 	}

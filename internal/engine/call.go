@@ -10,16 +10,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Connectors are foreign code: whatever they do, an answer comes out. A panic,
-// or an error that is not a *connector.Error, proves nothing.
+// Connectors are foreign code: whatever they do, an answer comes out, without the
+// secrets of the configuration. A panic, or an error that is not a
+// *connector.Error, proves nothing.
 
-func execute(ctx context.Context, c connector.Connector, call connector.Call) (res connector.Result, failure *connector.Error) {
+func (r *Registry) execute(ctx context.Context, c connector.Connector, call connector.Call) (res connector.Result, failure *connector.Error) {
+	defer func() { res, failure = r.redactResult(res), r.redactError(failure) }()
 	defer recoverTo(&failure)
 	res, err := c.Execute(ctx, call)
 	return res, asError(err)
 }
 
-func check(ctx context.Context, c connector.Checker, call connector.Call) (s connector.State, err error) {
+func (r *Registry) check(ctx context.Context, c connector.Checker, call connector.Call) (s connector.State, err error) {
 	var failure *connector.Error
 	func() {
 		defer recoverTo(&failure)
@@ -28,16 +30,17 @@ func check(ctx context.Context, c connector.Checker, call connector.Call) (s con
 		failure = asError(err)
 	}()
 	if failure != nil {
-		return connector.State{}, failure
+		return connector.State{}, r.redactError(failure)
 	}
-	return s, nil
+	return r.redactState(s), nil
 }
 
-func readBack(ctx context.Context, c connector.ReadBacker, call connector.Call) (f connector.Finding, res connector.Result, failure *connector.Error) {
+func (r *Registry) readBack(ctx context.Context, c connector.ReadBacker, call connector.Call) (f connector.Finding, res connector.Result, failure *connector.Error) {
 	defer func() {
 		if failure != nil {
 			f = connector.Inconclusive
 		}
+		res, failure = r.redactResult(res), r.redactError(failure)
 	}()
 	defer recoverTo(&failure)
 	f, res, err := c.ReadBack(ctx, call)

@@ -230,7 +230,7 @@ func (j *job) readBack(ctx context.Context, until time.Time) *gatehouse.Receipt 
 	}
 	ctx, cancel := j.looking(ctx, until)
 	defer cancel()
-	finding, res, failure := readBack(ctx, r, callOf(j.action, j.push.Attempts))
+	finding, res, failure := j.targets.readBack(ctx, r, callOf(j.action, j.push.Attempts))
 	if failure != nil {
 		j.log.WarnContext(ctx, "read-back failed", "error", failure, "cause", failure.Err)
 		return nil
@@ -255,7 +255,7 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	}
 	ctx, cancel := j.looking(ctx, j.lookUntil())
 	defer cancel()
-	s, err := check(ctx, c, callOf(j.action, j.push.Attempts))
+	s, err := j.targets.check(ctx, c, callOf(j.action, j.push.Attempts))
 	if err != nil {
 		return nil, asError(err)
 	}

@@ -168,6 +168,7 @@ func (d Outside) settle(ctx context.Context, tenant, id string, generation int, 
 	if err != nil {
 		return nil, err
 	}
+	res, failure = d.targets.redactResult(res), d.targets.redactError(failure)
 	outcome := gatehouse.ReceiptApplied
 	if failure != nil {
 		outcome = receiptOutcome(failure.Kind)

@@ -33,7 +33,8 @@ func (t *Target) Serves(tenant string) bool {
 // Registry holds the configured connectors. It never changes: a new
 // configuration makes a new one.
 type Registry struct {
-	targets map[string]Target
+	targets  map[string]Target
+	redactor *connector.Redactor
 }
 
 // NewRegistry makes a registry. Names must be valid and distinct.
@@ -164,7 +165,7 @@ func (r *Registry) Validate(a *gatehouse.Action) error {
 		return err
 	}
 	if v, ok := c.(connector.Validator); ok {
-		return v.Validate(callOf(a, 0))
+		return r.redactRefusal(v.Validate(callOf(a, 0)))
 	}
 	return nil
 }
@@ -181,7 +182,7 @@ func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool
 	if !ok {
 		return false, "", "", false, nil
 	}
-	s, err := check(ctx, checker, callOf(a, 0))
+	s, err := r.check(ctx, checker, callOf(a, 0))
 	if err != nil {
 		return false, "", "", false, err
 	}

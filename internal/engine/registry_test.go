@@ -207,7 +207,7 @@ func TestForeignFailuresProveNothing(t *testing.T) {
 		{"a typed error", "http_422", connector.Terminal, func() (connector.Result, error) { return connector.Result{}, typed }},
 		{"a typed nil", "connector_error", connector.Ambiguous, func() (connector.Result, error) { var e *connector.Error; return connector.Result{}, e }},
 	} {
-		_, failure := execute(t.Context(), bare{c.execute}, connector.Call{})
+		_, failure := new(Registry).execute(t.Context(), bare{c.execute}, connector.Call{})
 		if failure == nil || failure.Kind != c.kind || failure.Code != c.code {
 			t.Errorf("%s: %v", c.name, failure)
 			continue
@@ -216,7 +216,7 @@ func TestForeignFailuresProveNothing(t *testing.T) {
 			t.Errorf("%s: the detail may hold secrets: %s", c.name, failure.Detail)
 		}
 	}
-	if _, failure := execute(t.Context(), bare{func() (connector.Result, error) { return connector.Result{}, nil }}, connector.Call{}); failure != nil {
+	if _, failure := new(Registry).execute(t.Context(), bare{func() (connector.Result, error) { return connector.Result{}, nil }}, connector.Call{}); failure != nil {
 		t.Errorf("success: %v", failure)
 	}
 	for name, answer := range map[string]func() (connector.Finding, connector.Result, error){
@@ -225,7 +225,7 @@ func TestForeignFailuresProveNothing(t *testing.T) {
 		},
 		"panic": func() (connector.Finding, connector.Result, error) { panic("no") },
 	} {
-		if f, _, failure := readBack(t.Context(), able{readBack: answer}, connector.Call{}); f != connector.Inconclusive || failure == nil {
+		if f, _, failure := new(Registry).readBack(t.Context(), able{readBack: answer}, connector.Call{}); f != connector.Inconclusive || failure == nil {
 			t.Errorf("read-back with %s: %v, %v", name, f, failure)
 		}
 	}

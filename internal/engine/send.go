@@ -116,7 +116,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 	if start.Before(j.until) {
 		callCtx, cancel := context.WithDeadline(ctx, j.until)
 		callCtx, traced := j.trace(callCtx, "call", j.push)
-		res, failure = execute(callCtx, j.conn, *c)
+		res, failure = j.targets.execute(callCtx, j.conn, *c)
 		cancel()
 		traced(callOutcome(failure), nil)
 	} else {

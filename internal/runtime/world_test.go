@@ -171,6 +171,7 @@ func newWorld(t testing.TB, store gatehouse.Store, settings ...setting) *world {
 		engine.Target{Name: "shop", Connector: w.ledger},
 		engine.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{engine.AllTenants}})
 	w.must(err)
+	registry = registry.WithSecrets([]string{configuredSecret})
 	log := slog.New(slog.DiscardHandler)
 	hold := time.Duration(0)
 	w.gate = app.New(store, registry, w.hub, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, log)
