@@ -61,4 +61,7 @@ func TestProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(0, 2, 1)
+	if log := words.String(); strings.Contains(log, "items") || !strings.Contains(log, "[redacted]") {
+		t.Errorf("the log says what is to be redacted:\n%s", log)
+	}
 }
