@@ -66,7 +66,7 @@ func sponsors(tx gatehouse.ReadTx, a *gatehouse.Action) ([]string, error) {
 // policy does not deny it, and asks for no more people and no higher level than
 // were asked; as many people as were asked approved it, and still may. It is run in the
 // transaction that records the intent to call. Its error has code
-// authority_revoked.
+// authority_revoked, or is [*unjudged].
 func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action) error {
 	veto, err := g.vetoed(tx, a)
 	if err != nil {

@@ -107,6 +107,7 @@ type ruling struct {
 	policyKnown   bool
 	looked        bool
 	policyVersion int
+	hearing       *hearing
 	veto          string
 	drift         *drift
 
@@ -133,7 +134,10 @@ func (r *ruling) find(ctx context.Context) error {
 	if err == nil {
 		err = trouble // not found here is not the action
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.judge(ctx)
 }
 
 // outlook is what the transaction will ask.
@@ -169,8 +173,19 @@ func (r *ruling) lookAtPolicy(tx gatehouse.ReadTx, a *gatehouse.Action) (err err
 	if r.policyVersion, err = tx.ActivePolicyVersion(a.Tenant); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return err
 	}
-	r.veto, err = r.gate.vetoed(tx, a)
+	r.hearing, err = r.gate.hear(tx, a)
 	r.policyKnown = err == nil
+	return err
+}
+
+// judge judges what lookAtPolicy has read, outside of its transaction.
+func (r *ruling) judge(ctx context.Context) (err error) {
+	if r.hearing == nil {
+		return nil
+	}
+	if err = r.gate.conclude(ctx, r.hearing); err == nil {
+		r.veto = r.hearing.veto
+	}
 	return err
 }
 
@@ -189,6 +204,9 @@ func (r *ruling) look(ctx context.Context) error {
 	}
 	if again {
 		err := r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error { return r.lookAtPolicy(tx, a) })
+		if err == nil {
+			err = r.judge(ctx)
+		}
 		if err != nil {
 			return err
 		}

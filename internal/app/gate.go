@@ -95,6 +95,7 @@ type Gate struct {
 	hints    Hints
 	drainer  Drainer
 	policies *policyCache
+	vetos    vetoCache
 	config   Config
 	log      *slog.Logger
 	// remembered are callers, where the store is distant.
@@ -162,7 +163,12 @@ func (g *Gate) update(ctx context.Context, prepare func() error, fn func(gatehou
 			}
 		}
 		err := g.store.Update(ctx, fn)
+		var ahead *unjudged
 		switch {
+		case errors.As(err, &ahead):
+			if err := ahead.Judge(ctx); err != nil {
+				return err
+			}
 		case errors.Is(err, errStale), errors.Is(err, gatehouse.ErrConflict):
 			if ctx.Err() != nil {
 				return ctx.Err()

@@ -74,15 +74,7 @@ func TestRemovedMembersDoNotCount(t *testing.T) {
 	if _, err := w.gate.Decide(w.again(ben), a.ID, approve(a)); err != nil {
 		t.Fatal(err)
 	}
-	recheck := func() error {
-		return w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
-			locked, err := tx.LockAction(a.Tenant, a.ID)
-			if err != nil {
-				return err
-			}
-			return w.gate.Recheck(tx, locked)
-		})
-	}
+	recheck := func() error { return w.recheck(a.ID) }
 	if err := recheck(); err != nil {
 		t.Fatalf("both are members: %v", err)
 	}

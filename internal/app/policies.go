@@ -140,69 +140,24 @@ func (g *Gate) judge(tx gatehouse.ReadTx, f policy.Facts) (judgement, error) {
 
 // judged evaluates what judge has found. It may take long, and needs no store:
 // it is called outside of transactions where that can be.
-func (j judgement) judged() judgement {
+// It fails when the context ends.
+func (j judgement) judged(ctx context.Context) (judgement, error) {
 	if j.policy != nil {
-		j.Verdict = j.policy.Evaluate(j.facts)
+		j.Verdict = j.policy.Evaluate(ctx, j.facts)
 	}
-	return j
+	return j, ctx.Err()
 }
 
 // presumeJudged is judge by the version that was last seen active; known is
 // false when there is none, or it looks at the time, which the store has. The transaction finds out whether it still
 // is.
-func (g *Gate) presumeJudged(f policy.Facts) (j judgement, known bool) {
+func (g *Gate) presumeJudged(ctx context.Context, f policy.Facts) (j judgement, known bool, err error) {
 	p, version := g.policies.last(f.Tenant)
 	if p == nil || p.ReadsTime() {
-		return j, false
+		return j, false, nil
 	}
-	return judgement{Verdict: p.Evaluate(f), version: version, policy: p}, true
-}
-
-// vetoed tells why the active policy does not let an action pass that another
-// version judged: it denies the action, or asks for more than was asked then. It
-// is "" where nothing stands against it. The version that judged the action cannot
-// say otherwise now; but the floor of its operation can have been raised.
-func (g *Gate) vetoed(tx gatehouse.ReadTx, a *gatehouse.Action) (string, error) {
-	version, err := tx.ActivePolicyVersion(a.Tenant)
-	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
-		return "", err
-	}
-	if version == a.Policy.Version && version != 0 {
-		_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
-		if err != nil || floor <= a.RiskLevel {
-			return "", nil //nolint:nilerr // a connector that is gone is found by what looks for it
-		}
-		if more := asksMore(a, gatehouse.OutcomeAllow, floor, 0); more != "" {
-			return "the floor of the operation is " + floor.String() + " now: " + more, nil
-		}
-		return "", nil
-	}
-	proposer, err := tx.FindPrincipal(a.Tenant, a.ProposerID)
-	if err != nil {
-		return "", err
-	}
-	_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
-	if err != nil {
-		return "the connector or its operation is gone", nil //nolint:nilerr // it is the veto
-	}
-	proposal := a.Proposal
-	proposal.RiskLevel = a.ClaimedRisk
-	j, err := g.judge(tx, policy.Facts{Tenant: a.Tenant, Proposal: &proposal, Proposer: proposer, Floor: floor, ProposedAt: a.ProposedAt, Reversal: a.Reverses != ""})
-	if err != nil {
-		return "", err
-	}
-	j = j.judged()
-	if j.Outcome != gatehouse.OutcomeDeny {
-		if more := asksMore(a, j.Outcome, max(j.RiskLevel, floor, a.ClaimedRisk), j.Required); more != "" {
-			return fmt.Sprintf("policy version %d asks for more: %s", j.version, more), nil
-		}
-		return "", nil
-	}
-	reason := fmt.Sprintf("policy version %d denies it", j.version)
-	if len(j.Reasons) > 0 {
-		reason += ": " + j.Reasons[0]
-	}
-	return reason, nil
+	j, err = judgement{version: version, policy: p, facts: f}.judged(ctx)
+	return j, true, err
 }
 
 // asksMore tells what a verdict of today asks for beyond what was asked of people
@@ -374,14 +329,17 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 		return nil, err
 	}
 	var out *gatehouse.Explanation
+	var active *policy.Policy
+	var facts policy.Facts
 	err := g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		tenant := c.Principal.Tenant
 		_, floor, _, err := g.targets.Describe(tenant, p)
 		if err != nil {
 			return err
 		}
-		active, version, reason, err := g.activePolicy(tx, tenant)
-		if err != nil {
+		var version int
+		var reason string
+		if active, version, reason, err = g.activePolicy(tx, tenant); err != nil {
 			return err
 		}
 		out = &gatehouse.Explanation{PolicyOutcome: gatehouse.PolicyOutcome{
@@ -390,13 +348,17 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 		if active == nil {
 			return nil
 		}
-		v, trace := active.Explain(policy.Facts{Tenant: tenant, Proposal: p, Proposer: c.Principal, Floor: floor, ProposedAt: tx.Now()})
-		out.Outcome, out.Rules, out.Reasons = v.Outcome, v.Rules, v.Reasons
-		out.RiskName = active.LevelName(v.RiskLevel)
-		out.RiskLevel, out.Required, out.Roles, out.People, out.Groups = v.RiskLevel, v.Required, v.Roles, v.People, v.Groups
-		out.Expiry, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Ceilings, trace
-		out.Hold = gatehouse.Duration(g.hold(v))
+		facts = policy.Facts{Tenant: tenant, Proposal: p, Proposer: c.Principal, Floor: floor, ProposedAt: tx.Now()}
 		return nil
 	})
-	return out, err
+	if err != nil || active == nil {
+		return out, err
+	}
+	v, trace := active.Explain(ctx, facts)
+	out.Outcome, out.Rules, out.Reasons = v.Outcome, v.Rules, v.Reasons
+	out.RiskName = active.LevelName(v.RiskLevel)
+	out.RiskLevel, out.Required, out.Roles, out.People, out.Groups = v.RiskLevel, v.Required, v.Roles, v.People, v.Groups
+	out.Expiry, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Ceilings, trace
+	out.Hold = gatehouse.Duration(g.hold(v))
+	return out, ctx.Err()
 }

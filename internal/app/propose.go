@@ -77,8 +77,8 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		first = false
 		if presume {
 			var known bool
-			if d.verdict, known = g.presumeJudged(facts); known {
-				return nil
+			if d.verdict, known, err = g.presumeJudged(ctx, facts); known {
+				return err
 			}
 		}
 		err := g.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
@@ -88,8 +88,8 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		if err != nil {
 			return err
 		}
-		d.verdict = d.verdict.judged()
-		return ctx.Err() // nobody waits for what the caller gave up
+		d.verdict, err = d.verdict.judged(ctx)
+		return err
 	}
 	var out *gatehouse.Action
 	var replayed bool

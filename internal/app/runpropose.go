@@ -59,7 +59,7 @@ func (r *Runs) propose(ctx context.Context, w *work, worker string, p *gatehouse
 			return err
 		})
 		if err == nil {
-			d.verdict = d.verdict.judged()
+			d.verdict, err = d.verdict.judged(ctx)
 		}
 		return err
 	}

@@ -1,10 +1,12 @@
 package app_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/engine"
 )
 
 const lenient = `version: 1
@@ -57,7 +59,7 @@ func TestStricterPolicyAtDispatch(t *testing.T) {
 				}
 			}
 			w.targets.floor = c.floor
-			err := w.store.Update(t.Context(), func(tx gatehouse.Tx) error { return w.gate.Recheck(tx, decided) })
+			err := w.recheck(decided.ID)
 			if c.want == "" && err != nil {
 				t.Fatalf("at dispatch: %v", err)
 			}
@@ -88,4 +90,26 @@ func (w *world) approving(a *gatehouse.Action) gatehouse.Decision {
 		d.Confirm = a.Approval.Confirm.Value
 	}
 	return d
+}
+
+// recheck does what dispatch does before it calls: where the policy has to judge
+// first, it is run again after that.
+func (w *world) recheck(id string) error {
+	w.t.Helper()
+	for {
+		err := w.store.Update(w.t.Context(), func(tx gatehouse.Tx) error {
+			a, err := tx.LockAction(gatehouse.DefaultTenant, id)
+			if err != nil {
+				return err
+			}
+			return w.gate.Recheck(tx, a)
+		})
+		ahead := engine.Unjudged(nil)
+		if !errors.As(err, &ahead) {
+			return err
+		}
+		if err := ahead.Judge(w.t.Context()); err != nil {
+			return err
+		}
+	}
 }

@@ -115,7 +115,7 @@ func (r *runner) policy(ctx context.Context) error {
 	}
 	ours := func() error {
 		for range n {
-			if v := p.Evaluate(facts); v.Outcome != gatehouse.OutcomeNeedsApproval {
+			if v := p.Evaluate(context.Background(), facts); v.Outcome != gatehouse.OutcomeNeedsApproval {
 				return fmt.Errorf("the policy says %s", v.Outcome)
 			}
 		}

@@ -99,11 +99,19 @@ func (c Config) validate() error {
 	return nil
 }
 
+// Unjudged is the error of what has to be judged before the transaction, since a
+// judgement may take long. Judge fails when the context ends.
+type Unjudged interface {
+	error
+	Judge(ctx context.Context) error
+}
+
 // Authority looks a last time whether an approval still holds.
 type Authority interface {
 	// Recheck runs in the transaction that writes the intent, with the action
 	// as stored. A *gatehouse.Error ends the push without a call, under its
-	// code. Any other error is the store's: the push waits and is tried again.
+	// code. [Unjudged] ends the transaction, which is run again after Judge. Any
+	// other error is the store's: the push waits and is tried again.
 	Recheck(tx gatehouse.Tx, a *gatehouse.Action) error
 }
 

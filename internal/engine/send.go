@@ -11,7 +11,7 @@ import (
 
 // intentTries bounds how often the intent's transaction is begun again at
 // once, such as after a policy has changed under it.
-const intentTries = 3
+const intentTries = 5
 
 // intend checks everything a last time and records the intent. It returns the
 // call to make, made from the very rows that were checked; nil when the push
@@ -23,6 +23,11 @@ func (j *job) intend(ctx context.Context) (call *connector.Call, outcome string,
 		together = ctx
 		if err == nil || errors.Is(err, errLost) {
 			return call, outcome, err
+		}
+		if ahead := Unjudged(nil); errors.As(err, &ahead) {
+			if err = ahead.Judge(ctx); err != nil {
+				break
+			}
 		}
 	}
 	outcome, err = j.release(ctx, "store_error", "the intent could not be recorded", err)

@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -10,7 +9,7 @@ import (
 
 // costs tells CEL what the functions of the core cost; what is not named here
 // costs one. The unit of text is ten bytes, as for CEL's own functions.
-func costs(more map[string]cost.FunctionTracker) []cel.ProgramOption {
+func costs(more map[string]cost.FunctionTracker) []cost.TrackerOption {
 	both := func(args []ref.Val, _ ref.Val) *uint64 {
 		n := 1 + min(Weight(args[0]), Weight(args[1]))
 		return &n
@@ -46,7 +45,7 @@ func costs(more map[string]cost.FunctionTracker) []cel.ProgramOption {
 	for name, fn := range more {
 		options = append(options, cost.OverloadTracker(name, fn))
 	}
-	return []cel.ProgramOption{cel.CostTrackerOptions(options...)}
+	return options
 }
 
 // scalarWeight is the weight of a text or number; lists and maps are added and

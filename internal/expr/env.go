@@ -70,6 +70,9 @@ type Language struct {
 	core    *cel.Env
 	roots   map[string][]string
 	options []cel.ProgramOption
+	// tracker counts what is evaluated within a budget, up to cost.
+	tracker *cost.Tracker
+	cost    uint64
 }
 
 // New makes a language. It takes about a millisecond: keep it.
@@ -95,9 +98,15 @@ func New(config Config) (*Language, error) {
 			surface, core = append(surface, v), append(core, v)
 		}
 	}
-	l := &Language{roots: roots(config.Facts), options: append(costs(config.Costs),
-		cel.CostLimit(config.Cost), cel.OptimizeRegex(interpreter.MatchesRegexOptimization))}
+	trackers := costs(config.Costs)
+	l := &Language{roots: roots(config.Facts), cost: config.Cost, options: []cel.ProgramOption{
+		cel.CostTrackerOptions(trackers...), cel.CostLimit(config.Cost),
+		cel.InterruptCheckFrequency(interruptEvery), cel.OptimizeRegex(interpreter.MatchesRegexOptimization),
+	}}
 	var err error
+	if l.tracker, err = cost.NewTracker(nil, append(trackers, cost.TrackerLimit(config.Cost))...); err != nil {
+		return nil, fmt.Errorf("expr: cost tracker: %w", err)
+	}
 	if l.surface, err = cel.NewCustomEnv(surface...); err != nil {
 		return nil, fmt.Errorf("expr: surface environment: %w", err)
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestPrefixIsNoAlias(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge := func(actionType string) gatehouse.Verdict {
-		return p.Evaluate(Facts{
+		return p.Evaluate(context.Background(), Facts{
 			Tenant: "default", Proposer: &gatehouse.Principal{ID: "prn_1"},
 			Proposal: &gatehouse.Proposal{ActionType: actionType, ProposedChange: "{}"},
 		})

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
@@ -23,7 +24,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if v := bench.policy.Evaluate(bench.facts); v.Outcome == "" {
+				if v := bench.policy.Evaluate(context.Background(), bench.facts); v.Outcome == "" {
 					b.Fatal("no outcome")
 				}
 			}

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func TestOneBudgetForAJudgement(t *testing.T) {
 				},
 			}
 			start := time.Now()
-			v, trace := p.Explain(facts)
+			v, trace := p.Explain(context.Background(), facts)
 			took := time.Since(start)
 			if v.Outcome == gatehouse.OutcomeAllow {
 				t.Errorf("outcome %s: what could not be evaluated allows", v.Outcome)

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func judgedAt(t *testing.T, source, at string) gatehouse.Verdict {
 			t.Fatal(err)
 		}
 	}
-	return p.Evaluate(f)
+	return p.Evaluate(context.Background(), f)
 }
 
 func TestTimeOfTheProposal(t *testing.T) {

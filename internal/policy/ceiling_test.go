@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -76,7 +77,7 @@ func TestCeiling(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v := mustParse(t, withCeiling(c.ceiling)).Evaluate(c.facts)
+			v := mustParse(t, withCeiling(c.ceiling)).Evaluate(context.Background(), c.facts)
 			if v.Outcome != gatehouse.OutcomeAllow {
 				t.Fatalf("expected allow, got %s (%v)", v.Outcome, v.Reasons)
 			}
@@ -129,7 +130,7 @@ func TestCeilingNotComputable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v := mustParse(t, withCeiling(c.ceiling)).Evaluate(c.facts)
+			v := mustParse(t, withCeiling(c.ceiling)).Evaluate(context.Background(), c.facts)
 			if v.Outcome != gatehouse.OutcomeDeny || len(v.Reasons) != 1 || !strings.Contains(v.Reasons[0], c.reason) {
 				t.Fatalf("expected deny with %q, got %s (%v)", c.reason, v.Outcome, v.Reasons)
 			}
@@ -146,7 +147,7 @@ func TestCeilingSeesFinalRisk(t *testing.T) {
 	t.Parallel()
 	p := mustParse(t, rulesFor("{id: up, when: true, then: needs_approval, risk: 5}")+
 		"ceilings:\n  - {name: c, when: risk >= 5, per: tenant, window: 7d, count: 2}\n")
-	if v := p.Evaluate(facts("note", `{}`)); len(v.Ceilings) != 1 || v.RiskLevel != gatehouse.L5 {
+	if v := p.Evaluate(context.Background(), facts("note", `{}`)); len(v.Ceilings) != 1 || v.RiskLevel != gatehouse.L5 {
 		t.Errorf("expected one claim at L5, got %v at %s", v.Ceilings, v.RiskLevel)
 	}
 }

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -43,7 +44,7 @@ func TestDefaultLevels(t *testing.T) {
 			names = append(names, prefix+name)
 		}
 		for _, name := range names {
-			v := p.Evaluate(facts(name, `{}`))
+			v := p.Evaluate(context.Background(), facts(name, `{}`))
 			outcome, required := gatehouse.OutcomeNeedsApproval, 1
 			if level <= gatehouse.L2 {
 				outcome = gatehouse.OutcomeAllow

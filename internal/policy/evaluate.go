@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,16 +16,17 @@ import (
 )
 
 // Evaluate judges a proposal. It never fails: what cannot be evaluated makes
-// the verdict stricter. It is safe for concurrent use.
-func (p *Policy) Evaluate(f Facts) gatehouse.Verdict {
-	return p.judge(f, nil)
+// the verdict stricter. It ends with the context, and then the verdict counts for
+// nothing. It is safe for concurrent use.
+func (p *Policy) Evaluate(ctx context.Context, f Facts) gatehouse.Verdict {
+	return p.judge(ctx, f, nil)
 }
 
 // Explain judges like Evaluate and tells what became of each rule, in the
 // order of the file.
-func (p *Policy) Explain(f Facts) (gatehouse.Verdict, []gatehouse.RuleTrace) {
+func (p *Policy) Explain(ctx context.Context, f Facts) (gatehouse.Verdict, []gatehouse.RuleTrace) {
 	trace := make([]gatehouse.RuleTrace, 0, len(p.rules))
-	v := p.judge(f, func(r *rule, matched bool, err error) {
+	v := p.judge(ctx, f, func(r *rule, matched bool, err error) {
 		t := gatehouse.RuleTrace{Rule: r.id, Outcome: r.then, Matched: matched}
 		switch {
 		case err != nil:
@@ -83,11 +85,15 @@ func (f finding) words() string {
 	return "rule " + f.id + " asks for approval"
 }
 
-func (p *Policy) judge(f Facts, observe func(*rule, bool, error)) gatehouse.Verdict {
+func (p *Policy) judge(ctx context.Context, f Facts, observe func(*rule, bool, error)) gatehouse.Verdict {
 	if f.Proposal == nil {
 		return denied(gatehouse.L5, "there is no proposal to judge")
 	}
 	v := &view{Facts: &f, actionType: known(p.risk, f.Proposal.ActionType), risk: min(gatehouse.L5, max(p.levelOf(f.Proposal.ActionType), f.Floor, f.Proposal.RiskLevel, gatehouse.L1))}
+	var err error
+	if v.budget, err = p.language.Budget(ctx); err != nil {
+		return denied(v.risk, "the policy cannot be evaluated: "+err.Error())
+	}
 	var found []finding
 	risk := v.risk
 	for i := range p.rules {
@@ -222,18 +228,16 @@ func (e *expression) holds(v *view) (bool, error) {
 }
 
 // eval evaluates within what the judgement may cost as a whole: once that is spent,
-// every further expression is an error, and so makes the verdict stricter. A
-// judgement costs at most twice costLimit, however many rules there are.
+// or nobody waits for the judgement any more, every further expression is an error,
+// and so makes the verdict stricter.
 func (v *view) eval(e *expression) (ref.Val, error) {
-	if v.spent >= costLimit {
+	if err := v.budget.Err(); err != nil {
+		return nil, err
+	}
+	if v.budget.Spent() {
 		return nil, errors.New("the policy has spent what one judgement may cost")
 	}
-	out, cost, err := e.EvalCost(v)
-	if err != nil && cost == 0 {
-		cost = costLimit / 10 // a guess: what an error cost is not told
-	}
-	v.spent += cost
-	return out, err
+	return e.EvalWithin(v.budget, v)
 }
 
 // decide is holds for any facts.

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -55,7 +56,7 @@ func TestOutcome(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			v := mustParse(t, c.source).Evaluate(facts(c.action, `{}`))
+			v := mustParse(t, c.source).Evaluate(context.Background(), facts(c.action, `{}`))
 			if v.Outcome != c.outcome {
 				t.Errorf("outcome: expected %s, got %s (%v)", c.outcome, v.Outcome, v.Reasons)
 			}
@@ -99,7 +100,7 @@ func TestEvaluationError(t *testing.T) {
 				"allow": "needs_approval", "needs_approval": "needs_approval", "deny": "deny",
 			} {
 				p := mustParse(t, rulesFor(fmt.Sprintf("{id: broken, when: '%s', then: %s}", c.when, then), "{id: fine, when: true, then: allow}"))
-				v, trace := p.Explain(f)
+				v, trace := p.Explain(context.Background(), f)
 				if v.Outcome != want || len(v.Rules) != 1 || v.Rules[0] != "broken" {
 					t.Fatalf("then %s: expected %s by broken, got %s by %v (%v)", then, want, v.Outcome, v.Rules, v.Reasons)
 				}
@@ -124,7 +125,7 @@ func TestCost(t *testing.T) {
 		"to compare": "change.list.all(a, change.long == change.long)",
 		"to measure": "change.list.all(a, change.text.size() > 0)",
 	} {
-		v := mustParse(t, rulesFor(fmt.Sprintf("{id: r, when: '%s', then: allow}", when))).Evaluate(f)
+		v := mustParse(t, rulesFor(fmt.Sprintf("{id: r, when: '%s', then: allow}", when))).Evaluate(context.Background(), f)
 		if v.Outcome != gatehouse.OutcomeNeedsApproval || !strings.Contains(v.Reasons[0], "cost limit exceeded") {
 			t.Errorf("too costly %s: got %s (%v)", name, v.Outcome, v.Reasons)
 		}
@@ -148,7 +149,7 @@ func TestGuard(t *testing.T) {
 		"size(evaluations) > 0 && evaluations.all(e, e.name != '')": false,
 	} {
 		p := mustParse(t, rulesFor(fmt.Sprintf(`{id: r, when: "%s", then: allow}`, when)))
-		v := p.Evaluate(facts("note", `{"price":2,"lines":[{"qty":1},{"note":"x"}]}`))
+		v := p.Evaluate(context.Background(), facts("note", `{"price":2,"lines":[{"qty":1},{"note":"x"}]}`))
 		if got := v.Outcome == gatehouse.OutcomeAllow; got != want || strings.Contains(v.Reasons[0], "cannot be evaluated") {
 			t.Errorf("%s: expected %t, got %s (%v)", when, want, v.Outcome, v.Reasons)
 		}
@@ -184,11 +185,11 @@ func TestRisk(t *testing.T) {
 		{facts("note", `{"big":1}`), 4},
 		{facts("note", `{}`, claim(9)), 5},
 	} {
-		if v := p.Evaluate(c.facts); v.RiskLevel != c.want {
+		if v := p.Evaluate(context.Background(), c.facts); v.RiskLevel != c.want {
 			t.Errorf("%s: expected %s, got %s", c.facts.Proposal.ActionType, c.want, v.RiskLevel)
 		}
 	}
-	if v := p.Evaluate(facts("create", `{}`)); len(v.Rules) != 1 || v.Rules[0] != "sees" {
+	if v := p.Evaluate(context.Background(), facts("create", `{}`)); len(v.Rules) != 1 || v.Rules[0] != "sees" {
 		t.Errorf("a rule does not see the level of the table: %v", v.Rules)
 	}
 }
@@ -239,7 +240,7 @@ func TestQuestion(t *testing.T) {
 			if c.rules == nil {
 				source = rulesFor(ruleNever)
 			}
-			v := mustParse(t, source+levels).Evaluate(facts(c.action, `{}`))
+			v := mustParse(t, source+levels).Evaluate(context.Background(), facts(c.action, `{}`))
 			got := gatehouse.Verdict{Required: v.Required, Roles: v.Roles, People: v.People, Expiry: v.Expiry, Hold: v.Hold}
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Error(d)
@@ -259,7 +260,7 @@ func TestNobodyLeft(t *testing.T) {
 		"person and role":  rulesFor("{id: a, when: true, then: needs_approval, people: [ana]}", "{id: b, when: true, then: needs_approval, roles: [operator]}"),
 		"too few for L5":   rulesFor("{id: a, when: true, then: needs_approval, people: [ana]}"),
 	} {
-		v := mustParse(t, source).Evaluate(facts("wipe", `{}`))
+		v := mustParse(t, source).Evaluate(context.Background(), facts("wipe", `{}`))
 		if v.Outcome != gatehouse.OutcomeDeny || len(v.Reasons) != 1 {
 			t.Errorf("%s: expected deny, got %s (%v)", name, v.Outcome, v.Reasons)
 		}
@@ -270,8 +271,8 @@ func TestExplain(t *testing.T) {
 	t.Parallel()
 	p := mustParse(t, rulesFor("{id: z, when: true, then: needs_approval}", "{id: a, when: 'change.price > 5', then: deny}"))
 	f := facts("price", `{"price":2}`)
-	v, trace := p.Explain(f)
-	if d := cmp.Diff(p.Evaluate(f), v); d != "" {
+	v, trace := p.Explain(context.Background(), f)
+	if d := cmp.Diff(p.Evaluate(context.Background(), f), v); d != "" {
 		t.Errorf("Explain differs from Evaluate: %s", d)
 	}
 	want := []gatehouse.RuleTrace{
@@ -300,7 +301,7 @@ func TestBulk(t *testing.T) {
 		"target.refs.all(r, r.startsWith('k') && r in change.by_key)",
 		"size(target.refs) == 10000 && change.lines.size() == 10000 && size(change.by_key) == 10000",
 	} {
-		v := mustParse(t, rulesFor(fmt.Sprintf(`{id: r, when: "%s", then: allow}`, when))).Evaluate(f)
+		v := mustParse(t, rulesFor(fmt.Sprintf(`{id: r, when: "%s", then: allow}`, when))).Evaluate(context.Background(), f)
 		if v.Outcome != gatehouse.OutcomeAllow {
 			t.Errorf("%s: %v", when, v.Reasons)
 		}
@@ -311,18 +312,18 @@ func TestBulk(t *testing.T) {
 func TestNoFacts(t *testing.T) {
 	t.Parallel()
 	p := mustParse(t, rulesFor("{id: who, when: 'proposer.name == \"x\"', then: allow}"))
-	if v := p.Evaluate(policy.Facts{}); v.Outcome != gatehouse.OutcomeDeny {
+	if v := p.Evaluate(context.Background(), policy.Facts{}); v.Outcome != gatehouse.OutcomeDeny {
 		t.Errorf("without a proposal: expected deny, got %s", v.Outcome)
 	}
 	f := facts("note", `{}`)
 	f.Proposer = nil
-	if v := p.Evaluate(f); v.Outcome != gatehouse.OutcomeNeedsApproval || !strings.Contains(v.Reasons[0], "does not give proposer.name") {
+	if v := p.Evaluate(context.Background(), f); v.Outcome != gatehouse.OutcomeNeedsApproval || !strings.Contains(v.Reasons[0], "does not give proposer.name") {
 		t.Errorf("without a proposer: got %s %v", v.Outcome, v.Reasons)
 	}
 	f = facts("note", `{}`)
 	f.Proposal.ProposedChange = `{"broken`
 	p = mustParse(t, rulesFor("{id: r, when: 'has(change.x) || true', then: allow}"))
-	if v := p.Evaluate(f); v.Outcome != gatehouse.OutcomeNeedsApproval {
+	if v := p.Evaluate(context.Background(), f); v.Outcome != gatehouse.OutcomeNeedsApproval {
 		t.Errorf("with a broken change: got %s %v", v.Outcome, v.Reasons)
 	}
 }
@@ -332,12 +333,12 @@ func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	p := mustParse(t, tenRules)
 	f := facts("price_change", `{"currency":"USD","lines":[{"amount":"1.10"},{"amount":"2.20"}],"price":"12.50"}`)
-	want := p.Evaluate(f)
+	want := p.Evaluate(context.Background(), f)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 100 {
-				if d := cmp.Diff(want, p.Evaluate(f)); d != "" {
+				if d := cmp.Diff(want, p.Evaluate(context.Background(), f)); d != "" {
 					t.Error(d)
 					return
 				}

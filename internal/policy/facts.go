@@ -39,8 +39,8 @@ type view struct {
 	risk gatehouse.RiskLevel
 	// actionType is the name under which the policy knows the type.
 	actionType string
-	// spent is what the conditions and amounts of this judgement have cost.
-	spent uint64
+	// budget is what the conditions and amounts of this judgement may cost.
+	budget *expr.Budget
 	// kept holds the values that take work to make, by name.
 	change, current, context, metadata *expr.Object
 	evaluations, refs, roles           ref.Val

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -39,7 +40,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, f := range samples {
-			v, _ := p.Explain(f)
+			v, _ := p.Explain(context.Background(), f)
 			safe(t, f, v)
 		}
 		p.Test()
@@ -54,7 +55,7 @@ func TestNeverAllowsAboveL2(t *testing.T) {
 	for level := gatehouse.L1; level <= gatehouse.L5; level++ {
 		f := facts("note", `{}`)
 		f.Floor = level
-		allowed := p.Evaluate(f).Outcome == gatehouse.OutcomeAllow
+		allowed := p.Evaluate(context.Background(), f).Outcome == gatehouse.OutcomeAllow
 		if want := level <= gatehouse.L2; allowed != want {
 			t.Errorf("%s: allowed is %t", level, allowed)
 		}

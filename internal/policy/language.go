@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// costLimit bounds one expression. It lets one work through the 10,000 keys of
+// costLimit bounds the expressions of one judgement together. It lets one work through the 10,000 keys of
 // the largest bulk operation, and ends within a fraction of a second.
 const costLimit = 1_000_000
 

@@ -72,7 +72,7 @@ func (p *parser) document(n *yaml.Node) {
 	p.levels(f.Values["levels"])
 	p.risk(f.Values["risk"])
 	p.holidays(f.Values["holidays"])
-	p.policy.calendar = p.compiler.calendar
+	p.policy.calendar, p.policy.language = p.compiler.calendar, p.compiler.Language
 	p.compiler.risk = p.policy.risk
 	p.approvals(f.Values["approvals"])
 	for _, item := range p.few(f.Values["rules"], "rules", maxRules) {

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -165,7 +166,7 @@ func TestExactNumbers(t *testing.T) {
 		`{"one": 1.0} == {"one": change.one} && [1] == [change.one]`,
 	} {
 		p := mustParse(t, "version: 1\nrisk: {note: 1}\nrules:\n  - id: r\n    then: allow\n    when: |\n      "+when+"\n")
-		if v := p.Evaluate(f); v.Outcome != "allow" {
+		if v := p.Evaluate(context.Background(), f); v.Outcome != "allow" {
 			t.Errorf("%s does not hold: %v", when, v.Reasons)
 		}
 	}

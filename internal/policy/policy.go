@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
 // Policy is a parsed policy. It never changes and serves any number of
@@ -21,6 +22,7 @@ type Policy struct {
 	tests     []testCase
 	levels    [gatehouse.L5 + 1]string // names of levels, "" for none
 	calendar  *calendar
+	language  *expr.Language // of all expressions
 	gated     bool
 }
 

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -108,7 +109,7 @@ func TestSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := mustParseT(t, rulesFor(randomRules(t)...))
 		f := randomFacts(t)
-		safe(t, f, p.Evaluate(f))
+		safe(t, f, p.Evaluate(context.Background(), f))
 	})
 }
 
@@ -118,8 +119,8 @@ func TestOrderDoesNotCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := randomRules(t)
 		f := randomFacts(t)
-		want := mustParseT(t, rulesFor(rules...)).Evaluate(f)
-		got := mustParseT(t, rulesFor(rapid.Permutation(rules).Draw(t, "permutation")...)).Evaluate(f)
+		want := mustParseT(t, rulesFor(rules...)).Evaluate(context.Background(), f)
+		got := mustParseT(t, rulesFor(rapid.Permutation(rules).Draw(t, "permutation")...)).Evaluate(context.Background(), f)
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatalf("another order, another verdict:\n%s", d)
 		}
@@ -134,10 +135,10 @@ func TestStricterOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := randomRules(t)
 		f := randomFacts(t)
-		before := mustParseT(t, rulesFor(rules...)).Evaluate(f)
+		before := mustParseT(t, rulesFor(rules...)).Evaluate(context.Background(), f)
 		extra := fmt.Sprintf("{id: extra, when: '%s', then: %s}", rapid.SampledFrom(conditions).Draw(t, "extra"),
 			rapid.SampledFrom([]string{"deny", "needs_approval"}).Draw(t, "then"))
-		after := mustParseT(t, rulesFor(append(rules, extra)...)).Evaluate(f)
+		after := mustParseT(t, rulesFor(append(rules, extra)...)).Evaluate(context.Background(), f)
 		if rank[after.Outcome] < rank[before.Outcome] || after.RiskLevel < before.RiskLevel {
 			t.Fatalf("%s made %s %s out of %s %s", extra, after.RiskLevel, after.Outcome, before.RiskLevel, before.Outcome)
 		}
@@ -156,7 +157,7 @@ func TestBrokenNeverAllows(t *testing.T) {
 		broken := rapid.SampledFrom([]string{"change.nope", "change.nope > 1 || true", "true && change.nope", "risk / 0 == 1"}).Draw(t, "broken")
 		rules := append(randomRules(t), fmt.Sprintf("{id: broken, when: '%s', then: allow}", broken))
 		f := randomFacts(t)
-		if v := mustParseT(t, rulesFor(rules...)).Evaluate(f); v.Outcome == gatehouse.OutcomeAllow {
+		if v := mustParseT(t, rulesFor(rules...)).Evaluate(context.Background(), f); v.Outcome == gatehouse.OutcomeAllow {
 			t.Fatalf("allowed: %v", v.Reasons)
 		}
 	})

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -145,7 +146,7 @@ func (p *Policy) untested() map[string]bool {
 		ids[p.rules[i].id] = true
 	}
 	for _, t := range p.tests {
-		_, trace := p.Explain(t.facts)
+		_, trace := p.Explain(context.Background(), t.facts)
 		for _, rule := range trace {
 			if rule.Matched {
 				delete(ids, rule.Rule)

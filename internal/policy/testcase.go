@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -48,11 +49,12 @@ type TestResult struct {
 // Passed reports whether the verdict was as expected.
 func (r TestResult) Passed() bool { return len(r.Differences) == 0 }
 
-// Test runs the tests of the file, in its order.
+// Test runs the tests of the file, in its order, each within the cost of one
+// judgement.
 func (p *Policy) Test() []TestResult {
 	results := make([]TestResult, 0, len(p.tests))
 	for _, t := range p.tests {
-		v := p.Evaluate(t.facts)
+		v := p.Evaluate(context.Background(), t.facts)
 		results = append(results, TestResult{t.name, t.line, t.expect.differences(v), v})
 	}
 	return results

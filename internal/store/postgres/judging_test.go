@@ -1,0 +1,145 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// bomb is a policy whose rules take long to judge anything, and match nothing.
+func bomb(n int) string {
+	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 300), ",") + "]"
+	var b strings.Builder
+	b.WriteString(string(policy.DefaultSource()))
+	if !strings.Contains(b.String(), "\nrules:") {
+		panic("the default policy has no rules")
+	}
+	rules := fmt.Sprintf("\nrules:\n  - {id: bomb%d, then: needs_approval, when: '%s.all(a, %s.all(b, a == b)) && false'}", n, list, list)
+	return strings.Replace(b.String(), "\nrules:", rules, 1)
+}
+
+// judging looks at the goroutines until done is closed: how many looks found a
+// judgement under way, and one that was in a transaction of the store.
+func judging(done <-chan struct{}, meanwhile func()) (seen, within int) {
+	buf := make([]byte, 1<<20)
+	for {
+		select {
+		case <-done:
+			return seen, within
+		default:
+		}
+		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+			if !strings.Contains(g, "policy.(*Policy).judge(") {
+				continue
+			}
+			seen++
+			if strings.Contains(g, "store/postgres.(*Store).") {
+				within++
+			}
+			if meanwhile != nil {
+				meanwhile()
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestJudgementHoldsNoConnection: a policy that takes long to judge is judged
+// outside of transactions when people decide, at dispatch, and when it is
+// explained, so that one connection is enough for everybody else.
+func TestJudgementHoldsNoConnection(t *testing.T) {
+	s := openTest(t, Config{MaxConns: 1})
+	p := populate(t, s)
+	agent, ana := p.known(p.agent), p.known(p.ana)
+	apply := func(n int) {
+		t.Helper()
+		if _, err := p.gate.ApplyPolicy(p.root, bomb(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := p.propose(agent)
+	var others atomic.Int64
+	while := func(what string, fn func() error) {
+		t.Helper()
+		done, failed := make(chan struct{}), make(chan error, 1)
+		go func() {
+			defer close(done)
+			failed <- fn()
+		}()
+		seen, within := judging(done, func() {
+			ctx, cancel := context.WithTimeout(ana, 10*time.Second)
+			defer cancel()
+			if _, err := p.gate.FindAction(ctx, a.ID); err != nil {
+				t.Errorf("%s: another request: %v", what, err)
+			}
+			others.Add(1)
+		})
+		if err := <-failed; err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if seen == 0 {
+			t.Errorf("%s: nothing was judged", what)
+		}
+		if within > 0 {
+			t.Errorf("%s: %d of %d looks found it judged within a transaction", what, within, seen)
+		}
+	}
+	apply(1)
+	while("a decision", func() error { return p.approve(ana, a.ID, a) })
+	apply(2)
+	while("dispatch", func() error {
+		for {
+			did, err := p.worker.Drain(t.Context(), gatehouse.DefaultTenant, 1)
+			if err != nil || len(did) > 0 {
+				return err
+			}
+		}
+	})
+	while("an explanation", func() error {
+		_, err := p.gate.ExplainPolicy(agent, &gatehouse.Proposal{
+			ActionType: "price_change", Connector: "shop", Operation: "update",
+			Target: gatehouse.Target{EntityType: "item", EntityRef: "SKU-1"}, ProposedChange: `{"price":"1"}`,
+		})
+		return err
+	})
+	if others.Load() == 0 {
+		t.Error("nobody else asked meanwhile")
+	}
+	if found, err := p.gate.FindAction(ana, a.ID); err != nil || found.Status != gatehouse.StatusApplied {
+		t.Errorf("the action is %v, %v", found, err)
+	}
+}
+
+// TestJudgementEndsWithItsCaller: a decision whose caller has gone is given up.
+func TestJudgementEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	p := populate(t, openTest(t, Config{MaxConns: 1}))
+	ana := p.known(p.ana)
+	a := p.propose(p.known(p.agent))
+	if _, err := p.gate.ApplyPolicy(p.root, bomb(1)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(ana)
+	done := make(chan struct{})
+	var err error
+	go func() {
+		defer close(done)
+		err = p.approve(ctx, a.ID, a)
+	}()
+	judging(done, cancel)
+	cancel()
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a decision that was given up: %v", err)
+	}
+	if found, err := p.gate.FindAction(ana, a.ID); err != nil || found.Status != gatehouse.StatusPending {
+		t.Errorf("the action is %v, %v", found, err)
+	}
+}
