@@ -135,6 +135,12 @@ type Action struct {
 	// Repeats is the action with the same change whose push was a dead letter when
 	// this one was proposed; "" for none.
 	Repeats string `json:"repeats,omitempty"`
+	// RebasedBy is the name of whoever had the gate propose the change anew on the
+	// present state of its target, "" for an action that is no rebase.
+	RebasedBy string `json:"rebased_by,omitempty"`
+	// CanRebase is whether a pending action can be rebased: its connector can read
+	// the target. It is not stored.
+	CanRebase bool `json:"can_rebase,omitempty"`
 	// Exceeds lists, of a pending action that is read by its id, the ceilings that
 	// it does not fit into now. It is not stored.
 	Exceeds []CeilingExcess `json:"exceeds,omitempty"`

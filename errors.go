@@ -37,6 +37,7 @@ const (
 	CodeAlreadyExists       Code = "already_exists"
 	CodeTooLate             Code = "too_late"
 	CodeNotReversible       Code = "not_reversible"
+	CodeCannotRebase        Code = "cannot_rebase"
 	CodeNotUnknown          Code = "not_unknown"
 	CodePolicyGated         Code = "policy_gated"
 	CodeLeaseLost           Code = "lease_lost"
@@ -73,6 +74,7 @@ var statusOf = map[Code]int{
 	CodeAlreadyExists:       409,
 	CodeTooLate:             409,
 	CodeNotReversible:       409,
+	CodeCannotRebase:        409,
 	CodeNotUnknown:          409,
 	CodePolicyGated:         409,
 	CodeLeaseLost:           409,

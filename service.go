@@ -25,6 +25,9 @@ type ActionService interface {
 	BulkDecide(ctx context.Context, b BulkDecision) (*BulkAnswer, error)
 	Cancel(ctx context.Context, id string) (*CancelAnswer, error)
 	Revise(ctx context.Context, id string, p *Proposal) (*Action, error)
+	// Rebase replaces a pending action by the same change on the present state of
+	// its target, which the gate reads.
+	Rebase(ctx context.Context, id string) (*Action, error)
 	Reverse(ctx context.Context, id string, r ReverseRequest) (*Action, error)
 	// Evidence returns all that is known of one action.
 	Evidence(ctx context.Context, id string) (*Evidence, error)

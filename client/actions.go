@@ -113,6 +113,13 @@ func (c *Client) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer
 	return out, err
 }
 
+// Rebase replaces a pending action by the same change on the present state of its
+// target, which the gate reads.
+func (c *Client) Rebase(ctx context.Context, id string) (*gatehouse.Action, error) {
+	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/rebase"), nil)
+	return out, err
+}
+
 // Revise replaces a pending action by a new revision.
 func (c *Client) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error) {
 	out, _, err := post[gatehouse.Action](ctx, c, true, action(id, "/revise"), p)

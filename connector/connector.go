@@ -6,8 +6,9 @@
 // target. And it takes all that it sends from the [Call] alone, so that what
 // was approved is what is sent.
 //
-// Abilities beyond Execute are the small interfaces [Checker], [ReadBacker],
-// [Validator], [Floorer], [Conditional] and [Prober]; a connector has those that it implements.
+// Abilities beyond Execute are the small interfaces [Checker], [StateReader],
+// [ReadBacker], [Validator], [Floorer], [Conditional] and [Prober]; a connector
+// has those that it implements.
 package connector
 
 import (
@@ -101,6 +102,33 @@ type State struct {
 // changes nothing. A call that names neither matches.
 type Checker interface {
 	Check(ctx context.Context, c Call) (State, error)
+}
+
+// Snapshot is what a proposal of the same change would say of its target, if it
+// were made now.
+type Snapshot struct {
+	// Matches is whether the target still is as the call says, as a [Checker]
+	// tells it.
+	Matches bool
+	// Gone is whether the target, or one of the targets of a bulk operation, is
+	// not there any more. Nothing else is set beside it.
+	Gone bool
+	// Version is the target's version; "" where the call names none.
+	Version string
+	// CurrentState has the present value of each member of the call's pre-image,
+	// and of each field that the change touches and the target has. It has the
+	// shape of the call's pre-image; "" for none.
+	CurrentState gatehouse.JSON
+}
+
+// StateReader reads the version and the pre-image of a target anew, for a change
+// that was proposed on a state that has passed. It changes nothing. An answer from
+// which no state can be told, now or later, is an error of kind Terminal.
+type StateReader interface {
+	// ReadsState reports whether ReadState can read the target of a call. It makes
+	// no call to the target.
+	ReadsState(c Call) bool
+	ReadState(ctx context.Context, c Call) (Snapshot, error)
 }
 
 // Finding is what reading back says of an earlier call.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // cancelCmd cancels an action.
@@ -66,6 +69,55 @@ func (c *reviseCmd) Run(g *globals) error {
 		return err
 	}
 	return g.printProposed(a)
+}
+
+// rebaseCmd proposes a pending action anew on the present state of its target.
+type rebaseCmd struct {
+	ID string `arg:"" help:"The pending action whose target has changed."`
+}
+
+func (*rebaseCmd) Help() string {
+	return `
+Proposes the same change on the present state of its target, which the gate reads.
+The new action stays its proposer's; the old one is superseded and its votes do not
+carry over. What has moved since is printed to stderr.
+
+Examples:
+
+    gatehouse rebase act_01993b7e
+`
+}
+
+// Run rebases.
+func (c *rebaseCmd) Run(g *globals) error {
+	api, err := g.connect()
+	if err != nil {
+		return err
+	}
+	old, err := api.FindAction(g.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	a, err := api.Rebase(g.ctx, old.ID)
+	if err != nil {
+		return err
+	}
+	g.say("The target has moved:")
+	for _, m := range card.Moved(old, a) {
+		g.say("  %s", movedText(m))
+	}
+	return g.printProposed(a)
+}
+
+// movedText tells one difference of two states on one line.
+func movedText(c card.Change) string {
+	value := func(v card.Value) string {
+		if v.Type == card.Absent {
+			return "(not given)"
+		}
+		return safe(string(v.JSON))
+	}
+	return safe(strings.Join(c.Steps, "/")) + " " + value(c.Before) + " → " + value(c.After)
 }
 
 // reverseCmd proposes to undo an applied action.

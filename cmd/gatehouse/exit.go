@@ -205,7 +205,10 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		return "give the value with --confirm"
 	case gatehouse.CodeTargetChanged:
 		if mayAcknowledge(e) {
-			return "look at it again: gatehouse show " + safe(cmp.Or(g.named, "ID")) + "; if it is right nonetheless, add --acknowledge-stale"
+			return acknowledgeHint(safe(cmp.Or(g.named, "ID")), e)
+		}
+		if mayRebase(e) {
+			return "propose it on the present state: gatehouse rebase " + safe(cmp.Or(g.named, "ID"))
 		}
 		return "it cannot be carried out as it is: reject it, or have it proposed on the present state"
 	case gatehouse.CodeDigestMismatch:
@@ -220,4 +223,18 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 func mayAcknowledge(err error) bool {
 	var e *gatehouse.Error
 	return errors.As(err, &e) && fmt.Sprint(e.Context["can_acknowledge"]) == "true"
+}
+
+// mayRebase reports whether the gate can propose the change on the present state.
+func mayRebase(err error) bool {
+	var e *gatehouse.Error
+	return errors.As(err, &e) && fmt.Sprint(e.Context["can_rebase"]) == "true"
+}
+
+func acknowledgeHint(id string, err error) string {
+	hint := "look at it again: gatehouse show " + id + "; if it is right nonetheless, add --acknowledge-stale"
+	if mayRebase(err) {
+		hint += "; or propose it on the present state: gatehouse rebase " + id
+	}
+	return hint
 }

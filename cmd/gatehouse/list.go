@@ -128,6 +128,12 @@ func (c *showCmd) Run(g *globals, api service) error {
 	if g.JSON {
 		return g.printJSON(a)
 	}
-	g.newSheet().action(a)
+	sheet := g.newSheet()
+	if a.RebasedBy != "" {
+		if sheet.older, err = api.FindAction(g.ctx, a.Supersedes); err != nil {
+			return err
+		}
+	}
+	sheet.action(a)
 	return nil
 }

@@ -34,6 +34,7 @@ type cli struct {
 	Wait    waitCmd    `cmd:"" group:"act" help:"Wait until an action is decided or finished."`
 	Cancel  cancelCmd  `cmd:"" group:"act" help:"Withdraw an action."`
 	Revise  reviseCmd  `cmd:"" group:"act" help:"Replace a pending action by another."`
+	Rebase  rebaseCmd  `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
 	Reverse reverseCmd `cmd:"" group:"act" help:"Propose to undo an applied action."`
 
 	Run      runCmd      `cmd:"" group:"run" help:"Runs: start, list, show, watch, cancel, retry, signal."`

@@ -27,6 +27,7 @@ risk, then by age. The order stays while you work. It needs a terminal.
 
     a  approve      d  reject, and say why       u  undo, while it rests
     j  next         k  previous                  e  edit as a revision
+    b  rebase on the present state, where the target has changed
     n  next change  p  previous change           w  why you are asked
     x  select       /  filter by a text          g  go: i list, b selection
     space, arrows   scroll                       enter  what is unchanged

@@ -177,15 +177,23 @@ func TestReviewConflicts(t *testing.T) {
 	s.types("a")
 	s.sees("(target_changed)")
 	// The write is conditional on the version: approved nonetheless, it would fail.
-	s.sees("It cannot be carried out as it is: reject it, or have it proposed on the present state.")
+	s.sees("It cannot be carried out as it is: b proposes it on the present state, or reject it.")
 	in.want(second, gatehouse.StatusPending)
+	s.types("b")
+	s.sees("on the present state: target version")
+	next := in.want(second, gatehouse.StatusSuperseded).Superseded
+	s.ready()
+	s.types("b")
+	s.sees("Nothing says that its target has changed.")
 	s.types("d")
 	s.sees("Why do you reject it?")
-	s.types("propose it on the present state" + enter)
+	s.types("too dear now" + enter)
 	s.sees("Rejected: Change price of B.")
 	s.types("q")
 	s.ends(0)
-	in.want(second, gatehouse.StatusRejected)
+	if a, err := in.bot.FindAction(t.Context(), next); err != nil || a.Status != gatehouse.StatusRejected || a.RebasedBy != "ben" {
+		t.Errorf("the revision: %+v, %v", a, err)
+	}
 }
 
 // TestReviewShowsAllFirst: what was not on the screen cannot be approved.

@@ -148,7 +148,7 @@ func (m *reviewer) decideBulk(k string) {
 	case n == 0:
 		m.say("", "Nothing is left of the selection; Esc goes back.")
 		return
-	case k == "e":
+	case k == "e", k == "b":
 		m.say("", "A revision is made of one action at a time; Esc goes back.")
 		return
 	case k == "d":

@@ -13,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // edited is what an editor left.
@@ -111,6 +112,43 @@ func (m *reviewer) sendRevision(d *draft) tea.Cmd {
 		a, err := m.api.Revise(m.g.ctx, d.item.action.ID, d.revision)
 		return revision{d.item, a, err}
 	}
+}
+
+// rebase has the change proposed on the present state of its target.
+func (m *reviewer) rebase(it *item) tea.Cmd {
+	if !it.rebases {
+		m.say("", "Nothing says that its target has changed.")
+		return nil
+	}
+	m.busy = true
+	return func() tea.Msg {
+		a, err := m.api.Rebase(m.g.ctx, it.action.ID)
+		return rebased{it, a, err}
+	}
+}
+
+// rebased is what came of a rebase.
+type rebased struct {
+	item   *item
+	action *gatehouse.Action
+	err    error
+}
+
+// replaced shows the new revision in the place of the old one, and what moved.
+func (m *reviewer) replaced(msg rebased) tea.Cmd {
+	if msg.err != nil {
+		m.say(red, "Not rebased: "+errorText(msg.err, m.now()))
+		return nil
+	}
+	old := msg.item.action
+	moved := make([]string, 0, 4)
+	for _, c := range card.Moved(old, msg.action) {
+		moved = append(moved, movedText(c))
+	}
+	m.verdicts = append(m.verdicts, verdict{old.ID, "superseded by " + msg.action.ID})
+	*msg.item = item{action: msg.action}
+	m.say(green, "This is "+msg.action.ID+" now, on the present state: "+strings.Join(moved, ", ")+".")
+	return m.appear()
 }
 
 func (m *reviewer) superseded(msg revision) tea.Cmd {

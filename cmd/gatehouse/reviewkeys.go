@@ -76,7 +76,7 @@ func (m *reviewer) key(k string) tea.Cmd {
 		m.say("", goes)
 	case "ctrl+k":
 		m.askWhere()
-	case "a", "d", "u", "e":
+	case "a", "d", "u", "e", "b":
 		return m.act(k)
 	}
 	return nil
@@ -112,6 +112,8 @@ func (m *reviewer) act(k string) tea.Cmd {
 		m.reject(it)
 	case "e":
 		return m.edit(it)
+	case "b":
+		return m.rebase(it)
 	}
 	return m.proceed()
 }

@@ -58,7 +58,9 @@ type item struct {
 	action *gatehouse.Action
 	voted  bool // by this person, in a quorum that is still open
 	stale  bool // the server said that its target changed
-	picked bool // for a decision in bulk
+	// rebases: the server said so, and that the gate can read the present state.
+	rebases bool
+	picked  bool // for a decision in bulk
 }
 
 // armMsg ends the moment in which keys do nothing, of that card.
@@ -99,6 +101,9 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.canceled(msg)
 	case edited:
 		m.revised(msg)
+	case rebased:
+		m.busy = false
+		return m, m.replaced(msg)
 	case revision:
 		m.busy = false
 		return m, m.superseded(msg)

@@ -99,7 +99,13 @@ func (m *reviewer) refused(it *item, msg answered) {
 	case gatehouse.CodeTargetChanged:
 		if it.stale = mayAcknowledge(msg.err); it.stale {
 			m.message += " If it is right nonetheless, a approves it."
-		} else {
+		}
+		switch it.rebases = mayRebase(msg.err); {
+		case it.rebases && it.stale:
+			m.message += " b proposes it on the present state."
+		case it.rebases:
+			m.message += " It cannot be carried out as it is: b proposes it on the present state, or reject it."
+		case !it.stale:
 			m.message += " It cannot be carried out as it is: reject it, or have it proposed on the present state."
 		}
 	}

@@ -183,6 +183,7 @@ func (m *reviewer) helpLines() []string {
 		{"d", "reject; asks why"},
 		{"u", "undo your last approval, while it rests"},
 		{"e", "edit the proposal in your editor, as a revision"},
+		{"b", "rebase on the present state, where the server said that the target has changed"},
 		{"j k", "next, previous card"},
 		{"x", "select for a decision in bulk, L1 to L3; g then b shows the selection with its total effect"},
 		{"/", "filter by a text in the type, the target or the rationale"},

@@ -28,6 +28,8 @@ type sheet struct {
 	g       *globals
 	columns int
 	color   bool
+	// older is the action that the one shown is a rebase of, nil for none.
+	older *gatehouse.Action
 }
 
 const labelWidth = 12
@@ -99,6 +101,7 @@ func (s *sheet) item(text string) {
 func (s *sheet) action(a *gatehouse.Action) {
 	fmt.Fprintf(s.w, "%s\n\n", paint(s.color, bold, s.fold(card.Sentence(a), 2)))
 	s.facts(a)
+	s.moved(a)
 	s.change(a)
 	s.evaluations(a)
 	s.policy(a)
@@ -136,6 +139,7 @@ func (s *sheet) facts(a *gatehouse.Action) {
 	}
 	s.line("supersedes", a.Supersedes)
 	s.line("superseded", a.Superseded)
+	s.line("rebased by", a.RebasedBy)
 	s.line("reverses", a.Reverses)
 	s.line("repeats", a.Repeats)
 	if f := a.Failure; f != nil {
@@ -156,6 +160,18 @@ func statusText(a *gatehouse.Action) string {
 		return fmt.Sprintf("%s: %s (%s)", a.Status, a.Failure.Detail, a.Failure.Code)
 	}
 	return string(a.Status)
+}
+
+// moved writes what has moved at the target since the older action was proposed,
+// of which this one is a rebase.
+func (s *sheet) moved(a *gatehouse.Action) {
+	if s.older == nil {
+		return
+	}
+	s.head("What has moved since, as the gate read it")
+	for _, c := range card.Moved(s.older, a) {
+		s.item(movedText(c))
+	}
 }
 
 // change writes the target, and each field before and after.

@@ -51,6 +51,7 @@ func Run(t *testing.T, h Harness) {
 		{"refuses a stale version", stale},
 		{"lets one of two writers win", twoWriters},
 		{"checks the target", checks},
+		{"reads the state anew", readsState},
 		{"reads back", readsBack},
 		{"reverses to the pre-image", reverses},
 		{"classifies a call that was over before it began", canceled},
@@ -262,6 +263,48 @@ func checks(t *testing.T, f *Fixture) {
 		t.Errorf("Check of a target that has changed: %+v", state)
 	}
 	f.wantEffects(t, 0)
+}
+
+func readsState(t *testing.T, f *Fixture) {
+	reader, ok := f.Connector.(connector.StateReader)
+	if !ok || !reader.ReadsState(f.Call) {
+		t.Log("the connector does not read the state of this target")
+		return
+	}
+	if s, err := reader.ReadState(t.Context(), f.Call); err != nil || !s.Matches || s.Gone {
+		t.Fatalf("ReadState before any change: %+v, %v", s, err)
+	}
+	f.Disturb(t)
+	s, err := reader.ReadState(t.Context(), f.Call)
+	if err != nil || s.Matches || s.Gone {
+		t.Fatalf("ReadState of a target that has changed: %+v, %v", s, err)
+	}
+	if canonical, err := gatehouse.Canonicalize([]byte(s.CurrentState)); s.CurrentState != "" && (err != nil || canonical != s.CurrentState) {
+		t.Errorf("the state is not canonical: %v: %s", err, s.CurrentState)
+	}
+	for _, secret := range f.Secrets {
+		if strings.Contains(s.Version+string(s.CurrentState), secret) {
+			t.Errorf("a secret stands in %+v", s)
+		}
+	}
+	pre, _ := f.Call.CurrentState.Fields()
+	for _, m := range pre {
+		if _, ok := s.CurrentState.Get(m.Name); !ok {
+			t.Errorf("the state lacks %s of the pre-image: %s", m.Name, s.CurrentState)
+		}
+	}
+	f.wantEffects(t, 0)
+
+	// What is proposed on it can be carried out.
+	fresh := f.Call
+	fresh.Target.Version, fresh.CurrentState = s.Version, s.CurrentState
+	if s, err = reader.ReadState(t.Context(), fresh); err != nil || !s.Matches {
+		t.Errorf("ReadState of what was just read: %+v, %v", s, err)
+	}
+	if _, failure := f.execute(t.Context(), t, fresh); failure != nil {
+		t.Error(failure)
+	}
+	f.wantEffects(t, 1)
 }
 
 func readsBack(t *testing.T, f *Fixture) {

@@ -20,19 +20,12 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	if !byVersion && len(pre) == 0 {
 		return connector.State{Matches: true}, nil
 	}
-	a, doc, err := c.get(ctx, op, op.check.path, op.check.headers, call)
+	a, doc, gone, err := c.look(ctx, op, call, len(pre) > 0 || op.check.version.needsBody(byVersion))
 	if err != nil {
 		return connector.State{}, err
 	}
-	switch {
-	case a.status == http.StatusNotFound || a.status == http.StatusGone:
+	if gone {
 		return connector.State{Expected: expectation(call, byVersion, pre), Actual: "null"}, nil
-	case a.status < 200 || a.status > 299:
-		return connector.State{}, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: describe(a), Says: says(a, doc), RetryAfter: retryAfter(a.header),
-		}
-	case doc.json == "" && (len(pre) > 0 || op.check.version.needsBody(byVersion)):
-		return connector.State{}, &connector.Error{Kind: connector.Transient, Code: "check_failed", Detail: describe(a) + ", but with no JSON that can be read"}
 	}
 	if byVersion {
 		version, _ := op.check.version.version(a, doc)
@@ -43,6 +36,27 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 		}
 	}
 	return op.check.compare(doc, pre), nil
+}
+
+// look reads the target as the operation's check says; gone is true where it is
+// not there. needed says that an answer without JSON tells too little.
+func (c *Connector) look(ctx context.Context, op *operation, call connector.Call, needed bool) (a *answer, doc document, gone bool, err error) {
+	a, doc, err = c.get(ctx, op, op.check.path, op.check.headers, call)
+	switch {
+	case err != nil:
+		return nil, document{}, false, err
+	case a.status == http.StatusNotFound || a.status == http.StatusGone:
+		return a, doc, true, nil
+	case a.status < 200 || a.status > 299:
+		return nil, document{}, false, &connector.Error{
+			Kind: connector.Transient, Code: "check_failed", Detail: describe(a), Says: says(a, doc), RetryAfter: retryAfter(a.header),
+		}
+	case doc.json == "" && needed:
+		return nil, document{}, false, &connector.Error{
+			Kind: connector.Transient, Code: "check_failed", Detail: describe(a) + ", but with no JSON that can be read",
+		}
+	}
+	return a, doc, false, nil
 }
 
 // Conditional reports whether the request carries a condition.

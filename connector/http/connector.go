@@ -34,12 +34,13 @@ type Connector struct {
 }
 
 var (
-	_ connector.Connector  = (*Connector)(nil)
-	_ connector.Checker    = (*Connector)(nil)
-	_ connector.ReadBacker = (*Connector)(nil)
-	_ connector.Validator  = (*Connector)(nil)
-	_ connector.Floorer    = (*Connector)(nil)
-	_ connector.Declarer   = (*Connector)(nil)
+	_ connector.Connector   = (*Connector)(nil)
+	_ connector.Checker     = (*Connector)(nil)
+	_ connector.ReadBacker  = (*Connector)(nil)
+	_ connector.Validator   = (*Connector)(nil)
+	_ connector.Floorer     = (*Connector)(nil)
+	_ connector.Declarer    = (*Connector)(nil)
+	_ connector.StateReader = (*Connector)(nil)
 )
 
 // New makes a connector of a configuration, with the values of the secrets

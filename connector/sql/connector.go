@@ -31,12 +31,13 @@ type Connector struct {
 }
 
 var (
-	_ connector.Connector  = (*Connector)(nil)
-	_ connector.Checker    = (*Connector)(nil)
-	_ connector.ReadBacker = (*Connector)(nil)
-	_ connector.Validator  = (*Connector)(nil)
-	_ connector.Floorer    = (*Connector)(nil)
-	_ connector.Prober     = (*Connector)(nil)
+	_ connector.Connector   = (*Connector)(nil)
+	_ connector.Checker     = (*Connector)(nil)
+	_ connector.ReadBacker  = (*Connector)(nil)
+	_ connector.Validator   = (*Connector)(nil)
+	_ connector.Floorer     = (*Connector)(nil)
+	_ connector.Prober      = (*Connector)(nil)
+	_ connector.StateReader = (*Connector)(nil)
 )
 
 // New makes a connector of a configuration. It opens no connection: a target

@@ -104,6 +104,10 @@ func appendAction(b []byte, a *gatehouse.Action) []byte {
 	b = listed(b, `,"ceilings":`, a.Ceilings, appendCeiling)
 	b = optional(b, `,"title":`, a.Title)
 	b = optional(b, `,"repeats":`, a.Repeats)
+	b = optional(b, `,"rebased_by":`, a.RebasedBy)
+	if a.CanRebase {
+		b = append(b, `,"can_rebase":true`...)
+	}
 	b = listed(b, `,"exceeds":`, a.Exceeds, appendExcess)
 	if a.HoldFor != 0 {
 		b = member(b, `,"hold":`, a.HoldFor.String())

@@ -11,7 +11,7 @@ import (
 // unguarded are the routes that change something without the edit token, each
 // with the reason why a stolen key is not worth more for it.
 var unguarded = map[string]string{
-	"propose": "asks", "revise": "asks", "reverse": "asks",
+	"propose": "asks", "revise": "asks", "rebase": "asks", "reverse": "asks",
 	"cancel":        "takes the token where the use case needs it",
 	"applyWorkflow": "a workflow's effects are proposed, and decided by others",
 	"startRun":      "effects are proposed", "cancelRun": "ends work", "retryRun": "effects are proposed", "signalRun": "effects are proposed",

@@ -62,6 +62,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeAlreadyExists:       "Exists already",
 	gatehouse.CodeTooLate:             "Too late to cancel",
 	gatehouse.CodeNotReversible:       "Not reversible",
+	gatehouse.CodeCannotRebase:        "Cannot be rebased",
 	gatehouse.CodeNotUnknown:          "The outcome is not unknown",
 	gatehouse.CodePolicyGated:         "The policy is changed through the gate",
 	gatehouse.CodeLeaseLost:           "The lease is not the caller's any more",

@@ -83,6 +83,20 @@ func (s *Server) actionRoutes() []route {
 				return answer(s.cfg.Actions.Revise(ctx, c.id, in))
 			}),
 		}, {
+			method: "POST", path: "/proposed-actions/{id}/rebase", name: "rebase", tag: tagActions,
+			summary: "Propose the same change on the present state of its target",
+			doc: "For a pending action whose target has changed since it was proposed, where the action says can_rebase. The gate reads " +
+				"version and state of the target; the change stays as it is, and so does the proposer. The new action names the old one in " +
+				"supersedes and the caller in rebased_by; the old one becomes superseded, and its votes do not carry over. The caller has no " +
+				"hand in the content, and may decide it. A cannot_rebase says in reason why: unchanged, target_gone, unreadable, " +
+				"state_too_large, state_invalid or proposer_disabled. A busy says that the target did not answer. Nothing is stored then.",
+			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, thing: ThingAction,
+			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeCannotRebase},
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(s.cfg.Actions.Rebase(ctx, c.id))
+			}),
+		}, {
 			method: "POST", path: "/proposed-actions/{id}/reverse", name: "reverse", tag: tagActions,
 			summary: "Propose to undo an applied action",
 			doc:     "Proposes the change that the receipt describes; it goes through the gate like any other.",

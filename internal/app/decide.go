@@ -307,7 +307,7 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	if r.drift != nil {
 		return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal").
 			With("expected", r.drift.expected).With("actual", r.drift.actual).
-			With("can_acknowledge", !r.gate.conditional(a))
+			With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", r.gate.rebases(a))
 	}
 	if r.known != nil && version != r.policyVersion {
 		return errStale

@@ -50,8 +50,19 @@ type lineage struct {
 	starter *gatehouse.Principal
 	// title is the question that an approval step asks.
 	title string
+	// author is the principal whose proposal it stays, where the caller only has it
+	// proposed anew; nil where the caller proposes.
+	author *gatehouse.Principal
 	// policy says that the action replaces the policy: see ProposePolicy.
 	policy bool
+}
+
+// proposer is the principal that the action is proposed by.
+func (from *lineage) proposer(c *gatehouse.Caller) *gatehouse.Principal {
+	if from.author != nil {
+		return from.author
+	}
+	return c.Principal
 }
 
 // draft is what is prepared outside the transaction.
@@ -69,7 +80,8 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		return nil, false, err
 	}
 	facts := policy.Facts{
-		Tenant: c.Principal.Tenant, Proposal: p, Proposer: c.Principal, Starter: from.starter, Floor: d.action.RiskLevel, Reversal: from.reverses != nil,
+		Tenant: c.Principal.Tenant, Proposal: p, Proposer: from.proposer(c), Starter: from.starter, Floor: d.action.RiskLevel,
+		Reversal: from.reverses != nil,
 	}
 	first := true
 	prepare := func() error {
@@ -95,7 +107,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 	var replayed bool
 	err = g.update(ctx, prepare, func(tx gatehouse.Tx) error {
 		out, replayed = nil, false
-		tx.Foresee(d.outlook(c, p.IdempotencyKey))
+		tx.Foresee(d.outlook(c, from.proposer(c), p.IdempotencyKey))
 		if err := prove(tx, c); err != nil {
 			return err
 		}
@@ -136,7 +148,7 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 }
 
 // outlook is what the transaction will ask; key is the proposal's own.
-func (d *draft) outlook(c *gatehouse.Caller, key string) gatehouse.Outlook {
+func (d *draft) outlook(c *gatehouse.Caller, proposer *gatehouse.Principal, key string) gatehouse.Outlook {
 	o := gatehouse.Outlook{
 		Tenant: c.Principal.Tenant, Policy: true, Answer: c.Idempotency, PrincipalID: c.Principal.ID, ActionKey: key,
 	}
@@ -145,7 +157,7 @@ func (d *draft) outlook(c *gatehouse.Caller, key string) gatehouse.Outlook {
 	}
 	if d.verdict.Outcome != gatehouse.OutcomeDeny {
 		o.Effect = d.action.EffectHash()
-		for _, who := range named(c.Principal, d.action.OnBehalfOf) {
+		for _, who := range named(proposer, d.action.OnBehalfOf) {
 			o.Names = append(o.Names, spellings(who)...)
 		}
 	}
@@ -189,7 +201,7 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	a := gatehouse.Action{
 		ID: NewID("act"), Revision: from.revision, Tenant: tenant, Proposal: *p,
 		ClaimedRisk: p.RiskLevel, Fingerprint: fingerprint,
-		ProposedBy: c.Principal.Name, ProposerID: c.Principal.ID,
+		ProposedBy: from.proposer(c).Name, ProposerID: from.proposer(c).ID,
 		ContentHash: p.ContentHash(), Title: from.title,
 	}
 	// RiskLevel carries the connector's floor until the policy has judged.
@@ -199,6 +211,9 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	}
 	if from.reverses != nil {
 		a.Reverses = from.reverses.ID
+	}
+	if from.author != nil {
+		a.RebasedBy = c.Principal.Name
 	}
 	if a.IdempotencyKey == "" {
 		a.IdempotencyKey = fmt.Sprintf("%s:%d", a.ID, a.Revision)
@@ -230,7 +245,11 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	}
 	if a.Policy.Outcome == gatehouse.OutcomeAllow && from.required > 0 {
 		a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
-		a.Policy.Reasons = append(a.Policy.Reasons, "the step asks for "+strconv.Itoa(from.required)+" people")
+		why := "the step asks for " + strconv.Itoa(from.required) + " people"
+		if a.RebasedBy != "" {
+			why = "people were asked about the change before it was rebased"
+		}
+		a.Policy.Reasons = append(a.Policy.Reasons, why)
 	}
 	if err := askRepeated(tx, a); err != nil {
 		return err
@@ -256,12 +275,12 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	}
 	switch a.Policy.Outcome {
 	case gatehouse.OutcomeAllow:
-		return g.insertAllowed(tx, a, v.Verdict)
+		return g.insertAllowed(tx, c, a, v.Verdict, from)
 	case gatehouse.OutcomeNeedsApproval:
 		return g.insertPending(tx, c, a, v.Verdict, from)
 	default:
 		a.Policy.Outcome = gatehouse.OutcomeDeny
-		return insertDenied(tx, a)
+		return insertDenied(tx, c, a, from)
 	}
 }
 
@@ -281,7 +300,7 @@ func askRepeated(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return nil
 }
 
-func (g *Gate) insertAllowed(tx gatehouse.Tx, a *gatehouse.Action, v gatehouse.Verdict) error {
+func (g *Gate) insertAllowed(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage) error {
 	a.Status = gatehouse.StatusApproved
 	decidedByPolicy(tx, a)
 	hold := time.Duration(0)
@@ -294,7 +313,7 @@ func (g *Gate) insertAllowed(tx gatehouse.Tx, a *gatehouse.Action, v gatehouse.V
 	if err := tx.InsertAction(a); err != nil {
 		return err
 	}
-	if err := record(tx, a, "hitl.proposed", a.ProposerID, "", gatehouse.StatusApproved, proposedData(a)); err != nil {
+	if err := record(tx, a, "hitl.proposed", c.Principal.ID, "", gatehouse.StatusApproved, proposedData(a, from)); err != nil {
 		return err
 	}
 	if err := reserve(tx, a); err != nil {
@@ -303,20 +322,20 @@ func (g *Gate) insertAllowed(tx gatehouse.Tx, a *gatehouse.Action, v gatehouse.V
 	return g.enqueue(tx, a)
 }
 
-func insertDenied(tx gatehouse.Tx, a *gatehouse.Action) error {
+func insertDenied(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, from lineage) error {
 	a.Status = gatehouse.StatusDenied
 	decidedByPolicy(tx, a)
 	a.FinishedAt = timePtr(tx.Now())
 	if err := tx.InsertAction(a); err != nil {
 		return err
 	}
-	return record(tx, a, "hitl.denied", a.ProposerID, "", gatehouse.StatusDenied, proposedData(a))
+	return record(tx, a, "hitl.denied", c.Principal.ID, "", gatehouse.StatusDenied, proposedData(a, from))
 }
 
 func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage) error {
 	now := tx.Now()
 	a.Status = gatehouse.StatusPending
-	barred, err := exclude(tx, c.Principal, a.OnBehalfOf, from.barred...)
+	barred, err := exclude(tx, from.proposer(c), a.OnBehalfOf, from.barred...)
 	if err != nil {
 		return err
 	}
@@ -349,10 +368,10 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 		return err
 	}
 	failpoint.Here("propose/inserted")
-	data := proposedData(a)
+	data := proposedData(a, from)
 	data["approval"], data["required"] = a.Approval.ID, required
 	data["expires_at"], data["question"] = a.Approval.ExpiresAt, string(a.Approval.Question())
-	return record(tx, a, "hitl.proposed", a.ProposerID, "", gatehouse.StatusPending, data)
+	return record(tx, a, "hitl.proposed", c.Principal.ID, "", gatehouse.StatusPending, data)
 }
 
 // hold is how long an approval by people rests under a verdict.
@@ -379,7 +398,7 @@ func decidedByPolicy(tx gatehouse.Tx, a *gatehouse.Action) {
 	a.DecidedAt = timePtr(tx.Now())
 }
 
-func proposedData(a *gatehouse.Action) map[string]any {
+func proposedData(a *gatehouse.Action, from lineage) map[string]any {
 	d := map[string]any{
 		"action_type": a.ActionType, "revision": a.Revision, "risk_level": int(a.RiskLevel),
 		"policy_version": a.Policy.Version, "outcome": a.Policy.Outcome, "rules": a.Policy.Rules,
@@ -389,6 +408,9 @@ func proposedData(a *gatehouse.Action) map[string]any {
 	}
 	if a.Reverses != "" {
 		d["reverses"] = a.Reverses
+	}
+	if a.RebasedBy != "" {
+		d["rebased"], d["proposer"] = rebaseData(from.supersedes, a), a.ProposerID
 	}
 	return d
 }

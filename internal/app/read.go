@@ -50,6 +50,7 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 func (g *Gate) foresee(actions ...*gatehouse.Action) {
 	r, ok := g.targets.(Reverses)
 	for _, a := range actions {
+		a.CanRebase = g.rebases(a)
 		a.Undoable = ok && r.Reverses(a.Tenant, a.Connector, a.Operation)
 	}
 }

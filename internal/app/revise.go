@@ -115,6 +115,9 @@ func supersede(tx gatehouse.Tx, c *gatehouse.Caller, stale, a *gatehouse.Action)
 	if err := tx.Inherit(a.Tenant, a.ID, old.ID); err != nil {
 		return err
 	}
-	return record(tx, old, "hitl.superseded", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusSuperseded,
-		map[string]any{"superseded_by": a.ID})
+	data := map[string]any{"superseded_by": a.ID}
+	if a.RebasedBy != "" {
+		data["rebased"] = rebaseData(old, a)
+	}
+	return record(tx, old, "hitl.superseded", c.Principal.ID, gatehouse.StatusPending, gatehouse.StatusSuperseded, data)
 }

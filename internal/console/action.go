@@ -18,6 +18,7 @@ func (c *Console) actionRoutes() []route {
 		{pattern: "GET /actions/{id}/standing", background: true, handle: c.actionStanding},
 		{pattern: "POST /actions/{id}/decide", handle: c.decide},
 		{pattern: "POST /actions/{id}/cancel", handle: c.cancel},
+		{pattern: "POST /actions/{id}/rebase", handle: c.rebase},
 		{pattern: "POST /actions/{id}/reverse", handle: c.reverse},
 		{pattern: "GET /actions/{id}/edit", roles: proposers, handle: c.editPage},
 		{pattern: "POST /actions/{id}/edit", roles: proposers, handle: c.revise},
@@ -45,6 +46,13 @@ type actionPage struct {
 	// undo is until when an approval can be taken back, zero when it cannot.
 	undo                time.Time
 	canReverse, canEdit bool
+	// canRebase: the gate can propose it on the present state of its target, and
+	// this person may ask for that; once makes a second press the same revision.
+	canRebase bool
+	once      string
+	// moved is what has moved at the target since the action was proposed that
+	// this one is a rebase of.
+	moved moved
 	// grounds are what the policy went by, nil where that cannot be told.
 	grounds *gatehouse.Grounds
 	// ofRun is the step of a run that proposed it, nil for none.
@@ -73,7 +81,8 @@ func (c *Console) openAction(v *view, id string) (*actionPage, error) {
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
 			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
-		canEdit: a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer),
+		canEdit:   a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer),
+		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover), once: v.requestID,
 	}
 	if a.Status == gatehouse.StatusPending {
 		c.presence.looks(a.Tenant, a.ID, v.person.Name, v.now)
@@ -86,6 +95,9 @@ func (c *Console) openAction(v *view, id string) (*actionPage, error) {
 		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 			return nil, err
 		}
+	}
+	if p.moved, err = c.movedSince(v, a); err != nil {
+		return nil, err
 	}
 	p.sealed = p.cannot == nil && p.step.Reason
 	if p.grounds, err = c.cfg.PolicyChecker.ActionGrounds(v.ctx, a); err != nil {
@@ -185,6 +197,9 @@ type moment struct {
 // historyOf tells what happened to an action, in order.
 func historyOf(a *gatehouse.Action) []moment {
 	list := []moment{{at: a.ProposedAt, what: "proposed", who: a.ProposedBy}}
+	if a.RebasedBy != "" {
+		list[0].what, list[0].who = "rebased on the present state of its target", a.RebasedBy
+	}
 	add := func(at *time.Time, what, who, via string) {
 		if at != nil {
 			list = append(list, moment{at: *at, what: what, who: who, via: via})

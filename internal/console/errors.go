@@ -90,6 +90,8 @@ func errorTitle(code gatehouse.Code) string {
 		return "Too late"
 	case gatehouse.CodeNotReversible:
 		return "Cannot be reversed"
+	case gatehouse.CodeCannotRebase:
+		return "Cannot be rebased"
 	case gatehouse.CodeBusy, gatehouse.CodeInProgress, gatehouse.CodeRateLimited:
 		return "Please try again"
 	case gatehouse.CodeInternal:
@@ -124,7 +126,9 @@ func errorAdvice(code gatehouse.Code) string {
 	case gatehouse.CodeDigestMismatch:
 		return "Nothing was decided. Look at it again as it is now, then decide."
 	case gatehouse.CodeTargetChanged:
-		return "Nothing was decided. Compare what was expected with what is there now; then reject, ask for a revision on the present state, or, where that is offered, approve and say that you know."
+		return "Nothing was decided. Compare what was expected with what is there now; then, where it is offered, rebase it on the present state, or approve and say that you know; else reject it."
+	case gatehouse.CodeCannotRebase:
+		return "Nothing was proposed: the action is as it was. Decide it as it is, or have it proposed anew."
 	case gatehouse.CodeConfirmation:
 		return "Nothing was decided. Type the value exactly as it is shown."
 	case gatehouse.CodeCeilingExceeded:

@@ -23,6 +23,7 @@ func keyMap() []keyHelp {
 		{[]string{"a"}, "approve; where more is asked for, go there"},
 		{[]string{"d"}, "reject; asks why"},
 		{[]string{"e"}, "edit: propose a revision"},
+		{[]string{"b"}, "rebase on the present state, where the target has changed"},
 		{[]string{"u"}, "undo, while it is held"},
 		{[]string{"n", "p"}, "next, previous change"},
 		{[]string{"w"}, "why you were asked"},

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -39,8 +40,9 @@ type world struct {
 	admin   context.Context
 	foreign context.Context // see foreignAdmin
 	mu      sync.Mutex
-	drift   bool          // the target was changed by others
-	ahead   time.Duration // how far the clock was moved
+	drift   bool           // the target was changed by others
+	state   gatehouse.JSON // what it is then, where that matters
+	ahead   time.Duration  // how far the clock was moved
 }
 
 // now is the clock of the store and the pages.
@@ -63,6 +65,15 @@ func (x targets) Check(context.Context, *gatehouse.Action) (bool, gatehouse.JSON
 	x.w.mu.Lock()
 	defer x.w.mu.Unlock()
 	return !x.w.drift, `{"price":"10.00"}`, `{"price":"11.11"}`, true, nil
+}
+
+// ReadsState: all but the connector "once" tell their state.
+func (targets) ReadsState(a *gatehouse.Action) bool { return a.Connector != "once" }
+
+func (x targets) ReadState(context.Context, *gatehouse.Action) (app.FreshState, error) {
+	x.w.mu.Lock()
+	defer x.w.mu.Unlock()
+	return app.FreshState{Matches: !x.w.drift, CurrentState: cmp.Or(x.w.state, `{"price":"11.11"}`)}, nil
 }
 
 func newWorld(t *testing.T) *world {

@@ -35,6 +35,20 @@ func (r *Registry) check(ctx context.Context, c connector.Checker, call connecto
 	return r.redactState(s), nil
 }
 
+// readsState is false for a connector that panics.
+func readsState(c connector.StateReader, call connector.Call) (reads bool) {
+	var failure *connector.Error
+	defer recoverTo(&failure)
+	return c.ReadsState(call)
+}
+
+func (r *Registry) readState(ctx context.Context, c connector.StateReader, call connector.Call) (s connector.Snapshot, failure *connector.Error) {
+	defer func() { failure = r.redactError(failure) }()
+	defer recoverTo(&failure)
+	s, err := c.ReadState(ctx, call)
+	return s, asError(err)
+}
+
 func (r *Registry) readBack(ctx context.Context, c connector.ReadBacker, call connector.Call) (f connector.Finding, res connector.Result, failure *connector.Error) {
 	defer func() {
 		if failure != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
 )
 
 // Target is a configured connector.
@@ -194,6 +195,44 @@ func (r *Registry) Checks(a *gatehouse.Action) bool {
 	c, ok := r.Lookup(a.Tenant, a.Connector)
 	_, checks := c.(connector.Checker)
 	return !ok || checks
+}
+
+// ReadsState reports whether ReadState can read the target of an action.
+func (r *Registry) ReadsState(a *gatehouse.Action) bool {
+	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
+	reader, ok := c.(connector.StateReader)
+	return err == nil && ok && readsState(reader, callOf(a, 0))
+}
+
+// ReadState reads version and pre-image of an action's target as they are now.
+// The state is in canonical form. An error is an *connector.Error, or an
+// *app.UnreadableError where reading again cannot succeed.
+func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (app.FreshState, error) {
+	if !r.ReadsState(a) {
+		return app.FreshState{}, &app.UnreadableError{Detail: "the connector cannot read the state of this target"}
+	}
+	c, _ := r.Lookup(a.Tenant, a.Connector)
+	s, failure := r.readState(ctx, c.(connector.StateReader), callOf(a, 0))
+	switch {
+	case failure != nil && failure.Kind == connector.Terminal:
+		return app.FreshState{}, &app.UnreadableError{Detail: clip(failure.Detail), Cause: failure}
+	case failure != nil:
+		return app.FreshState{}, failure
+	case s.Gone:
+		return app.FreshState{Gone: true}, nil
+	case r.redactor.Finds(s.Version) || r.redactor.FindsJSON(s.CurrentState):
+		// Without the secret it is not the target's state, and nobody may read it with.
+		return app.FreshState{}, &app.UnreadableError{Detail: "the target's present state holds a secret of this server"}
+	}
+	out := app.FreshState{Matches: s.Matches, Version: s.Version}
+	if s.CurrentState == "" {
+		return out, nil
+	}
+	var err error
+	if out.CurrentState, err = gatehouse.Canonicalize([]byte(s.CurrentState)); err != nil {
+		return app.FreshState{}, &app.UnreadableError{Detail: "the connector returned a state that is not JSON", Cause: err}
+	}
+	return out, nil
 }
 
 // callOf makes the call that an action is about.

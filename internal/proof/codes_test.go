@@ -118,7 +118,11 @@ var provocations = map[gatehouse.Code]provocation{
 		a, other := w.pending(t), w.pending(t)
 		return func() answer { return w.ana.decide(a, "approved", object{"digest": other.Digest}) }
 	}},
-	gatehouse.CodeTargetChanged: {[]string{"expected", "actual"}, func(t *testing.T, w *codeWorld) func() answer {
+	gatehouse.CodeCannotRebase: {[]string{"reason"}, func(t *testing.T, w *codeWorld) func() answer {
+		a := w.pending(t)
+		return func() answer { return w.agent.post("/proposed-actions/"+a.ID+"/rebase", nil) }
+	}},
+	gatehouse.CodeTargetChanged: {[]string{"expected", "actual", "can_acknowledge", "can_rebase"}, func(t *testing.T, w *codeWorld) func() answer {
 		a := w.pending(t)
 		w.shop.exec(t, `UPDATE items SET price = '11.00', version = version + 1 WHERE sku = ?`, a.Target.EntityRef)
 		return func() answer { return w.ana.decide(a, "approved") }

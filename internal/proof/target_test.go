@@ -37,6 +37,8 @@ type target struct {
 	hold    map[string]chan struct{}  // what reads wait for, by ref
 	waits   map[string]int            // reads that wait, by ref
 
+	answers map[string]http.HandlerFunc // what reads are answered, by ref
+
 	// stall, when set, is asked about each request; it returns how to hold it
 	// up, or nil to let it pass.
 	stall func(method string) *stall
@@ -52,7 +54,7 @@ func newTarget(t testing.TB) *target {
 	x := &target{
 		effects: make(map[string]int), states: make(map[string]map[string]any),
 		version: make(map[string]int), scripts: make(map[string][]int), hold: make(map[string]chan struct{}),
-		waits: make(map[string]int),
+		waits: make(map[string]int), answers: make(map[string]http.HandlerFunc),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{type}/{ref}", x.read)
@@ -94,6 +96,10 @@ func (x *target) read(w http.ResponseWriter, r *http.Request) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if answer := x.answers[ref]; answer != nil {
+		answer(w, r)
+		return
+	}
 	answerJSON(w, http.StatusOK, object{"version": fmt.Sprint(1 + x.version[ref]), "state": x.state(ref)})
 }
 
@@ -169,6 +175,13 @@ func (x *target) change(ref, value string) {
 	defer x.mu.Unlock()
 	x.state(ref)["value"] = value
 	x.version[ref]++
+}
+
+// answer sets what reads of ref are answered.
+func (x *target) answer(ref string, fn http.HandlerFunc) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.answers[ref] = fn
 }
 
 // holdReads makes reads of ref wait until the returned function is called.

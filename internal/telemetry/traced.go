@@ -66,6 +66,15 @@ func (s *tracedActions) Revise(ctx context.Context, id string, p *gatehouse.Prop
 	return a, err
 }
 
+func (s *tracedActions) Rebase(ctx context.Context, id string) (*gatehouse.Action, error) {
+	began := time.Now()
+	a, err := s.ActionService.Rebase(ctx, id)
+	if err == nil {
+		s.tracing.proposed(ctx, began, "rebase", a)
+	}
+	return a, err
+}
+
 func (s *tracedActions) Reverse(ctx context.Context, id string, r gatehouse.ReverseRequest) (*gatehouse.Action, error) {
 	began := time.Now()
 	a, err := s.ActionService.Reverse(ctx, id, r)

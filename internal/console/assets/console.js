@@ -450,6 +450,7 @@ const keys = {
   a: () => press("a"),
   d: () => press("d"),
   e: () => press("e"),
+  b: () => press("b"),
   u: () => press("u"),
   n: () => stepChange(1),
   p: () => stepChange(-1),

@@ -73,6 +73,7 @@ type extra struct {
 	RiskName     string                   `json:"risk_name,omitempty"`
 	Title        string                   `json:"title,omitempty"`
 	Repeats      string                   `json:"repeats,omitempty"`
+	RebasedBy    string                   `json:"rebased_by,omitempty"`
 }
 
 // scanAction reads a row of selectAction.
@@ -105,7 +106,8 @@ func scanAction(r *row) (a *gatehouse.Action, err error) {
 	a.ProposedBy, a.Rationale = r.text(), r.text()
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
 	if x := jsonAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings, x.RiskName, x.Title, x.Repeats
+		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings
+		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
 	}
 	if r.null() {
 		r.skip(approvalWidth)
@@ -279,9 +281,12 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 		code, detail = a.Failure.Code, a.Failure.Detail
 	}
 	var rare string
-	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 || a.RiskName != "" || a.Title != "" || a.Repeats != "" {
+	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 ||
+		a.RiskName != "" || a.Title != "" || a.Repeats != "" || a.RebasedBy != "" {
 		var err error
-		if rare, err = shared.EncodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats}); err != nil {
+		if rare, err = shared.EncodeJSON(&extra{
+			a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats, a.RebasedBy,
+		}); err != nil {
 			return err
 		}
 	}

@@ -52,6 +52,7 @@ type extra struct {
 	RiskName     string                   `json:"risk_name,omitempty"`
 	Title        string                   `json:"title,omitempty"`
 	Repeats      string                   `json:"repeats,omitempty"`
+	RebasedBy    string                   `json:"rebased_by,omitempty"`
 }
 
 // scanned is an action with its row's number.
@@ -91,7 +92,8 @@ func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
 	a.ProposedBy, a.Rationale = r.text(), r.text()
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.json(), r.json(), r.json(), r.json()
 	if x := jsonAt[extra](r, &err); x != nil {
-		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings, x.RiskName, x.Title, x.Repeats
+		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback, x.Ceilings
+		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
 	}
 	if !r.null() {
 		a.Approval = scanApproval(r, a.ID, &err)
@@ -211,9 +213,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 
 func (t *tx) insertProposal(seq int64, a *gatehouse.Action) error {
 	var rare string
-	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 || a.RiskName != "" || a.Title != "" || a.Repeats != "" {
+	if len(a.Evaluations) > 0 || a.ArtifactDiff != nil || a.Callback != nil || len(a.Ceilings) > 0 ||
+		a.RiskName != "" || a.Title != "" || a.Repeats != "" || a.RebasedBy != "" {
 		var err error
-		if rare, err = encodeJSON(&extra{a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats}); err != nil {
+		if rare, err = encodeJSON(&extra{
+			a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings, a.RiskName, a.Title, a.Repeats, a.RebasedBy,
+		}); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,76 @@
+package sqlconn
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// ReadsState is true for what changes rows that are there: an update or a delete,
+// of one row or of many.
+func (c *Connector) ReadsState(call connector.Call) bool {
+	op, _, ok := splitOperation(call.Operation)
+	return ok && op != opInsert
+}
+
+// ReadState reads the rows of the call by their keys. It locks nothing.
+func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
+	if !c.ReadsState(call) {
+		return connector.Snapshot{}, fail(connector.Terminal, "unsupported", "an insert has no row to read", nil)
+	}
+	p, cerr := c.prepare(ctx, call)
+	if cerr != nil {
+		return connector.Snapshot{}, cerr
+	}
+	rows, err := readRows(ctx, c.reader, c.dialect, p.table, p.refs, false)
+	if err != nil {
+		return connector.Snapshot{}, c.unreachable(err)
+	}
+
+	out := connector.Snapshot{Matches: true}
+	var states []gatehouse.Member
+	for _, ref := range p.refs {
+		r := rows[ref]
+		if r == nil {
+			return connector.Snapshot{Gone: true}, nil
+		}
+		if p.difference(ref, r) != nil {
+			out.Matches = false
+		}
+		if image := p.image(r, p.described(ref, r)); image != "{}" {
+			states = append(states, gatehouse.Member{Name: ref, Value: image})
+		}
+	}
+	switch {
+	case len(states) == 0:
+	case p.bulk:
+		out.CurrentState = gatehouse.ObjectJSON(states...)
+	default:
+		out.CurrentState = states[0].Value
+	}
+	if p.version != "" {
+		out.Version = text(rows[p.refs[0]][p.table.version].json)
+	}
+	return out, nil
+}
+
+// described lists the columns that a pre-image of a row has, and those that an
+// update touches besides, as far as their values have a faithful JSON.
+func (p *plan) described(ref string, r row) []int {
+	var columns []int
+	taken := make(map[int]bool)
+	for _, f := range p.pre[ref] {
+		i := p.table.byName[f.Name]
+		columns, taken[i] = append(columns, i), true
+	}
+	if p.op != opUpdate {
+		return columns
+	}
+	for _, i := range p.comparable(r, p.changed(ref)) {
+		if !taken[i] {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}

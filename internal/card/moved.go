@@ -1,0 +1,25 @@
+package card
+
+import (
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Moved is the difference of the targets' states that two proposals were made on,
+// from the older to the newer: the version first, then the fields that differ. It
+// says nothing of the changes themselves.
+func Moved(older, newer *gatehouse.Action) []Change {
+	var w walker
+	step := []string{"target version"}
+	w.single(step, step, versionValue(older), versionValue(newer))
+	w.objects(nil, nil, older.CurrentState, newer.CurrentState)
+	return slices.DeleteFunc(w.out, func(c Change) bool { return c.Kind == Same })
+}
+
+func versionValue(a *gatehouse.Action) Value {
+	if a.Target.Version == "" {
+		return Value{Type: Absent}
+	}
+	return NewValue(gatehouse.StringJSON(a.Target.Version))
+}

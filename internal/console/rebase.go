@@ -1,0 +1,77 @@
+package console
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// moved is the difference of the states that a rebase and the action before it
+// were proposed on.
+type moved struct {
+	changes []card.Change
+	// hidden counts what is left out: it is too much for a page.
+	hidden int
+}
+
+// movedSince compares a rebase with the action that it supersedes; it is empty for
+// every other action.
+func (c *Console) movedSince(v *view, a *gatehouse.Action) (m moved, err error) {
+	if a.RebasedBy == "" || a.Supersedes == "" {
+		return m, nil
+	}
+	old, err := c.cfg.Actions.FindAction(v.ctx, a.Supersedes)
+	if err != nil {
+		return m, err
+	}
+	budget := firstWeight
+	all := card.Moved(old, a)
+	for i, x := range all {
+		if budget -= weight(x); budget < 0 {
+			return moved{all[:i], len(all) - i}, nil
+		}
+	}
+	return moved{all, 0}, nil
+}
+
+// rebase has the change proposed on the present state of its target, and shows the
+// new revision.
+func (c *Console) rebase(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	id := v.r.PathValue("id")
+	a, err := c.cfg.Actions.Rebase(v.once("rebase", v.form("once"), id), id)
+	made, replayed := replayedID(err)
+	switch {
+	case replayed:
+	case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
+		return err
+	case err != nil:
+		return c.refuse(v, id, err)
+	default:
+		made = a.ID
+	}
+	if to := localPath(cmp.Or(v.form("return"), actionPath(made))); isInbox(to) {
+		return v.redirect(queryOf(to).with(made).url())
+	}
+	return v.redirect(actionPath(made))
+}
+
+// ofOldState names what a rebase has kept of the old state, "" for nothing.
+func ofOldState(a *gatehouse.Action) string {
+	var kept []string
+	if len(a.Evaluations) > 0 {
+		kept = append(kept, "the evaluations")
+	}
+	if a.ArtifactDiff != nil {
+		kept = append(kept, "the attached diff")
+	}
+	if len(kept) == 0 {
+		return ""
+	}
+	s := strings.Join(kept, " and ")
+	return strings.ToUpper(s[:1]) + s[1:] + " below were made on the state before."
+}
