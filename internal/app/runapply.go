@@ -49,6 +49,9 @@ func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehou
 			Workspace: def.Workspace, Description: def.Description, Source: source, Digest: digest,
 			CreatedBy: c.Principal.Name, CreatedAt: tx.Now(),
 		}, true
+		if err := knownSender(tx, out.Tenant, def); err != nil {
+			return err
+		}
 		if err := tx.InsertWorkflow(out); err != nil {
 			return err
 		}
@@ -74,6 +77,16 @@ func (r *Runs) ApplyWorkflow(ctx context.Context, name, source string) (*gatehou
 	r.gate.hints.Notify(TopicAudit)
 	r.gate.hints.Notify(TopicRuns)
 	return out, changed, nil
+}
+
+// knownSender fails unless the principal that answers for a webhook's deliveries
+// exists.
+func knownSender(tx gatehouse.ReadTx, tenant string, def *workflow.Definition) error {
+	if def.On.Webhook == nil || def.On.Webhook.Sender == "" {
+		return nil
+	}
+	_, err := tx.FindPrincipal(tenant, def.On.Webhook.Sender)
+	return unknown(err, "/source", "on.webhook.sender: no principal has the name "+gatehouse.Quote(def.On.Webhook.Sender))
 }
 
 // parseWorkflow reads a source. What is wrong with it is an error with code

@@ -15,6 +15,20 @@ func (m *moving) hand(principal string) error {
 	return m.tx.InsertHand(m.run.Tenant, m.run.ID, principal)
 }
 
+// handOfSender stores the principal that answers for the webhook that began the
+// run, where the workflow names one.
+func (m *moving) handOfSender() error {
+	hook := m.def.On.Webhook
+	if m.run.Trigger != gatehouse.TriggerWebhook || hook == nil || hook.Sender == "" {
+		return nil
+	}
+	p, err := m.tx.FindPrincipal(m.run.Tenant, hook.Sender)
+	if err != nil {
+		return err
+	}
+	return m.hand(p.ID)
+}
+
 // inherit stores the hands on another run, whose output becomes this one's.
 func (m *moving) inherit(run *gatehouse.Run) error {
 	names, err := m.runs.hands(m.tx, run)

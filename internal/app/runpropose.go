@@ -268,7 +268,7 @@ func (m *moving) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.A
 
 // hands lists the principals that had a hand in a run, in the runs that began it
 // and in the runs that it retries: the one that started it, the author of its
-// version, the senders of its events, the workers that completed its steps or
+// version, the sender of its webhook, the senders of its events, the workers that completed its steps or
 // pushes, and the editors of its actions.
 func (r *Runs) hands(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, err error) {
 	line := []*gatehouse.Run{run}

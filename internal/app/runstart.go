@@ -203,6 +203,9 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 		}
 	}
 	m := &moving{runs: r, tx: tx, run: &run, def: def, actor: from.actor, from: run.Status, tools: make(map[string]bool)}
+	if err := m.handOfSender(); err != nil {
+		return nil, err
+	}
 	data := []gatehouse.Member{
 		member("workflow", run.Workflow), {Name: "version", Value: encode(run.Version)}, member("trigger", string(run.Trigger)),
 		member("input", string(gatehouse.NewDigest(run.Input))),

@@ -74,6 +74,9 @@ type Webhook struct {
 	Kind string
 	// Secret names the signing secret in the configuration.
 	Secret string
+	// Sender names the principal that answers for what the deliveries say, and so
+	// cannot decide on what their runs propose; "" for none.
+	Sender string
 	// Ref gives the trigger_ref of a delivery; nil: its delivery id. It sees
 	// the input only.
 	Ref *Expr

@@ -32,7 +32,7 @@ const (
 var keys = map[string][]string{
 	"a workflow": {"name", "description", "workspace", "on", "limits", "input", "steps", "output"},
 	"on":         {"webhook", "schedule"},
-	"webhook":    {"kind", "secret", "ref"},
+	"webhook":    {"kind", "secret", "sender", "ref"},
 	"schedule":   {"cron", "timezone"},
 	"limits":     {"max_concurrency", "max_runs_per_min", "max_writes_per_run", "deadline", "budget"},
 	"budget":     {"amount", "currency", "window"},
@@ -161,6 +161,7 @@ func (p *parser) webhook(n *yaml.Node) {
 	f := p.mappingOf(n, "webhook")
 	p.need(f, "webhook", "kind", "secret")
 	w := &Webhook{Kind: p.Text(f.Values["kind"], "kind"), Secret: p.Name(f.Values["secret"], "secret")}
+	w.Sender = p.Name(f.Values["sender"], "sender")
 	switch w.Kind {
 	case HookServiceNow, HookGitHub, HookGeneric, "":
 	default:
