@@ -110,6 +110,8 @@ type Outlook struct {
 	Policy bool
 	// Names foresees FindPrincipal.
 	Names []string
+	// Asked foresees FirstAnswerers, nil for none.
+	Asked *Audience
 	// ActionKey foresees FindActionByKey.
 	ActionKey string
 	// Key foresees FindCredential.
@@ -299,6 +301,10 @@ type IdentityReader interface {
 	ListPrincipals(tenant, cursor string, limit int) (Page[*Principal], error)
 	// ListPeople returns all principals of kind person, disabled ones too, by id.
 	ListPeople(tenant string) ([]*Principal, error)
+	// FirstAnswerers returns, by id, the first [MaxFirstAnswerers] of the persons
+	// who may decide (see Principal.MayDecide) and whom a question asks, excluded
+	// ones too. There may be others among them, whom it does not ask.
+	FirstAnswerers(tenant string, asked Audience) ([]*Principal, error)
 	// FindGroup and ListGroups return groups without their members, which are
 	// found at the principals. ListGroups goes by name.
 	FindGroup(tenant, name string) (*Group, error)

@@ -200,6 +200,10 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 			break
 		}
 	}
+	if n := (&gatehouse.Approval{}).Answerers(people); n < 2 {
+		add("approvers", checkNote, "%d of the tenant may decide: what L5 asks, and what they or their agents propose, is denied; "+
+			"`gatehouse principal create --kind person --role approver` makes another", n)
+	}
 	stuck, seen := []string{}, 0
 	for cursor := ""; seen < most; {
 		page, err := api.ListActions(g.ctx, gatehouse.ActionFilter{Status: gatehouse.StatusPending, Limit: gatehouse.MaxLimit, Cursor: cursor})

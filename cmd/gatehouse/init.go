@@ -63,6 +63,8 @@ func (c *initCmd) Run(g *globals) error {
 	}
 	g.say("The administrator's secrets, shown this once:")
 	_, err = fmt.Fprintf(g.stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken, at)
+	g.say("Make a second person who approves: else what the administrator, or an agent that they sponsor, proposes is denied.\n" +
+		"    gatehouse principal create --name ana --kind person --role approver")
 	return err
 }
 

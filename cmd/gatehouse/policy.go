@@ -189,7 +189,8 @@ type policyExplainCmd struct {
 func (*policyExplainCmd) Help() string {
 	return `
 Nothing is stored. The trace tells of each rule whether it matched. Ceilings are
-computed, but what others have used of them is not counted.
+computed, but what others have used of them is not counted. Whether enough people
+may answer is told without --policy: as if the caller, if it may, proposed it.
 
 Examples:
 

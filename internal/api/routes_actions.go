@@ -15,6 +15,7 @@ func (s *Server) actionRoutes() []route {
 			method: "POST", path: "/proposed-actions", name: "propose", tag: tagActions,
 			summary: "Propose a change",
 			doc: "The policy judges the change at once. A denial is an answer, not an error: 201 with status denied. " +
+				"What fewer people may answer than must approve is denied too; the first of policy.reasons counts them. " +
 				"A known idempotency_key with the same content answers 200 with the action that it named.",
 			roles: proposers, proves: true, status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},

@@ -82,7 +82,7 @@ func (s *Server) policyRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/policies/explain", name: "explainPolicy", tag: tagPolicy,
-			summary: "Tell how a proposal would be judged", doc: "Takes a proposal and stores nothing.",
+			summary: "Tell how a proposal would be judged", doc: "Takes a proposal and stores nothing. It is judged as the caller's. What fewer people may answer than must approve is deny, with the reason first; a caller without the role proposer is taken for nobody there.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Explanation](),
 			codes: []gatehouse.Code{gatehouse.CodeUnsupported},
 			handler: body((*gatehouse.Proposal).Validate, func(ctx context.Context, _ *call, in *gatehouse.Proposal) (reply, error) {

@@ -22,6 +22,8 @@ func TestNoLabelOpensAnything(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, source)
 			bot := w.agent()
+			w.person("ana")
+			w.person("ben")
 			listed, err := policy.Parse([]byte(source))
 			if source == "" {
 				listed, err = policy.Default(), nil
@@ -44,7 +46,7 @@ func TestNoLabelOpensAnything(t *testing.T) {
 					p.Context = rapid.SampledFrom([]gatehouse.JSON{"", `{"risk":1}`}).Draw(rt, "context")
 					p.Target.EntityRef = fmt.Sprint("SKU-", n)
 				})
-				explained, err := w.gate.ExplainPolicy(w.admin, p)
+				explained, err := w.gate.ExplainPolicy(bot, p)
 				if err != nil {
 					rt.Fatal(err)
 				}

@@ -360,5 +360,30 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	out.RiskLevel, out.Required, out.Roles, out.People, out.Groups = v.RiskLevel, v.Required, v.Roles, v.People, v.Groups
 	out.Expiry, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Ceilings, trace
 	out.Hold = gatehouse.Duration(g.hold(v))
-	return out, ctx.Err()
+	if v.Outcome == gatehouse.OutcomeNeedsApproval {
+		err = g.store.View(ctx, func(tx gatehouse.ReadTx) error { return explainAnswerers(tx, out, p, facts.Proposer, v) })
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return out, err
+}
+
+// explainAnswerers adds how many must approve, and turns to deny what fewer may
+// answer. A caller that may not propose is taken for nobody: somebody else will.
+func explainAnswerers(tx gatehouse.ReadTx, out *gatehouse.Explanation, p *gatehouse.Proposal, caller *gatehouse.Principal, v gatehouse.Verdict) error {
+	proposer := caller
+	if !caller.Has(gatehouse.RoleProposer) {
+		proposer = &gatehouse.Principal{Tenant: caller.Tenant}
+	}
+	a := &gatehouse.Action{Proposal: *p}
+	a.RiskLevel = v.RiskLevel
+	ap, why, err := ask(tx, proposer, a, v, lineage{})
+	if err != nil {
+		return err
+	}
+	if out.Required = ap.Required; why != "" {
+		out.Outcome, out.Reasons = gatehouse.OutcomeDeny, append([]string{why}, v.Reasons...)
+	}
+	return nil
 }

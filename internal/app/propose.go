@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -159,6 +160,10 @@ func (d *draft) outlook(c *gatehouse.Caller, proposer *gatehouse.Principal, key 
 		o.Effect = d.action.EffectHash()
 		for _, who := range named(proposer, d.action.OnBehalfOf) {
 			o.Names = append(o.Names, spellings(who)...)
+		}
+		if d.verdict.Outcome == gatehouse.OutcomeNeedsApproval || d.action.RiskLevel.NeedsPerson() {
+			asked := audience(d.verdict.Verdict)
+			o.Asked = &asked
 		}
 	}
 	return o
@@ -333,16 +338,18 @@ func insertDenied(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, fro
 }
 
 func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage) error {
+	ap, why, err := ask(tx, from.proposer(c), a, v, from)
+	switch {
+	case err != nil:
+		return err
+	case why != "":
+		// Nothing is asked that nobody can answer: it would wait until it expires.
+		a.Policy.Outcome, a.Policy.Reasons = gatehouse.OutcomeDeny, slices.Insert(slices.Clone(a.Policy.Reasons), 0, why)
+		a.Ceilings = nil
+		return insertDenied(tx, c, a, from)
+	}
 	now := tx.Now()
 	a.Status = gatehouse.StatusPending
-	barred, err := exclude(tx, from.proposer(c), a.OnBehalfOf, from.barred...)
-	if err != nil {
-		return err
-	}
-	if old := from.supersedes; old != nil && old.Approval != nil {
-		// A revision adds to those who cannot decide; it removes nobody.
-		barred = union(barred, old.Approval.Excluded)
-	}
 	expiry := v.Expiry
 	if expiry <= 0 || expiry > gatehouse.MaxExpiry {
 		expiry = 24 * time.Hour
@@ -350,26 +357,16 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	if in := a.ExpiresIn.D(); in > 0 {
 		expiry = min(expiry, in)
 	}
-	required := max(v.Required, from.required, 1)
-	if a.RiskLevel == gatehouse.L5 {
-		required = max(required, 2)
-	}
-	roles := v.Roles
-	if len(roles) == 0 && len(v.People) == 0 && len(v.Groups) == 0 {
-		roles = []gatehouse.Role{gatehouse.RoleApprover}
-	}
 	a.HoldFor = gatehouse.Duration(g.holdAt(v, a.RiskLevel))
-	a.Approval = &gatehouse.Approval{
-		ID: NewID("apr"), ActionID: a.ID, Status: gatehouse.ApprovalRequested, Required: required,
-		Roles: orEmpty(roles), People: v.People, Groups: v.Groups, Excluded: barred,
-		ExpiresAt: now.Add(expiry), CreatedAt: now, Confirm: confirmation(a), Votes: []gatehouse.Vote{},
-	}
+	ap.ID, ap.ActionID, ap.Status, ap.Confirm, ap.Votes = NewID("apr"), a.ID, gatehouse.ApprovalRequested, confirmation(a), []gatehouse.Vote{}
+	ap.CreatedAt, ap.ExpiresAt = now, now.Add(expiry)
+	a.Approval = ap
 	if err := tx.InsertAction(a); err != nil {
 		return err
 	}
 	failpoint.Here("propose/inserted")
 	data := proposedData(a, from)
-	data["approval"], data["required"] = a.Approval.ID, required
+	data["approval"], data["required"] = a.Approval.ID, a.Approval.Required
 	data["expires_at"], data["question"] = a.Approval.ExpiresAt, string(a.Approval.Question())
 	return record(tx, a, "hitl.proposed", c.Principal.ID, "", gatehouse.StatusPending, data)
 }

@@ -47,7 +47,7 @@ func entitled(ap *gatehouse.Approval, p *gatehouse.Principal) error {
 	if ap.Bars(p) {
 		return gatehouse.E(gatehouse.CodeSelfApproval, "the proposer, its sponsor, the person it was proposed for and everybody with a hand in its content cannot decide")
 	}
-	if p.Disabled || p.Kind != gatehouse.KindPerson || !p.Has(gatehouse.RoleApprover) {
+	if !p.MayDecide() {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides")
 	}
 	if ap.Asks(p) {
@@ -76,20 +76,31 @@ func exclude(tx gatehouse.ReadTx, proposer *gatehouse.Principal, onBehalfOf stri
 		if who == "" {
 			continue
 		}
-		list = append(list, who)
-		// Names are found whatever their case; ids are lower-case.
-		for _, spelling := range spellings(who) {
-			p, err := tx.FindPrincipal(proposer.Tenant, spelling)
-			switch {
-			case err == nil:
-				list = append(list, p.ID, p.Person, p.Name)
-			case !errors.Is(err, gatehouse.ErrNotFound):
-				return nil, err
-			}
+		known, err := identities(tx, proposer.Tenant, who)
+		if err != nil {
+			return nil, err
 		}
+		list = append(list, known...)
 	}
 	slices.Sort(list)
 	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return s == "" }), nil
+}
+
+// identities lists an id or name and all by which its principal, if there is one,
+// is known besides.
+func identities(tx gatehouse.ReadTx, tenant, who string) ([]string, error) {
+	list := []string{who}
+	// Names are found whatever their case; ids are lower-case.
+	for _, spelling := range spellings(who) {
+		p, err := tx.FindPrincipal(tenant, spelling)
+		switch {
+		case err == nil:
+			list = append(list, p.ID, p.Person, p.Name)
+		case !errors.Is(err, gatehouse.ErrNotFound):
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // named are those besides the proposer who cannot decide, as they are called.

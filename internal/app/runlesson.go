@@ -74,7 +74,7 @@ var lessons = []struct {
 }{
 	{[]string{"rejected"}, "Do not propose this change again as it was: a reviewer rejected it, for the reason given."},
 	{[]string{"expired"}, "Nobody answered in time: propose while reviewers are there, or give them longer."},
-	{[]string{"denied", "authority_revoked"}, "The policy does not allow this change: propose one that it does, or have the policy changed first."},
+	{[]string{"denied", "authority_revoked"}, "The policy does not allow this change: propose one that it does, or have the policy, or who may answer, changed first."},
 	{[]string{"target_changed"}, "Read the target just before proposing: it had changed since."},
 	{[]string{"digest_mismatch", "not_approved"}, "What was about to be sent was not what was approved: have an operator look at it before anything is tried again."},
 	{[]string{"expression", "input", "proposal", "invalid"}, "Mend the workflow or its input: as it stands it cannot work."},

@@ -395,6 +395,7 @@ func TestOIDCStepUpOfTwoPersons(t *testing.T) {
 	i := w.provider()
 	i.join("ana", "finance")
 	i.join("ben", "finance")
+	w.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover) // who signs in for the first time is nobody before
 	a := w.propose(w.agent("bot"), deletion)
 	for n, name := range []string{"ana", "ben"} {
 		b := w.stranger()

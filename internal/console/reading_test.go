@@ -75,6 +75,7 @@ func TestManyWaitsAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.moving()
+	ana := w.signIn("ana", gatehouse.RoleApprover)
 	w.apply("many", `name: many
 steps:
   - {id: ask, for_each: "input.list", max_items: 9, uses: approval, with: {rationale: "and ${{ item }}?"}}
@@ -89,7 +90,6 @@ steps:
 		}
 		return n == 8
 	})
-	ana := w.signIn("ana", gatehouse.RoleApprover)
 	p := ana.get("/runs/"+run.ID).want(200).has(testid("more-waits"), "and 3 more")
 	if n := strings.Count(p.body, testid("waits-for")); n != 5 {
 		t.Errorf("%d waits stand at the head, want 5", n)

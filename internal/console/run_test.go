@@ -90,6 +90,7 @@ func TestRunPage(t *testing.T) {
 	w := newWorld(t)
 	w.moving()
 	w.apply("asking", asking)
+	w.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover)
 	run := w.reached(w.start(w.agent("bot"), "asking", `{"list":["a","b"],"n":1.50e0}`).ID, gatehouse.RunWaitingApproval)
 	vic := w.signIn("vic", gatehouse.RoleViewer)
 	path := "/runs/" + run.ID

@@ -87,6 +87,10 @@ func (f *file) checkFit(say sayer) {
 	case gatehouse.StatusDenied:
 		fits = f.approval == nil && ps == ""
 	}
+	if p := f.proposal; p != nil && (f.status == gatehouse.StatusDenied && p.outcome != gatehouse.OutcomeDeny ||
+		f.approval != nil && p.outcome != gatehouse.OutcomeNeedsApproval) {
+		say(11, "the action is %s, its approval %q, and its proposal was judged %s", f.status, ap, p.outcome)
+	}
 	if !fits {
 		say(11, "the action is %s, its approval %q, its push %q", f.status, ap, ps)
 	}

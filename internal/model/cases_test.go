@@ -81,6 +81,30 @@ func (m *model) insert(p proposal, a *action) *action {
 	return a
 }
 
+// refuse denies what fewer may answer than must.
+func (m *model) refuse(a *action) {
+	a.status, a.approval, a.required, a.roles, a.excluded, a.hold, a.expires = denied, "", 0, nil, nil, 0, time.Time{}
+	a.decidedBy = "policy"
+	switch {
+	case a.kind == pair:
+		a.decidedBy = "policy:pairs"
+	case a.kind == note && a.risk <= 2:
+		a.decidedBy = "policy:notes"
+	}
+	a.leaves = append(a.leaves, "hitl.denied")
+}
+
+// answerers counts the humans who may answer.
+func (m *model) answerers(a *action) int {
+	humans := map[string]bool{}
+	for _, w := range m.people {
+		if a.entitled(w) == "" {
+			humans[w.person] = true
+		}
+	}
+	return len(humans)
+}
+
 // deadLetterOf is the newest dead letter with the effect of a proposal.
 func (m *model) deadLetterOf(p proposal) (found *action) {
 	for _, a := range m.actions {
@@ -95,7 +119,6 @@ func (m *model) deadLetterOf(p proposal) (found *action) {
 
 func (m *model) ask(a *action) {
 	a.status, a.approval = pending, gatehouse.ApprovalRequested
-	a.leaves = append(a.leaves, "hitl.proposed")
 	a.required, a.roles = 1, []gatehouse.Role{gatehouse.RoleApprover}
 	expiry := time.Hour
 	switch a.risk {
@@ -125,6 +148,11 @@ func (m *model) ask(a *action) {
 	if a.supersedes != nil {
 		a.excluded = append(a.excluded, a.supersedes.excluded...)
 	}
+	if m.answerers(a) < a.required {
+		m.refuse(a)
+		return
+	}
+	a.leaves = append(a.leaves, "hitl.proposed")
 }
 
 func (m *model) enqueue(a *action) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // ahead is what a transaction was told that it will be asked: it goes out with
@@ -113,6 +114,10 @@ func (t *readTx) Foresee(o gatehouse.Outlook) {
 	}
 	if o.Views {
 		h.fetch(listViews, o.Tenant, o.PrincipalID)
+	}
+	if o.Asked != nil {
+		roles, people, groups := shared.EncodeAudience(*o.Asked)
+		h.fetch(firstAnswerers, o.Tenant, roles, people, groups)
 	}
 	for _, name := range o.Names {
 		h.fetch(byName, o.Tenant, name)

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"strconv"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -21,6 +23,26 @@ func (t *readTx) ListPeople(tenant string) (list []*gatehouse.Principal, err err
 		list = append(list, p)
 		return err
 	}, tenant)
+	return list, err
+}
+
+// The condition before the argument is that of the index principal_approver.
+// Names and ids hold no quotes, so they are looked for as they stand in a list.
+var firstAnswerers = `SELECT ` + principalColumns + ` FROM principal p
+WHERE p.tenant = $1 AND p.kind = 'person' AND NOT p.disabled AND (strpos(p.roles, '"approver"') > 0 OR strpos(p.roles, '"admin"') > 0)
+  AND ($2 || $3 || $4 = '' OR strpos($3, '"' || p.id || '"') > 0 OR strpos($3, '"' || p.name || '"') > 0
+    OR EXISTS (SELECT 1 FROM jsonb_array_elements_text(NULLIF(p.roles, '')::jsonb) r WHERE strpos($2, '"' || r || '"') > 0)
+    OR EXISTS (SELECT 1 FROM jsonb_array_elements(NULLIF(p.groups, '')::jsonb) m WHERE strpos($4, '"' || (m ->> 'group') || '"') > 0))
+ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
+
+// FirstAnswerers lists the first of the persons whom a question asks.
+func (t *readTx) FirstAnswerers(tenant string, asked gatehouse.Audience) (list []*gatehouse.Principal, err error) {
+	roles, people, groups := shared.EncodeAudience(asked)
+	err = t.each(firstAnswerers, func(r *row) error {
+		p, err := scanPrincipal(r)
+		list = append(list, p)
+		return err
+	}, tenant, roles, people, groups)
 	return list, err
 }
 

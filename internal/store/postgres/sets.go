@@ -145,6 +145,7 @@ func makeSets() map[string]*set {
 		lockVoter:               locks(0, lockVoter, two...),
 		findSuccess:             reads(findSuccess, two...),
 		byName:                  reads(byName, two...),
+		firstAnswerers:          reads(firstAnswerers, kinds("tttt")...),
 		activeVersion:           reads(activeVersion, "text"),
 		findCredential:          reads(findCredential, kinds("tb")...),
 		lockCredential:          locksWithin(needCredential, lockCredentialFree, kinds("tb")...),

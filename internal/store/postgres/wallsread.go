@@ -116,6 +116,10 @@ func (w readWalls) ListPeople(tenant string) ([]*gatehouse.Principal, error) {
 	return w.in(tenant).ListPeople(tenant)
 }
 
+func (w readWalls) FirstAnswerers(tenant string, asked gatehouse.Audience) ([]*gatehouse.Principal, error) {
+	return w.in(tenant).FirstAnswerers(tenant, asked)
+}
+
 func (w readWalls) FindGroup(tenant, name string) (*gatehouse.Group, error) {
 	return w.in(tenant).FindGroup(tenant, name)
 }

@@ -1,6 +1,10 @@
 package shared
 
-import "github.com/gatehouse-dev/gatehouse"
+import (
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
 
 // EncodeMemberships stores the groups of a principal as a JSON array; "" for
 // none.
@@ -18,4 +22,26 @@ func DecodeMemberships(s string) ([]gatehouse.Membership, error) {
 		return nil, err
 	}
 	return *list, nil
+}
+
+// EncodeAudience gives the lists of whom a question asks as JSON arrays, "" for
+// one without names. All three are "" for a question that asks every approver.
+func EncodeAudience(a gatehouse.Audience) (roles, people, groups string) {
+	if slices.Contains(a.Roles, gatehouse.RoleApprover) {
+		return "", "", "" // it asks everybody who may decide
+	}
+	list := slices.Clone(a.Roles)
+	if len(list) > 0 && !slices.Contains(list, gatehouse.RoleAdmin) {
+		list = append(list, gatehouse.RoleAdmin) // it implies most of them
+	}
+	some := func(list []string) string {
+		if len(list) == 0 {
+			return ""
+		}
+		return EncodeList(list)
+	}
+	if len(list) > 0 {
+		roles = EncodeList(list)
+	}
+	return roles, some(a.People), some(a.Groups)
 }

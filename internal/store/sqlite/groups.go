@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"strconv"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -22,6 +24,31 @@ func (t *readTx) ListPeople(tenant string) (list []*gatehouse.Principal, err err
 		return err
 	}, tenant)
 	return list, err
+}
+
+// The condition before the arguments is that of the index principal_approver.
+// Names and ids hold no quotes, so they are looked for as they stand in a list.
+var firstAnswerers = `SELECT ` + principalColumns + ` FROM principal p
+WHERE p.tenant = ?1 AND p.kind = 'person' AND NOT p.disabled AND (instr(p.roles, '"approver"') > 0 OR instr(p.roles, '"admin"') > 0)
+  AND (?2 || ?3 || ?4 = '' OR instr(?3, '"' || p.id || '"') > 0 OR instr(?3, '"' || p.name || '"') > 0
+    OR EXISTS (SELECT 1 FROM json_each(iif(p.roles = '', '[]', p.roles)) r WHERE instr(?2, '"' || r.value || '"') > 0)
+    OR EXISTS (SELECT 1 FROM json_each(iif(p.groups = '', '[]', p.groups)) m WHERE instr(?4, '"' || (m.value ->> 'group') || '"') > 0))
+ORDER BY p.id LIMIT ` + strconv.Itoa(gatehouse.MaxFirstAnswerers)
+
+// FirstAnswerers lists the first of the persons whom a question asks.
+func (t *readTx) FirstAnswerers(tenant string, asked gatehouse.Audience) (list []*gatehouse.Principal, err error) {
+	roles, people, groups := shared.EncodeAudience(asked)
+	err = t.each(firstAnswerers, func(r *stmt) error {
+		p, err := scanPrincipal(r)
+		list = append(list, p)
+		return err
+	}, tenant, roles, people, groups)
+	return list, err
+}
+
+// FirstAnswerers of the writer keeps what it has found.
+func (t *tx) FirstAnswerers(tenant string, asked gatehouse.Audience) ([]*gatehouse.Principal, error) {
+	return t.w.people.answerers(tenant, asked, func() ([]*gatehouse.Principal, error) { return t.readTx.FirstAnswerers(tenant, asked) })
 }
 
 const groupColumns = `SELECT tenant, name, created_at FROM principal_group `

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // maxPeople bounds each of the maps below; a full one begins anew.
@@ -84,6 +85,8 @@ func (c *credentials) forget() {
 type people struct {
 	// by has a principal under its id, and under the name that it was asked by.
 	by map[principalID]*gatehouse.Principal
+	// asked are the first answerers of a question, by whom it asks.
+	asked map[audience][]*gatehouse.Principal
 	// touched is set from a write of identity to the end of its transaction,
 	// for as long as it is not known whether it stands.
 	touched bool
@@ -134,7 +137,34 @@ func (p *people) find(tenant, idOrName string, load func() (*gatehouse.Principal
 	return found, nil
 }
 
-func (p *people) touch() { p.by, p.touched = nil, true }
+// audience is whom a question of a tenant asks, in the store's form.
+type audience struct{ tenant, roles, people, groups string }
+
+// answerers returns principals that nobody changes.
+func (p *people) answerers(tenant string, asked gatehouse.Audience, load func() ([]*gatehouse.Principal, error)) ([]*gatehouse.Principal, error) {
+	if p.touched {
+		return load()
+	}
+	at := audience{tenant: tenant}
+	at.roles, at.people, at.groups = shared.EncodeAudience(asked)
+	if found, known := p.asked[at]; known {
+		return found, nil
+	}
+	found, err := load()
+	if err != nil {
+		return nil, err
+	}
+	if p.asked == nil || len(p.asked) >= maxPeople/gatehouse.MaxFirstAnswerers {
+		p.asked = make(map[audience][]*gatehouse.Principal)
+	}
+	p.asked[at] = found
+	return found, nil
+}
+
+func (p *people) touch() {
+	p.by, p.touched = nil, true
+	p.asked = nil
+}
 
 // settle ends a transaction, whatever came of it.
 func (w *writer) settle() {

@@ -151,6 +151,9 @@ func TestWriterSeesPeopleAsTheyAre(t *testing.T) {
 			t.Errorf("disabled is %v by id, %v by name", byID[0].Disabled, byName.Disabled)
 		}
 		was := byID[0].Disabled
+		if first, err := tx.FirstAnswerers("default", gatehouse.Audience{}); err != nil || len(first) == 0 != was {
+			t.Errorf("disabled is %v, and %d may decide, %v", was, len(first), err)
+		}
 		byID[0].Disabled, byName.Disabled = !was, !was // of a copy
 		return was
 	}

@@ -135,6 +135,78 @@ func (s *suite) groups() {
 	})
 }
 
+// answerers: the first of those whom a question asks are, as far as they are
+// asked and may decide, the first that Answerers counts.
+func (s *suite) answerers() {
+	some := func(change func(p *gatehouse.Principal)) *gatehouse.Principal { return s.insertPrincipal(change) }
+	in := func(group string) func(*gatehouse.Principal) {
+		return func(p *gatehouse.Principal) {
+			p.Groups = []gatehouse.Membership{{Group: group, From: gatehouse.ByHand}}
+		}
+	}
+	roles := func(roles ...gatehouse.Role) func(*gatehouse.Principal) {
+		return func(p *gatehouse.Principal) { p.Roles = roles }
+	}
+	some(func(p *gatehouse.Principal) { p.Disabled = true })
+	some(func(p *gatehouse.Principal) { p.Kind = gatehouse.KindService })
+	named, finance := some(roles(gatehouse.RoleApprover)), some(in("finance"))
+	some(in("financ"))
+	some(roles(gatehouse.RoleApprover, gatehouse.RoleOperator))
+	some(roles(gatehouse.RoleOperator))
+	some(roles(gatehouse.RoleAdmin))
+	for name, c := range map[string]struct {
+		asked gatehouse.Audience
+		want  int
+	}{
+		"everybody":       {gatehouse.Audience{}, 5},
+		"approvers":       {gatehouse.Audience{Roles: []gatehouse.Role{gatehouse.RoleApprover}}, 5},
+		"operators":       {gatehouse.Audience{Roles: []gatehouse.Role{gatehouse.RoleOperator}}, 2},
+		"administrators":  {gatehouse.Audience{Roles: []gatehouse.Role{gatehouse.RoleAdmin}}, 1},
+		"a group":         {gatehouse.Audience{Groups: []string{"legal", "finance"}}, 1},
+		"people":          {gatehouse.Audience{People: []string{named.Name, finance.ID, "nobody"}}, 2},
+		"a group, people": {gatehouse.Audience{People: []string{named.Name}, Groups: []string{"finance"}}, 2},
+		"nobody":          {gatehouse.Audience{Groups: []string{`"`, `fin"ance`}, People: []string{"\u0000", `a","b`}}, 0},
+		"another case":    {gatehouse.Audience{People: []string{strings.ToUpper(named.Name)}}, 0},
+		"a role, a group": {gatehouse.Audience{Roles: []gatehouse.Role{gatehouse.RoleAuditor}, Groups: []string{"finance"}}, 3},
+	} {
+		ask := func(tx gatehouse.ReadTx) error {
+			people, err := tx.ListPeople(tenant)
+			if err != nil {
+				return err
+			}
+			first, err := tx.FirstAnswerers(tenant, c.asked)
+			if err != nil {
+				return err
+			}
+			ap := gatehouse.Approval{Roles: c.asked.Roles, People: c.asked.People, Groups: c.asked.Groups}
+			if got := ap.Answerers(first); got != c.want || ap.Answerers(people) != c.want {
+				s.Errorf("%s: %d answerers, %d of all people, want %d", name, got, ap.Answerers(people), c.want)
+			}
+			for _, p := range first {
+				if !p.MayDecide() {
+					s.Errorf("%s: %s may not decide", name, p.ID)
+				}
+			}
+			return nil
+		}
+		s.view(ask)
+		s.update(func(tx gatehouse.Tx) error { return ask(tx) })
+	}
+	var all []string
+	for range gatehouse.MaxFirstAnswerers + 1 {
+		all = append(all, some(in("many")).ID)
+	}
+	s.view(func(tx gatehouse.ReadTx) error {
+		first, err := tx.FirstAnswerers(tenant, gatehouse.Audience{Groups: []string{"many"}})
+		ids := []string{}
+		for _, p := range first {
+			ids = append(ids, p.ID)
+		}
+		s.same("the first of many", ids, all[:gatehouse.MaxFirstAnswerers])
+		return err
+	})
+}
+
 func (s *suite) keys() {
 	ana := s.insertPrincipal()
 	key := func(b byte) *gatehouse.Key {

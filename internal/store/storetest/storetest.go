@@ -75,6 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Principals", (*suite).principals},
 		{"FirstPrincipal", (*suite).firstPrincipal},
 		{"Groups", (*suite).groups},
+		{"Answerers", (*suite).answerers},
 		{"Keys", (*suite).keys},
 		{"Sessions", (*suite).sessions},
 		{"SessionLists", (*suite).sessionLists},
