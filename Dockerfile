@@ -1,10 +1,12 @@
-# One static binary on a distroless base, as a user without rights.
+# One static binary on a distroless base, as a user without rights. The build sees no version control, so say:
+#   docker build --build-arg COMMIT="$(git rev-parse HEAD)" --build-arg DATE="$(git show -s --format=%cI HEAD)" .
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /out/gatehouse ./cmd/gatehouse && mkdir /out/data
+ARG COMMIT DATE
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.commit=$COMMIT -X main.date=$DATE" -o /out/gatehouse ./cmd/gatehouse && mkdir /out/data
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /out/gatehouse /usr/local/bin/gatehouse

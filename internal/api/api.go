@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -90,8 +91,8 @@ type Config struct {
 	// looked up, and a missing role is told before they are missed.
 	Lookup Lookup
 	Logger *slog.Logger
-	// Version is the server's, for the OpenAPI document.
-	Version string
+	// Build is the server's, for /healthz and the OpenAPI document.
+	Build gatehouse.Build
 	// Registerer and Gatherer are for /metrics; both nil means a registry of
 	// the server's own.
 	Registerer prometheus.Registerer
@@ -135,6 +136,7 @@ type Server struct {
 	general *buckets
 	answers answers
 	hooks   hookLimits
+	health  []byte // what /healthz answers
 	mux     *http.ServeMux
 	front   http.Handler
 }
@@ -174,6 +176,9 @@ func New(cfg Config) (*Server, error) {
 	s.routes = s.table()
 	var err error
 	if s.metrics, err = newMetrics(cfg.Registerer, s.routes); err != nil {
+		return nil, err
+	}
+	if s.health, err = json.Marshal(gatehouse.Health{Status: "ok", Build: cfg.Build}); err != nil {
 		return nil, err
 	}
 	s.mux = http.NewServeMux()

@@ -251,7 +251,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
 		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Version: "test",
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: testBuild,
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -262,6 +262,8 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	}
 	return s
 }
+
+var testBuild = gatehouse.Build{Version: "test", Commit: "c0ffee", Date: testTime}
 
 // request is an HTTP request as tests write it.
 type request struct {

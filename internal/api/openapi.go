@@ -18,7 +18,7 @@ import (
 // Document returns the OpenAPI 3.1 document as JSON, made from the table of
 // routes.
 func (s *Server) Document() ([]byte, error) {
-	b, err := json.Marshal(document(s.routes, s.cfg.Hooks != nil, s.cfg.Version))
+	b, err := json.Marshal(document(s.routes, s.cfg.Hooks != nil, s.cfg.Build.Version))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func document(routes []route, hooks bool, version string) *huma.OpenAPI {
 		doc.AddOperation(operation(r, &hookRoute))
 	}
 	for _, o := range opsDocs {
-		doc.AddOperation(o())
+		doc.AddOperation(o(r))
 	}
 	finish(r, requests)
 	problemSchema(r)
@@ -223,19 +223,23 @@ func (rt *route) allCodes() []gatehouse.Code {
 const tagOps = "Operation"
 
 // opsDocs describes what stands outside the table and needs no key.
-var opsDocs = []func() *huma.Operation{
-	opsDoc("/healthz", "health", "Tell that the process answers", "application/json"),
-	opsDoc("/readyz", "ready", "Tell whether the server can do its work; 503 busy when not", "application/json"),
-	opsDoc("/metrics", "metrics", "Metrics for Prometheus", "text/plain"),
+var opsDocs = []func(huma.Registry) *huma.Operation{
+	opsDoc("/healthz", "health", "Tell that the process answers, and what it was built from", "application/json", typeOf[gatehouse.Health]()),
+	opsDoc("/readyz", "ready", "Tell whether the server can do its work; 503 busy when not", "application/json", nil),
+	opsDoc("/metrics", "metrics", "Metrics for Prometheus", "text/plain", nil),
 }
 
-func opsDoc(path, name, summary, contentType string) func() *huma.Operation {
-	return func() *huma.Operation {
+func opsDoc(path, name, summary, contentType string, out reflect.Type) func(huma.Registry) *huma.Operation {
+	return func(r huma.Registry) *huma.Operation {
+		schema := &huma.Schema{}
+		if out != nil {
+			schema = r.Schema(out, true, "")
+		}
 		return &huma.Operation{
 			Method: http.MethodGet, Path: path, OperationID: name, Tags: []string{tagOps}, Summary: summary,
 			Security: []map[string][]string{},
 			Responses: map[string]*huma.Response{"200": {
-				Description: "OK", Content: map[string]*huma.MediaType{contentType: {Schema: &huma.Schema{}}},
+				Description: "OK", Content: map[string]*huma.MediaType{contentType: {Schema: schema}},
 			}},
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // its page.
 func (s *Server) mountOps(mux *http.ServeMux) {
 	mux.Handle("/healthz", s.readOnly(func(w http.ResponseWriter, _ *http.Request) error {
-		writeBytes(w, http.StatusOK, headerJSON, []byte(`{"status":"ok"}`))
+		writeBytes(w, http.StatusOK, headerJSON, s.health)
 		return nil
 	}))
 	mux.Handle("/readyz", s.readOnly(func(w http.ResponseWriter, r *http.Request) error {

@@ -1,0 +1,18 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Health asks whether the server answers, and what it was built from. It needs no
+// key; [New] takes "" for one.
+func (c *Client) Health(ctx context.Context) (*gatehouse.Health, error) {
+	out := new(gatehouse.Health)
+	if _, err := c.do(ctx, request{method: http.MethodGet, path: "/healthz", open: true, out: out}); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
