@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,11 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
@@ -152,6 +155,7 @@ func TestDockerfile(t *testing.T) {
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)
 	for _, want := range []string{
 		"FROM golang:" + string(version[1]) + "-", "CGO_ENABLED=0", "gcr.io/distroless/static-", ":nonroot\n", "\nUSER 65532", `CMD ["serve"]`,
+		"ARG COMMIT DATE", "-X main.commit=$COMMIT -X main.date=$DATE",
 	} {
 		if !strings.Contains(file, want) {
 			t.Errorf("no %q in the Dockerfile", want)
@@ -175,6 +179,62 @@ func TestKubernetesArguments(t *testing.T) {
 	}
 	src := regexp.MustCompile(`(?s)gatehouse.yaml: \|\n(.*)`).FindStringSubmatch(readDeploy(t, "kubernetes", "configmap.yaml"))
 	if _, err := config.Parse("gatehouse.yaml", []byte(strings.ReplaceAll(src[1], "\n    ", "\n"))); err != nil {
+		t.Error(err)
+	}
+}
+
+// The arguments of the compose file are known to the program.
+func TestComposeArguments(t *testing.T) {
+	t.Parallel()
+	file := readDeploy(t, "compose", "compose.yaml")
+	command := regexp.MustCompile(`command: \[(.*)\]`).FindStringSubmatch(file)
+	first := regexp.MustCompile(`run --rm gatehouse (init .*)`).FindStringSubmatch(file)
+	if command == nil || first == nil {
+		t.Fatal("no command")
+	}
+	for _, words := range []string{strings.NewReplacer(",", "", `"`, "").Replace(command[1]), first[1]} {
+		if _, err := testParser(t).Parse(strings.Fields(words)); err != nil {
+			t.Errorf("%s: %v", words, err)
+		}
+	}
+	if _, err := config.Parse("gatehouse.yaml", []byte(readDeploy(t, "compose", "gatehouse.yaml"))); err != nil {
+		t.Error(err)
+	}
+}
+
+// The compose file's script makes a role that row-level security binds, whatever
+// its password is, and a database that it may make tables in.
+func TestComposeRole(t *testing.T) {
+	t.Parallel()
+	cluster, err := pgtest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := cluster.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	at, err := url.Parse(cluster.DSN("gatehouse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(deployDir, "compose", "role.sh"))
+	cmd.Env = append(os.Environ(), "PATH="+pgtest.Programs()+":"+os.Getenv("PATH"), "PGHOST="+at.Query().Get("host"), "GATEHOUSE_PASSWORD=it's $HOME")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	at.User = url.User("gatehouse")
+	conn, err := pgx.Connect(t.Context(), at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var unbound bool
+	if err := conn.QueryRow(t.Context(), "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user").Scan(&unbound); err != nil || unbound {
+		t.Errorf("the role is not bound by row-level security: %v, %v", unbound, err)
+	}
+	if _, err := conn.Exec(t.Context(), "CREATE TABLE mine (id int)"); err != nil {
 		t.Error(err)
 	}
 }
