@@ -1,5 +1,5 @@
 # The README has `make demo`, `make dev` and `make test`.
-.PHONY: build demo dev test lint bench fuzz storm
+.PHONY: build demo dev test lint bench fuzz storm release
 
 build:
 	go build -trimpath -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
@@ -24,3 +24,6 @@ fuzz:
 
 storm:
 	./scripts/storm
+
+release:
+	./scripts/release

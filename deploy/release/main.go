@@ -1,0 +1,108 @@
+// Command release builds what a release consists of, from the commit that is
+// checked out: binaries, packages, the image, bills of materials, checksums. The
+// same commit and the same Go give the same bytes. It is a module of its own, so
+// that what it needs is no dependency of the product.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// platforms are what a release is built for.
+var platforms = []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64", "windows/arm64"}
+
+// options say what to build.
+type options struct {
+	root      string // the repository's folder
+	out       string // where the artifacts go; emptied first
+	platforms []string
+	// modified allows for files that differ from the commit, which the binaries tell.
+	modified bool
+	// base is the address below which the artifacts will be found.
+	base string
+}
+
+const download = "https://github.com/gatehouse-dev/gatehouse/releases/download/v"
+
+func main() {
+	o := options{}
+	list := strings.Join(platforms, ",")
+	flag.StringVar(&o.root, "root", ".", "the repository's `folder`")
+	flag.StringVar(&o.out, "out", "dist", "the `folder` for the artifacts, emptied first")
+	flag.StringVar(&list, "platforms", list, "what to build for, with commas")
+	flag.StringVar(&o.base, "base", "", "the `address` below which the artifacts will be found; that of the release on GitHub by default")
+	flag.BoolVar(&o.modified, "modified", false, "build files that differ from the commit, to try things out")
+	flag.Parse()
+	o.platforms = strings.Split(list, ",")
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := release(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// release builds everything into the output folder.
+func release(ctx context.Context, o options) error {
+	for _, p := range o.platforms {
+		if !slices.Contains(platforms, p) {
+			return fmt.Errorf("no platform %q; there are %s", p, strings.Join(platforms, ", "))
+		}
+	}
+	src, err := readSource(ctx, o.root)
+	if err != nil {
+		return err
+	}
+	if src.modified && !o.modified {
+		return errors.New("files differ from the commit: commit them, or allow for them with -modified")
+	}
+	if o.base == "" {
+		o.base = download + src.version
+	}
+	if err := os.RemoveAll(o.out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "gatehouse-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+
+	d := &dist{source: src, out: o.out, base: o.base, work: work}
+	if err := d.build(ctx, o.platforms); err != nil {
+		return err
+	}
+	for _, step := range []func() error{d.archives, d.packages, d.image, d.sboms, d.deployment, d.installer, d.formula, d.checksums} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dist is a release that is being made.
+type dist struct {
+	*source
+	out, base string
+	// work is a folder for what is between.
+	work     string
+	binaries []binary
+	// completions has the text for each shell.
+	completions map[string][]byte
+}
+
+// write makes an artifact of bytes.
+func (d *dist) write(name string, content []byte) error {
+	return os.WriteFile(filepath.Join(d.out, name), content, 0o644)
+}

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const root = "../.."
+
+// scratch is a folder for all tests, which share two releases for one platform.
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "gatehouse-release-test-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(scratch)
+	os.Exit(code)
+}
+
+// releases are two, made one after the other from the same files.
+var releases = sync.OnceValues(func() ([2]string, error) {
+	var out [2]string
+	at, err := filepath.Abs(root)
+	if err != nil {
+		return out, err
+	}
+	for i := range out {
+		out[i] = filepath.Join(scratch, fmt.Sprintf("dist%d", i))
+		o := options{root: at, out: out[i], platforms: []string{"linux/amd64"}, modified: true}
+		if err := release(context.Background(), o); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+})
+
+// made is the folder of a release for linux/amd64, and what it was built from.
+func made(t *testing.T) (string, *source) {
+	t.Helper()
+	out, err := releases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := readSource(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out[0], src
+}
+
+func run(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// wantThisBuild runs a program that was taken from an artifact.
+func wantThisBuild(t *testing.T, src *source, program string) {
+	t.Helper()
+	var b struct {
+		Version, Commit, Platform string
+		Date                      time.Time
+	}
+	if err := json.Unmarshal([]byte(run(t, "", program, "version", "--json")), &b); err != nil {
+		t.Fatal(err)
+	}
+	if b.Version != src.version || strings.TrimSuffix(b.Commit, "+modified") != src.commit || !b.Date.Equal(src.date) || b.Platform != "linux/amd64" {
+		t.Errorf("%s was built from %+v, not %+v", program, b, src)
+	}
+}
+
+// untar unpacks files and folders.
+func untar(t *testing.T, r io.Reader, to string) map[string]*tar.Header {
+	t.Helper()
+	headers := make(map[string]*tar.Header)
+	for archive := tar.NewReader(r); ; {
+		h, err := archive.Next()
+		if err == io.EOF {
+			return headers
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers[h.Name] = h
+		at := filepath.Join(to, filepath.FromSlash(h.Name))
+		if h.Typeflag == tar.TypeDir {
+			if err := os.MkdirAll(at, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		content, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, content, os.FileMode(h.Mode)&0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func untarGzip(t *testing.T, name, to string) map[string]*tar.Header {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return untar(t, z, to)
+}
+
+func read(t *testing.T, path ...string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// TestArtifacts: all that a release consists of is there, and sha256sum agrees with
+// the list.
+func TestArtifacts(t *testing.T) {
+	out, src := made(t)
+	files, err := os.ReadDir(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.ReplaceAll(f.Name(), src.version, "VERSION"))
+	}
+	want := []string{
+		"SHA256SUMS", "gatehouse-VERSION-1.x86_64.rpm", "gatehouse-VERSION.tgz", "gatehouse.rb", "gatehouse_VERSION_amd64.deb",
+		"gatehouse_VERSION_deploy.tar.gz", "gatehouse_VERSION_image.oci.tar", "gatehouse_VERSION_linux_amd64.cdx.json",
+		"gatehouse_VERSION_linux_amd64.tar.gz", "install.sh",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("got  %q\nwant %q", names, want)
+	}
+	if n := strings.Count(run(t, out, "sha256sum", "--check", "--strict", sumsFile), ": OK\n"); n != len(want)-1 {
+		t.Errorf("%d checksums for %d files", n, len(want)-1)
+	}
+}
+
+// TestReproducible: the same files give the same bytes.
+func TestReproducible(t *testing.T) {
+	first, _ := made(t)
+	both, err := releases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !bytes.Equal(read(t, both[0], f.Name()), read(t, both[1], f.Name())) {
+			t.Errorf("%s is another when it is made again", f.Name())
+		}
+	}
+}
+
+func TestArchive(t *testing.T) {
+	out, src := made(t)
+	to, name := t.TempDir(), "gatehouse_"+src.version+"_linux_amd64"
+	headers := untarGzip(t, filepath.Join(out, name+".tar.gz"), to)
+	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "completions/gatehouse.bash", "completions/_gatehouse", "completions/gatehouse.fish"} {
+		if h := headers[name+"/"+file]; h == nil || h.Size == 0 || !h.ModTime.Equal(src.date) {
+			t.Errorf("%s: %+v", file, h)
+		}
+	}
+	program := filepath.Join(to, name, "gatehouse")
+	wantThisBuild(t, src, program)
+	run(t, to, "bash", "-n", filepath.Join(to, name, "completions", "gatehouse.bash"))
+
+	// Static, without paths of the machine that it was built on.
+	info := run(t, to, "go", "version", "-m", program)
+	for _, want := range []string{"-trimpath=true", "CGO_ENABLED=0"} {
+		if !strings.Contains(info, want) {
+			t.Errorf("no %s in\n%s", want, info)
+		}
+	}
+	home, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(read(t, program), []byte(home+string(filepath.Separator))) {
+		t.Errorf("the program names %s", home)
+	}
+}
+
+// TestPlainBuild: what is built from a clone with nothing but `go build` tells its
+// commit as well.
+func TestPlainBuild(t *testing.T) {
+	src, err := readSource(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clone := filepath.Join(t.TempDir(), "clone")
+	run(t, "", "git", "clone", "--quiet", "--shared", root, clone)
+	program := filepath.Join(t.TempDir(), "gatehouse")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/gatehouse")
+	cmd.Dir = clone
+	// As the release, but for the commit, so that little is compiled again.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=auto")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	wantThisBuild(t, src, program)
+}
+
+// TestDeploymentArchives: the chart's archive is the chart's folder.
+func TestDeploymentArchives(t *testing.T) {
+	out, src := made(t)
+	to := t.TempDir()
+	untarGzip(t, filepath.Join(out, "gatehouse-"+src.version+".tgz"), to)
+	run(t, "", "diff", "-r", filepath.Join(root, "deploy", "helm", "gatehouse"), filepath.Join(to, "gatehouse"))
+	untarGzip(t, filepath.Join(out, "gatehouse_"+src.version+"_deploy.tar.gz"), to)
+	for _, name := range []string{"compose", "grafana", "helm", "kubernetes", "prometheus", "systemd"} {
+		run(t, "", "diff", "-r", filepath.Join(root, "deploy", name), filepath.Join(to, "deploy", name))
+	}
+}
+
+// TestRefuses: what cannot be said to be a release is none.
+func TestRefuses(t *testing.T) {
+	clone := filepath.Join(t.TempDir(), "clone")
+	at, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Without checking out: only the files that name the version, as they are here.
+	run(t, "", "git", "clone", "--quiet", "--no-checkout", "--shared", at, clone)
+	for name := range versioned {
+		copyFile(t, name, clone)
+	}
+	copyFile(t, "cmd/gatehouse/version.go", clone)
+	try := func(platforms ...string) error {
+		return release(t.Context(), options{root: clone, out: filepath.Join(clone, "dist"), platforms: platforms})
+	}
+	if err := try("plan9/amd64"); err == nil || !strings.Contains(err.Error(), "plan9") {
+		t.Errorf("a platform that is none: %v", err)
+	}
+	if err := try("linux/amd64"); err == nil || !strings.Contains(err.Error(), "differ from the commit") {
+		t.Errorf("modified files: %v", err)
+	}
+	for name := range versioned {
+		content := read(t, clone, name)
+		src, err := readSource(t.Context(), clone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := bytes.Replace(content, []byte(src.version), []byte("9.9.9"), 1)
+		if err := os.WriteFile(filepath.Join(clone, name), other, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := try("linux/amd64"); err == nil || !strings.Contains(err.Error(), name+" names version 9.9.9") {
+			t.Errorf("%s of another version: %v", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(clone, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func copyFile(t *testing.T, name, to string) {
+	t.Helper()
+	at := filepath.Join(to, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at, read(t, root, name), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFormula: Ruby reads the formula, whose archives are where they will be, with
+// the checksums that they have.
+func TestFormula(t *testing.T) {
+	out, src := made(t)
+	// What of Homebrew the formula uses, to write down what it says.
+	const homebrew = `
+class Formula
+  def self.desc(s); end
+  def self.homepage(s); end
+  def self.license(s); end
+  def self.test; end
+  def self.version(s); puts "version #{s}"; end
+  def self.url(s); puts "url #{s}"; end
+  def self.sha256(s); puts "sha256 #{s}"; end
+  def self.method_missing(name)
+    raise "no #{name}" unless %i[on_macos on_linux on_intel on_arm].include?(name)
+    puts name
+    yield
+  end
+end
+load ARGV[0]
+`
+	said := run(t, out, "ruby", "-W", "-e", homebrew, "./gatehouse.rb")
+	name := "gatehouse_" + src.version + "_linux_amd64.tar.gz"
+	sum, _, _ := strings.Cut(run(t, out, "sha256sum", name), " ")
+	want := "version " + src.version + "\non_linux\non_intel\nurl " + download + src.version + "/" + name + "\nsha256 " + sum + "\n"
+	if said != want {
+		t.Errorf("the formula says\n%s, want\n%s", said, want)
+	}
+	for _, file := range regexp.MustCompile(`"(completions/[^"]+)"`).FindAllStringSubmatch(string(read(t, out, "gatehouse.rb")), -1) {
+		run(t, out, "tar", "-tzf", name, strings.TrimSuffix(name, ".tar.gz")+"/"+file[1])
+	}
+}

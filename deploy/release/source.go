@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// source is the commit that is built.
+type source struct {
+	root, version, commit string
+	date                  time.Time // the commit's
+	modified              bool
+}
+
+var versionLine = regexp.MustCompile(`(?m)^const version = "(\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?)"$`)
+
+// versioned are the files that name the version, each with what it stands behind.
+// A release of another version than theirs would install something else.
+var versioned = map[string]string{
+	"deploy/helm/gatehouse/Chart.yaml":  `(?m)^(?:version|appVersion): "?([^"\n]+)"?$`,
+	"deploy/kubernetes/deployment.yaml": `gatehouse-dev/gatehouse:(\S+)`,
+	"deploy/kubernetes/initjob.yaml":    `gatehouse-dev/gatehouse:(\S+)`,
+	"deploy/compose/compose.yaml":       `gatehouse-dev/gatehouse:(\S+)`,
+}
+
+// readSource asks the files for the version and Git for the rest.
+func readSource(ctx context.Context, root string) (*source, error) {
+	src, err := os.ReadFile(filepath.Join(root, "cmd", "gatehouse", "version.go"))
+	if err != nil {
+		return nil, err
+	}
+	m := versionLine.FindSubmatch(src)
+	if m == nil {
+		return nil, fmt.Errorf("cmd/gatehouse/version.go has no line like %s", versionLine)
+	}
+	s := &source{root: root, version: string(m[1])}
+	for name, pattern := range versioned {
+		text, err := s.read(name)
+		if err != nil {
+			return nil, err
+		}
+		found := regexp.MustCompile(pattern).FindAllSubmatch(text, -1)
+		if found == nil {
+			return nil, fmt.Errorf("%s names no version", name)
+		}
+		for _, f := range found {
+			if string(f[1]) != s.version {
+				return nil, fmt.Errorf("%s names version %s, and cmd/gatehouse/version.go %s", name, f[1], s.version)
+			}
+		}
+	}
+	if s.commit, err = s.git(ctx, "rev-parse", "HEAD"); err != nil {
+		return nil, err
+	}
+	at, err := s.git(ctx, "show", "--no-patch", "--format=%cI", "HEAD")
+	if err != nil {
+		return nil, err
+	}
+	if s.date, err = time.Parse(time.RFC3339, at); err != nil {
+		return nil, err
+	}
+	s.date = s.date.UTC()
+	changed, err := s.git(ctx, "status", "--porcelain")
+	s.modified = changed != ""
+	return s, err
+}
+
+// read reads a file of the repository.
+func (s *source) read(name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(s.root, filepath.FromSlash(name)))
+}
+
+func (s *source) git(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = s.root
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, complaint.Bytes())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
