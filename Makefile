@@ -2,7 +2,7 @@
 .PHONY: build demo dev test lint bench fuzz storm release
 
 build:
-	go build -trimpath -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
+	go build -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
 
 demo: build
 	./bin/gatehouse demo

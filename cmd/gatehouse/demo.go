@@ -237,9 +237,10 @@ func (r *demoResult) print(g *globals, dir string) error {
 	if filepath.Clean(dir) != demoFolder {
 		flag = " --data " + folder
 	}
-	s.raw("look further", "gatehouse dev --data "+folder)
-	s.raw("beside it", `eval "$(gatehouse dev env --data `+folder+`)"; gatehouse list`)
-	s.raw("remove", "gatehouse demo --remove"+flag)
+	program := g.program()
+	s.raw("look further", program+" dev --data "+folder)
+	s.raw("list them", `eval "$(`+program+` dev env --data `+folder+`)"; `+program+` list   # in another terminal`)
+	s.raw("remove", program+" demo --remove"+flag)
 	for i, d := range r.Differences {
 		if i == 20 {
 			g.say("… and %d more", len(r.Differences)-i)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
@@ -95,6 +96,7 @@ func (c *devServeCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now().Truncate(time.Microsecond)
 	creds, err := ensureDev(g.ctx, n, c.Data)
 	if err == nil {
 		err = n.gate.EnsurePolicies(g.ctx)
@@ -112,6 +114,9 @@ func (c *devServeCmd) Run(g *globals) error {
 	}
 	log.Info("serving", "url", s.URL, "data", c.Data, "version", version, "mode", "development")
 	link, err := firstSetupLink(g.ctx, n, &creds.Admin)
+	if err == nil {
+		err = dismissOwn(g.ctx, n, &creds.Admin, began)
+	}
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -155,8 +160,8 @@ func (c *devServeCmd) banner(g *globals, creds *devCredentials, link *gatehouse.
 ├─ Console  %s   (one time, 30 minutes)
 ├─ API      %s/api/v1   key %s
 ├─ Data     %s
-└─ Try      gatehouse demo
-`, title, creds.URL+link.Path, creds.URL, creds.Agent.Key, safe(shownPath(c.Data)))
+└─ Try      %s demo
+`, title, creds.URL+link.Path, creds.URL, creds.Agent.Key, safe(shownPath(c.Data)), g.program())
 	return err
 }
 

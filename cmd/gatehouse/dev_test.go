@@ -133,6 +133,10 @@ func TestDev(t *testing.T) {
 
 	// It does no more than that: an agent cannot decide.
 	url := strings.TrimSuffix(s.api, "/api/v1")
+	told, err := mustClient(t, url, devEnv(t, dir, "admin")).ListNotices(t.Context(), gatehouse.NoticeFilter{})
+	if err != nil || len(told.Items) > 0 {
+		t.Errorf("the administrator is told of what the start made: %d, %v", len(told.Items), err)
+	}
 	agent := mustClient(t, url, devEnv(t, dir, "agent"))
 	approve := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
 	if _, err := agent.Decide(t.Context(), a.ID, approve); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -91,6 +92,31 @@ func ensureDev(ctx context.Context, n *node, data string) (*devCredentials, erro
 		return nil, err
 	}
 	return creds, creds.write(data)
+}
+
+// dismissOwn hides from the administrator what this start itself has made since
+// it began: principals and the setup link. Nobody needs to look at that.
+func dismissOwn(ctx context.Context, n *node, creds *gatehouse.Credentials, began time.Time) error {
+	admin, err := n.gate.Authenticate(ctx, creds.Key)
+	if err != nil {
+		return err
+	}
+	ctx = gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: admin, StepUp: true, Via: gatehouse.ViaCLI})
+	page, err := n.gate.ListNotices(ctx, gatehouse.NoticeFilter{})
+	if err != nil {
+		return err
+	}
+	var own []string
+	for _, notice := range page.Items {
+		if notice.Actor == admin.ID && !notice.At.Before(began) {
+			own = append(own, notice.ID)
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	_, err = n.gate.DismissNotices(ctx, own)
+	return err
 }
 
 // ensureMember keeps secrets that hold, and makes new ones for those that do

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -22,10 +24,13 @@ type globals struct {
 	resolved bool
 	ctx      context.Context
 	// named is the id of the action that a decision is about, for hints.
-	named  string
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
+	named string
+	// started is the word that started this program: "gatehouse", or a path such
+	// as ./bin/gatehouse.
+	started string
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
 	// now is the clock by which times are shown as "3m ago".
 	now func() time.Time
 	// tty is true when stdout is a terminal, of that many columns; ttyErr when
@@ -41,7 +46,7 @@ type globals struct {
 
 // newGlobals finds out what the standard streams are.
 func newGlobals(ctx context.Context, stdin, stdout, stderr *os.File) globals {
-	g := globals{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, columns: 80}
+	g := globals{ctx: ctx, started: os.Args[0], stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, columns: 80}
 	plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	if fd := int(stdout.Fd()); term.IsTerminal(fd) {
 		g.tty, g.color = true, !plain
@@ -55,6 +60,15 @@ func newGlobals(ctx context.Context, stdin, stdout, stderr *os.File) globals {
 		g.terminal = func() (io.ReadWriteCloser, error) { return openTerminal(stdin, stderr) }
 	}
 	return g
+}
+
+// program returns the word that starts this program again from the same folder,
+// for commands to copy.
+func (g *globals) program() string {
+	if strings.ContainsRune(g.started, filepath.Separator) {
+		return shellWord(safe(g.started))
+	}
+	return "gatehouse"
 }
 
 // openTerminal opens the controlling terminal, so that what is asked is seen

@@ -62,10 +62,14 @@ func (c *initCmd) Run(g *globals) error {
 		return writeJSON(g.stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
 	}
 	g.say("The administrator's secrets, shown this once:")
-	_, err = fmt.Fprintf(g.stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken, at)
-	g.say("Make a second person who approves: else what the administrator, or an agent that they sponsor, proposes is denied.\n" +
+	if _, err = fmt.Fprintf(g.stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken, at); err != nil {
+		return err
+	}
+	g.say("Next: start the server, and open setup_url in a browser to sign in. For the command line, set GATEHOUSE_KEY and\n" +
+		"GATEHOUSE_EDIT_TOKEN to the first two, or keep them: gatehouse context add NAME --key … --edit-token …\n" +
+		"Make a second person who approves: else what the administrator, or an agent that they sponsor, proposes is denied.\n" +
 		"    gatehouse principal create --name ana --kind person --role approver")
-	return err
+	return nil
 }
 
 type initAnswer struct {

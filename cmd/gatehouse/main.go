@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -126,11 +127,25 @@ func run(g globals, args []string) (code int) {
 	if err != nil {
 		return usage(&c.Globals, args, err)
 	}
-	if err = parsed.Run(&c.Globals); err == nil {
+	if err = idGiven(parsed); err == nil {
+		err = parsed.Run(&c.Globals)
+	}
+	if err == nil {
 		return exitDone
 	}
 	c.Globals.report(err)
 	return exitCode(err)
+}
+
+// idGiven refuses an empty id, which a shell makes of a variable that holds
+// nothing, such as the first of no pending actions.
+func idGiven(parsed *kong.Context) error {
+	for _, p := range parsed.Path {
+		if v := p.Positional; v != nil && v.Name == "id" && v.Target.Kind() == reflect.String && v.Target.String() == "" {
+			return usagef("the id is empty: is there anything to name? `gatehouse list` and `gatehouse run list` print ids")
+		}
+	}
+	return nil
 }
 
 // usage tells a mistake in the command line, and how it should look. Without

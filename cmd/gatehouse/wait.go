@@ -39,9 +39,17 @@ const pollFor = 25 * time.Second
 // prints it, and returns its exit code.
 func (g *globals) wait(api service, id string, until gatehouse.Until, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
+	poll := pollFor
+	if g.ttyErr {
+		poll = time.Second // then the person at the terminal is told what is waited for
+	}
 	for {
 		left := time.Until(deadline)
-		a, err := api.WaitAction(g.ctx, id, max(min(left, pollFor), 0), until)
+		a, err := api.WaitAction(g.ctx, id, max(min(left, poll), 0), until)
+		if poll < pollFor && err == nil && a.Status == gatehouse.StatusPending {
+			g.say("%s is pending: %s. Waiting; Ctrl-C stops the wait, not the action.", a.ID, waitsFor(a))
+		}
+		poll = pollFor
 		switch {
 		case err == nil && (reached(a.Status, until) || !time.Now().Before(deadline)):
 			if err := g.printAction(a); err != nil {
@@ -59,6 +67,14 @@ func (g *globals) wait(api service, id string, until gatehouse.Until, timeout ti
 			}
 		}
 	}
+}
+
+// waitsFor says whose decision an action waits for.
+func waitsFor(a *gatehouse.Action) string {
+	if a.Approval == nil {
+		return "nobody has been asked yet"
+	}
+	return votesText(a.Approval)
 }
 
 func reached(s gatehouse.Status, until gatehouse.Until) bool {

@@ -124,7 +124,7 @@ func (c *Connector) checkNames(op *operation, call connector.Call) error {
 			return &missing{"/target/entity_type", "is another spelling of " + gatehouse.Quote(near) + "; write it so"}
 		}
 		if _, ok := c.entities[name]; !ok {
-			return &missing{"/target/entity_type", "is not among the entities of this connector"}
+			return &missing{"/target/entity_type", connector.UnknownEntity(name, maps.Keys(c.entities))}
 		}
 	}
 	entity := c.entities[call.Target.EntityType].Fields

@@ -279,7 +279,7 @@ func unknownEntity(cfg Config, name string) string {
 	if near, ok := spelling.Near(name, maps.Keys(cfg.Entities)); ok {
 		return anotherSpelling(near)
 	}
-	return "is not among the entities of this connector"
+	return connector.UnknownEntity(name, maps.Keys(cfg.Entities))
 }
 
 func anotherSpelling(known string) string {

@@ -111,7 +111,7 @@ func resolveLinks(tx gatehouse.ReadTx, p *gatehouse.Principal) error {
 	if p.Sponsor != "" {
 		s, err := tx.FindPrincipal(p.Tenant, p.Sponsor)
 		if err != nil {
-			return unknown(err, "/sponsor", "no such principal")
+			return unknown(err, "/sponsor", "no principal "+gatehouse.Quote(p.Sponsor))
 		}
 		if s.Kind != gatehouse.KindPerson {
 			return gatehouse.Violations{{Pointer: "/sponsor", Detail: "must be a person"}}.Err()
@@ -121,7 +121,7 @@ func resolveLinks(tx gatehouse.ReadTx, p *gatehouse.Principal) error {
 	if p.Person != p.ID {
 		same, err := tx.FindPrincipal(p.Tenant, p.Person)
 		if err != nil {
-			return unknown(err, "/person", "no such principal")
+			return unknown(err, "/person", "no principal "+gatehouse.Quote(p.Person))
 		}
 		p.Person = same.Person
 	}

@@ -253,5 +253,5 @@ func advice(code string) string {
 	case "resolved_failed":
 		return "An operator found that it had no effect: replay it, or propose anew."
 	}
-	return fmt.Sprintf("The target refused it (%s): mend the cause there and replay, or propose a corrected change.", code)
+	return fmt.Sprintf("The target refused it (%s): fix the cause there, then replay it, or propose a corrected change.", code)
 }

@@ -141,10 +141,8 @@ func (n *narrator) question() bool {
 func (n *narrator) short() Phrase {
 	var p Phrase
 	if n.question() {
-		p.say("Let ")
-		p = append(p, object(n.a.Target, true)...)
-		p.say(" go on")
-		return p
+		p.say("Continue ")
+		return append(p, object(n.a.Target, true)...)
 	}
 	switch n.shape.effect {
 	case effectDelete:
@@ -172,7 +170,7 @@ func (n *narrator) short() Phrase {
 // button is the verb with what matters.
 func (n *narrator) button() Phrase {
 	if n.question() {
-		return Phrase{{Text: "Let the run go on"}}
+		return Phrase{{Text: "Continue the run"}}
 	}
 	if n.shape.effect != effectUpdate || len(n.fields) == 0 || n.bulk() {
 		return n.short()

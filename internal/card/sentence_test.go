@@ -298,14 +298,14 @@ func TestSentenceOfAQuestion(t *testing.T) {
 	}
 	a.Connector = "workflow"
 	for got, want := range map[string]string{
-		card.Sentence(a): "Let run run_01a1 go on", card.Short(a): "Let run run_01a1 go on", card.Button(a): "Let the run go on",
+		card.Sentence(a): "Continue run run_01a1", card.Short(a): "Continue run run_01a1", card.Button(a): "Continue the run",
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 	a.ProposedChange = canonical(t, `{"count":12}`)
-	if got, want := card.Sentence(a), "Let run run_01a1 go on: count 12"; got != want {
+	if got, want := card.Sentence(a), "Continue run run_01a1: count 12"; got != want {
 		t.Errorf("with what is asked about: got %s, want %s", got, want)
 	}
 }

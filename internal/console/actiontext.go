@@ -293,7 +293,7 @@ func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
 		p = append(p, card.Part{Text: "; a rule raises it to " + a.RiskLevel.String()})
 	}
 	if len(p) > 3 {
-		p = append(p, card.Part{Text: ". The greatest counts"})
+		p = append(p, card.Part{Text: ". The highest level applies"})
 	}
 	return append(p, card.Part{Text: "."})
 }

@@ -292,7 +292,7 @@ func insightFigures(p *insightsPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = figure("Half are decided within", waitText(p.x.All.P50), p.decided(gatehouse.DecidedByPeople, p.filter.ActionType, p.filter.ProposedBy)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = figure("Median time to decide", waitText(p.x.All.P50), p.decided(gatehouse.DecidedByPeople, p.filter.ActionType, p.filter.ProposedBy)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -608,7 +608,7 @@ func attemptSection(v *view, d *gatehouse.RunDetail) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(d.Attempts) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<section aria-labelledby=\"attempts-title\" id=\"attempts\"><h2 id=\"attempts-title\">Attempts</h2><div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Attempts\"><table class=\"list\" data-testid=\"attempts\"><thead><tr><th scope=\"col\">Step</th><th scope=\"col\" class=\"num\">Attempt</th><th scope=\"col\">Came to</th><th scope=\"col\">Ended</th><th scope=\"col\">Worker</th><th scope=\"col\">Said</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<section aria-labelledby=\"attempts-title\" id=\"attempts\"><h2 id=\"attempts-title\">Attempts</h2><div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Attempts\"><table class=\"list\" data-testid=\"attempts\"><thead><tr><th scope=\"col\">Step</th><th scope=\"col\" class=\"num\">Attempt</th><th scope=\"col\">Result</th><th scope=\"col\">Ended</th><th scope=\"col\">Worker</th><th scope=\"col\">Message</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -313,7 +313,7 @@ func groupsBody(v *view, p *groupsView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ask("Delete", "danger").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ask("Delete this group…", "danger").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -356,7 +356,7 @@ func groupsBody(v *view, p *groupsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<button type=\"submit\" data-testid=\"create-group\">Make the group</button></form><p class=\"muted\">Lower-case letters, digits, and ._- ; the configuration can also map groups of a sign-in provider to groups here.</p></section></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<button type=\"submit\" data-testid=\"create-group\">Make the group</button></form><p class=\"muted\">Lower-case letters, digits, dots, underscores and hyphens. The configuration can also map groups of a sign-in provider to groups here.</p></section></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -498,5 +498,5 @@ document.addEventListener("submit", (e) => {
   }
 }, true);
 
-// On a narrow screen the sections scroll: the one that is open is in sight.
-$(".sections [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+// On a narrow screen sections and tabs scroll: the one that is open is in sight.
+for (const open of $$(".sections [aria-current], .page > .tabs [aria-current]")) open.scrollIntoView({ block: "nearest", inline: "nearest" });
