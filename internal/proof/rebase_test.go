@@ -249,6 +249,28 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		must(t, author.decide(a, "approved"), 403, "self_approval")
 		must(t, c.ben.decide(a, "approved"), 200, "decided")
 	},
+	"a reversal": func(t *testing.T, c *contract) {
+		// It stays the one open reversal of what it undoes.
+		ref := "undone-" + c.sku()
+		done := c.agent.propose(t, contact(ref, "update", "new"))
+		must(t, c.ana.decide(done, "approved"), 200, "decided")
+		c.oneEffect(t, done)
+		res := c.ana.post("/proposed-actions/"+done.ID+"/reverse", nil)
+		if res.status != 201 {
+			t.Fatal(res)
+		}
+		c.target.change(ref, "newer")
+		a := c.rebased(t, c.ben.rebase(c.admin.action(t, res.str("id"))))
+		if a.Reverses != done.ID || a.CurrentState != `{"value":"newer"}` || a.ProposedChange != `{"value":"old"}` {
+			t.Errorf("it reverses %q: %s to %s", a.Reverses, a.CurrentState, a.ProposedChange)
+		}
+		must(t, c.ben.post("/proposed-actions/"+done.ID+"/reverse", nil), 409, "not_reversible")
+		must(t, c.ben.decide(a, "approved"), 200, "decided")
+		c.oneEffect(t, a)
+		if got := c.admin.action(t, done.ID); got.Status != gatehouse.StatusReversed || got.ReversedBy != a.ID {
+			t.Errorf("the original is %s, reversed by %q", got.Status, got.ReversedBy)
+		}
+	},
 	"two at once": func(t *testing.T, c *contract) {
 		ref := "twice-" + c.sku()
 		old := c.agent.propose(t, contact(ref, "update", "new"))

@@ -1,0 +1,184 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+// reading is a gate's targets that tell their state: what onRead returns.
+type reading struct {
+	*targets
+	onRead func(*gatehouse.Action) (app.FreshState, error)
+}
+
+func (*reading) ReadsState(*gatehouse.Action) bool { return true }
+
+func (r *reading) ReadState(_ context.Context, a *gatehouse.Action) (app.FreshState, error) {
+	return r.onRead(a)
+}
+
+// newReadingWorld is a world whose targets are at version 8, at a price of 11.00.
+func newReadingWorld(t *testing.T, source string) (*world, *reading) {
+	t.Helper()
+	w := newWorld(t, source)
+	r := &reading{targets: w.targets, onRead: func(*gatehouse.Action) (app.FreshState, error) {
+		return app.FreshState{Version: "8", CurrentState: `{"price":"11.00"}`}, nil
+	}}
+	hold := time.Duration(0)
+	w.gate = app.New(w.store, r, &wake.Hub{}, app.Config{Hold: &hold}, slog.New(slog.DiscardHandler))
+	return w, r
+}
+
+func (w *world) wantPending(id string) {
+	w.t.Helper()
+	if a := w.find(id); a.Status != gatehouse.StatusPending || a.Superseded != "" || a.Approval.Status != gatehouse.ApprovalRequested {
+		w.t.Errorf("a refused rebase left %s, superseded by %q", a.Status, a.Superseded)
+	}
+}
+
+func TestRebaseRefusals(t *testing.T) {
+	t.Parallel()
+	huge := gatehouse.ObjectJSON(gatehouse.Member{Name: "price", Value: gatehouse.StringJSON(strings.Repeat("x", 512<<10))})
+	for name, test := range map[string]struct {
+		state  app.FreshState
+		err    error
+		code   gatehouse.Code
+		reason any
+	}{
+		"unchanged":  {app.FreshState{Matches: true, Version: "7"}, nil, gatehouse.CodeCannotRebase, "unchanged"},
+		"gone":       {app.FreshState{Gone: true}, nil, gatehouse.CodeCannotRebase, "target_gone"},
+		"too large":  {app.FreshState{CurrentState: huge}, nil, gatehouse.CodeCannotRebase, "state_too_large"},
+		"no object":  {app.FreshState{CurrentState: `[1]`}, nil, gatehouse.CodeCannotRebase, "state_invalid"},
+		"NUL":        {app.FreshState{Version: "8\x00", CurrentState: `{}`}, nil, gatehouse.CodeCannotRebase, "state_invalid"},
+		"unreadable": {app.FreshState{}, &app.UnreadableError{Detail: "no"}, gatehouse.CodeCannotRebase, "unreadable"},
+		"down":       {app.FreshState{}, errors.New("secret address"), gatehouse.CodeBusy, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, r := newReadingWorld(t, "")
+			bot := w.agent()
+			a := w.propose(bot, nil)
+			r.onRead = func(*gatehouse.Action) (app.FreshState, error) { return test.state, test.err }
+			_, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID)
+			wantCode(t, err, test.code)
+			var e *gatehouse.Error
+			if errors.As(err, &e); e.Context["reason"] != test.reason || strings.Contains(e.Detail, "secret") {
+				t.Errorf("reason %v: %s", e.Context["reason"], e.Detail)
+			}
+			w.wantPending(a.ID)
+			// The refusal is not kept under the key.
+			r.onRead = func(*gatehouse.Action) (app.FreshState, error) { return app.FreshState{Version: "9"}, nil }
+			if b, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID); err != nil || b.Target.Version != "9" {
+				t.Errorf("the same again: %+v, %v", b, err)
+			}
+		})
+	}
+}
+
+func TestRebaseOfADisabledProposer(t *testing.T) {
+	t.Parallel()
+	w, _ := newReadingWorld(t, "")
+	a := w.propose(w.agent(), nil)
+	off := true
+	if _, err := w.gate.UpdatePrincipal(w.admin, "bot", gatehouse.PrincipalChange{Disabled: &off}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.gate.Rebase(w.person("ana"), a.ID)
+	wantCode(t, err, gatehouse.CodeCannotRebase)
+	w.wantPending(a.ID)
+}
+
+// A rebase by a person is still judged as the agent's, with its ceilings; and no
+// rule that allows the present state spares the people who were asked.
+func TestRebaseIsJudgedAsTheProposers(t *testing.T) {
+	t.Parallel()
+	w, _ := newReadingWorld(t, `version: 1
+risk: {price_change: 3}
+rules:
+  - {id: never, when: 'current.price == "11.00" && proposer.kind == "agent" && action.type == "denied_now"', then: deny}
+  - {id: people, when: 'proposer.kind == "person"', then: deny}
+ceilings:
+  - {name: each, when: 'true', per: agent, window: 24h, limit: 10, amount: "1"}
+`)
+	bot, ana := w.agent(), w.person("ana")
+	old := w.propose(bot, nil)
+	a, err := w.gate.Rebase(ana, old.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Status != gatehouse.StatusPending || a.ProposerID != old.ProposerID || a.ProposedBy != "bot" || a.RebasedBy != "ana" {
+		t.Errorf("it is %s, of %s, rebased by %s", a.Status, a.ProposedBy, a.RebasedBy)
+	}
+	if len(a.Ceilings) != 1 || a.Ceilings[0].Scope != old.Ceilings[0].Scope {
+		t.Errorf("it counts for %+v, the old one for %+v", a.Ceilings, old.Ceilings)
+	}
+	if stored := w.find(a.ID); stored.RebasedBy != "ana" || !stored.CanRebase {
+		t.Errorf("stored: rebased by %q, can be rebased %v", stored.RebasedBy, stored.CanRebase)
+	}
+
+	denied := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = "denied_now" })
+	if b, err := w.gate.Rebase(ana, denied.ID); err != nil || b.Status != gatehouse.StatusDenied || b.RebasedBy != "ana" {
+		t.Errorf("a rebase that the policy denies: %+v, %v", b, err)
+	}
+	if got := w.find(denied.ID).Status; got != gatehouse.StatusSuperseded {
+		t.Errorf("the old one is %s", got)
+	}
+}
+
+func TestRebaseIsNeverAllowedByPolicyAlone(t *testing.T) {
+	t.Parallel()
+	w, _ := newReadingWorld(t, `version: 1
+risk: {price_change: 1}
+rules:
+  - {id: moved, when: 'current.price == "11.00"', then: allow}
+  - {id: first, when: 'current.price == "10.00"', then: needs_approval}
+`)
+	bot := w.agent()
+	old := w.propose(bot, nil)
+	a, err := w.gate.Rebase(bot, old.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Status != gatehouse.StatusPending || a.Approval == nil || a.Approval.Required != 1 {
+		t.Errorf("it is %s: %+v", a.Status, a.Policy)
+	}
+	// Proposed afresh it would be: the rule does allow that state.
+	fresh := w.propose(bot, func(p *gatehouse.Proposal) { p.CurrentState = `{"price":"11.00"}` })
+	if fresh.Status != gatehouse.StatusApproved {
+		t.Fatalf("the rule allows nothing: %s", fresh.Status)
+	}
+}
+
+// A voter of the old revision may vote anew; whom it excluded stays excluded.
+func TestRebaseKeepsTheExclusions(t *testing.T) {
+	t.Parallel()
+	w, _ := newReadingWorld(t, "")
+	bot := w.agent()
+	eve := w.principal("eve", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
+	old := w.propose(bot, func(p *gatehouse.Proposal) { p.OnBehalfOf = "olga" })
+	edited, err := w.gate.Revise(eve, old.ID, proposal(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ana := w.person("ana")
+	a, err := w.gate.Rebase(ana, edited.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, who := range map[string]context.Context{"eve": eve, "olga": w.person("olga")} {
+		if _, err := w.gate.Decide(who, a.ID, approve(a)); gatehouse.CodeOf(err) != gatehouse.CodeSelfApproval {
+			t.Errorf("%s decides: %v", name, err)
+		}
+	}
+	if _, err := w.gate.Decide(ana, a.ID, approve(a)); err != nil {
+		t.Error(err)
+	}
+}
