@@ -182,3 +182,65 @@ func TestRebaseKeepsTheExclusions(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who may ask for the present state; the rest is told nothing and reads no target.
+func TestWhoRebases(t *testing.T) {
+	t.Parallel()
+	w, r := newReadingWorld(t, "")
+	hold := time.Duration(0)
+	w.gate = app.New(w.store, r, &wake.Hub{}, app.Config{Hold: &hold, AgentsSeeTenant: true}, slog.New(slog.DiscardHandler))
+	reads := 0
+	told := r.onRead
+	r.onRead = func(a *gatehouse.Action) (app.FreshState, error) {
+		reads++
+		return told(a)
+	}
+	bot := w.agent()
+	a := w.propose(bot, nil)
+	for name, who := range map[string]context.Context{
+		"another agent": w.principal("other", gatehouse.KindAgent, gatehouse.RoleProposer),
+		"a viewer":      w.principal("vic", gatehouse.KindPerson, gatehouse.RoleViewer),
+		"an operator":   w.principal("olaf", gatehouse.KindPerson, gatehouse.RoleOperator),
+		"a service":     w.principal("svc", gatehouse.KindService, gatehouse.RoleOperator),
+	} {
+		if _, err := w.gate.Rebase(who, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
+			t.Errorf("%s rebases: %v", name, err)
+		}
+	}
+	if reads != 0 {
+		t.Errorf("the target was read %d times for them", reads)
+	}
+	for name, who := range map[string]context.Context{
+		"its proposer": bot, "an approver": w.person("ana"),
+		"a person who proposes": w.principal("pia", gatehouse.KindPerson, gatehouse.RoleProposer),
+	} {
+		if _, err := w.gate.Rebase(who, w.propose(bot, nil).ID); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The same request again is answered as the first, and reads no target; what is
+// not pending is refused before its target is read.
+func TestRebaseAgain(t *testing.T) {
+	t.Parallel()
+	w, r := newReadingWorld(t, "")
+	bot := w.agent()
+	a := w.propose(bot, nil)
+	b, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.onRead = func(*gatehouse.Action) (app.FreshState, error) {
+		t.Error("the target is read")
+		return app.FreshState{}, nil
+	}
+	var replay *gatehouse.Replay
+	if _, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID); !errors.As(err, &replay) || !strings.Contains(string(replay.Body), b.ID) {
+		t.Errorf("the same again: %v", err)
+	}
+	_, err = w.gate.Rebase(withKey(t, bot, "k", 2), a.ID)
+	wantCode(t, err, gatehouse.CodeKeyReused)
+	_, err = w.gate.Rebase(bot, a.ID)
+	wantCode(t, err, gatehouse.CodeAlreadyDecided)
+}
