@@ -115,7 +115,11 @@ func (g *globals) actionTable(actions ...*gatehouse.Action) *table {
 		if a.Approval != nil && a.Status == gatehouse.StatusPending {
 			expires = g.at(a.Approval.ExpiresAt)
 		}
-		t.add(ids[i], string(a.Status), a.RiskLevel.String(), a.ActionType, card.RowText(a), a.ProposedBy, g.at(a.ProposedAt), expires)
+		risk := a.RiskLevel.String()
+		if g.tty { // piped, the column is the level alone
+			risk = riskText(a.RiskLevel, a.RiskName)
+		}
+		t.add(ids[i], string(a.Status), risk, a.ActionType, card.RowText(a), a.ProposedBy, g.at(a.ProposedAt), expires)
 	}
 	return t
 }
@@ -140,7 +144,8 @@ func statusStyle(s gatehouse.Status) string {
 	return dim
 }
 
-func riskStyle(level string) string {
+func riskStyle(risk string) string {
+	level, _, _ := strings.Cut(risk, " ")
 	switch level {
 	case "L5", "L4":
 		return red

@@ -35,15 +35,16 @@ type configCmd struct {
 type configCheckCmd struct {
 	dataFlags
 	tlsFlags
-	NATSURL natsURL `name:"nats-url" help:"Look at these NATS servers too." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
-	Offline bool    `help:"Call nothing: parse and resolve only."`
+	DatabaseURL databaseURL `help:"Look at this PostgreSQL database instead of the data folder." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+	NATSURL     natsURL     `name:"nats-url" help:"Look at these NATS servers too." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
+	Offline     bool        `help:"Call nothing: parse and resolve only."`
 }
 
 func (*configCheckCmd) Help() string {
 	return `
 Reads the configuration as serve would, with its variables and files, and looks
-at every target, secret, model, channel and policy that it names: whether it is
-there and answers. Warns of what agents could do without a person, of secrets
+at every target, secret, model, channel and policy that it names, and at the store:
+whether it is there and answers. Nothing is migrated. Warns of what agents could do without a person, of secrets
 that nothing uses, and of what could not be looked at. Changes nothing.
 Exits 1 when a check fails. Piped, the columns are: check, result (ok, note or
 fail), detail.
@@ -64,6 +65,11 @@ func (c *configCheckCmd) Run(g *globals) error {
 	cfg := l.file(&c.dataFlags)
 	if cfg != nil {
 		l.all(g.ctx, cfg)
+	}
+	if c.DatabaseURL != "" {
+		l.database(g.ctx, string(c.DatabaseURL))
+	} else {
+		l.folder(g.ctx, c.Data)
 	}
 	l.server(g.ctx, &c.tlsFlags, string(c.NATSURL), cfg)
 	return g.printChecks(l.checks)

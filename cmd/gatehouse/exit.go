@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -177,6 +178,19 @@ func problem(err error, e *gatehouse.Error) map[string]any {
 	return p
 }
 
+// ownName is the name of the principal that the key is of, and NAME where the
+// server does not tell.
+func (g *globals) ownName() string {
+	ctx, cancel := context.WithTimeout(g.ctx, 3*time.Second)
+	defer cancel()
+	if api, err := g.connect(); err == nil {
+		if me, err := api.WhoAmI(ctx); err == nil {
+			return shellWord(safe(me.Name))
+		}
+	}
+	return "NAME"
+}
+
 // hint says what to do next, where that is not plain from the error.
 func (g *globals) hint(err error, e *gatehouse.Error) string {
 	if e == nil {
@@ -196,7 +210,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		if g.EditToken == "" {
 			return "set GATEHOUSE_EDIT_TOKEN, or give --edit-token"
 		}
-		return "an administrator makes a new token: gatehouse principal rotate-edit-token NAME"
+		return "an administrator makes a new token: gatehouse principal rotate-edit-token " + g.ownName()
 	case gatehouse.CodeNotFound:
 		if e.Context["request_id"] != nil { // the server said it
 			return "a key sees its own tenant only; `gatehouse doctor` tells which that is"

@@ -321,6 +321,7 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"a vote that nobody gave", `UPDATE vote SET decision = 'rejected' WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair", false},
 		{"a role that nobody granted", `UPDATE principal SET roles = '["admin"]' WHERE name = 'bot' AND tenant = 'default'`, 23, "", true},
 		{"a membership that nobody gave", `UPDATE principal SET groups = '[{"group":"finance","from":"hand"}]' WHERE name = 'ana' AND tenant = 'default'`, 23, "", true},
+		{"an approver of longer standing", `UPDATE principal SET approver_since = approver_since - 86400000000 WHERE name = 'ana' AND tenant = 'default'`, 23, "", true},
 		{"an agent made a person", `UPDATE principal SET kind = 'person' WHERE name = 'bot' AND tenant = 'default'`, 23, "", true},
 		{"one person becomes two", `UPDATE principal SET person = 'prn_x' WHERE name = 'ben' AND tenant = 'default'`, 23, "", false},
 		{"a principal that nobody made", `INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at)

@@ -1,6 +1,7 @@
 package invariants
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
@@ -55,13 +57,17 @@ type loggedPrincipal struct {
 	Disabled bool             `json:"disabled"`
 	// Groups has the memberships with their sources.
 	Groups []gatehouse.Membership `json:"groups"`
+	// ApproverSince is named by all entries that begin the delay of an approver
+	// anew; nil where none names it, as in a log of before it was named.
+	ApproverSince json.RawMessage `json:"approver_since"`
 }
 
 // readRights reads the entries of principals and policies in the order in which
 // they were written. It keeps one record for each principal and policy version.
 func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
 	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{}, active: map[string]int{}}
-	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%') ORDER BY seq`
+	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%' OR body LIKE '%"approver_since":%')
+ORDER BY seq`
 	err := each(ctx, tx, query, func(rows *sql.Rows) error {
 		var tenant, body string
 		if err := rows.Scan(&tenant, &body); err != nil {
@@ -96,20 +102,44 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 		if json.Unmarshal([]byte(l.Data), &d) == nil {
 			h.policies[at], h.active[tenant] = d.SHA256, d.Version
 		}
+	default:
+		h.renewed(tenant, l)
+	}
+}
+
+// renewed takes approver_since from the entry of a credential: of the principal
+// that its data names, or else its subject.
+func (h *rightsHistory) renewed(tenant string, l *gatehouse.Leaf) {
+	var d struct {
+		Principal     string          `json:"principal"`
+		ApproverSince json.RawMessage `json:"approver_since"`
+	}
+	if json.Unmarshal([]byte(l.Data), &d) != nil || d.ApproverSince == nil {
+		return
+	}
+	if p := h.principals[subject{tenant, cmp.Or(d.Principal, l.Subject)}]; p != nil {
+		p.ApproverSince = d.ApproverSince
 	}
 }
 
 func (c *checker) principals(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
-	const query = `SELECT tenant, id, name, kind, roles, sponsor, person, disabled, groups FROM principal`
+	const query = `SELECT tenant, id, name, kind, roles, sponsor, person, disabled, groups, approver_since FROM principal`
 	return each(ctx, tx, query, func(rows *sql.Rows) error {
 		var at subject
 		var p loggedPrincipal
 		var roles, groups string
-		if err := rows.Scan(&at.tenant, &at.id, &p.Name, &p.Kind, &roles, &p.Sponsor, &p.Person, &p.Disabled, &groups); err != nil {
+		var since sql.NullInt64
+		if err := rows.Scan(&at.tenant, &at.id, &p.Name, &p.Kind, &roles, &p.Sponsor, &p.Person, &p.Disabled, &groups, &since); err != nil {
 			return err
 		}
-		c.r.examined(23, 1)
 		var err error
+		p.ApproverSince = json.RawMessage("null")
+		if since.Valid {
+			if p.ApproverSince, err = json.Marshal(time.UnixMicro(since.Int64).UTC()); err != nil {
+				return err
+			}
+		}
+		c.r.examined(23, 1)
 		if p.Roles, err = shared.DecodeList[gatehouse.Role](roles); err != nil {
 			return fmt.Errorf("%s: %w", at.id, err)
 		}
@@ -142,6 +172,9 @@ func (l *loggedPrincipal) differences(row *loggedPrincipal) (list []string) {
 	differ("person", l.Person, row.Person)
 	differ("disabled", l.Disabled, row.Disabled)
 	differ("groups", l.Groups, row.Groups)
+	if l.ApproverSince != nil {
+		differ("approver_since", string(l.ApproverSince), string(row.ApproverSince))
+	}
 	return list
 }
 

@@ -56,6 +56,13 @@ func (d *Definition) Senders(event string) []Sender {
 	return nil
 }
 
+// takesFrom reports whether a simulated sender, written as an entry of from, is one
+// of those that the event is taken from.
+func (d *Definition) takesFrom(event, by string) bool {
+	from := d.Senders(event)
+	return by == "" || len(from) == 0 || slices.ContainsFunc(from, func(s Sender) bool { return strings.EqualFold(s.String(), by) })
+}
+
 // from reads the senders of a wait. They are literal, so that no data decides who
 // may answer; and so is the event, since an event is refused when it is sent,
 // before any step evaluates its name.

@@ -123,8 +123,8 @@ func (m *simulation) park(s *gatehouse.Step, spec *Step, with gatehouse.JSON, an
 	if s.Event = event; !until.IsZero() {
 		s.DueAt = &until
 	}
-	if event == "" || answer == nil || !answer.Signal {
-		return
+	if event == "" || answer == nil || !answer.Signal || !m.def.takesFrom(event, answer.By) {
+		return // a run refuses the event of another sender, and waits on
 	}
 	if comes := m.now.Add(answer.After); until.IsZero() || comes.Before(until) {
 		s.DueAt, s.ReadyAt = &comes, &comes

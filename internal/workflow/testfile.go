@@ -45,6 +45,9 @@ type Answer struct {
 	// waits.
 	Signal bool
 	After  time.Duration
+	// By is who sends the event, as a step's from would list them; "" for somebody
+	// that the step takes it from.
+	By string
 	// Fail says that attempts fail: the first Times, or all when that is 0.
 	Fail  *AnswerFailure
 	Times int
@@ -84,7 +87,7 @@ type testParser struct {
 var testKeys = map[string][]string{
 	"a file of tests": {"tests"},
 	"a test":          {"name", "input", "now", "steps", "expect"},
-	"an answer":       {"output", "applied", "rejected", "denied", "expired", "failed", "canceled", "signal", "after", "fail"},
+	"an answer":       {"output", "applied", "rejected", "denied", "expired", "failed", "canceled", "signal", "after", "by", "fail"},
 	"fail":            {"code", "retryable", "times"},
 	"expect":          {"status", "failure", "steps", "proposed", "outputs", "attempts", "output", "took"},
 }
@@ -226,6 +229,13 @@ func (p *testParser) answer(s *Step, n *yaml.Node) (a Answer) {
 		}
 	}
 	a.After = p.Duration(f.Values["after"], "after", 0, maxWait).D()
+	if v := f.Values["by"]; v != nil {
+		one, ok := parseSender(p.Text(v, "by"))
+		if !ok || !a.Signal {
+			p.Fail(v, "by must be starter, kind:<person, agent or service>, role:<role> or the name of who sends a signal")
+		}
+		a.By = one.String()
+	}
 	if v := f.Values["fail"]; v != nil {
 		a.Fail, a.Times = p.failure(v)
 		if a.Times == 0 && said > 0 {
