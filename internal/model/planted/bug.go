@@ -52,6 +52,7 @@ func bugs() []bug {
 	all = append(all, restoredBugs()...)
 	all = append(all, newsBugs()...)
 	all = append(all, scriptBugs()...)
+	all = append(all, holeBugs()...)
 	return append(all, edgeBugs()...)
 }
 
