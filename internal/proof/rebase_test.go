@@ -271,6 +271,38 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 			t.Errorf("the original is %s, reversed by %q", got.Status, got.ReversedBy)
 		}
 	},
+	"what a run waits for": func(t *testing.T, c *contract) {
+		// The run goes on with the new revision; who started it stays excluded, and
+		// whoever rebased has no hand in it.
+		name := "repricing-" + strings.ToLower(c.sku())
+		sku := c.sku()
+		res := c.admin.call("PUT", "/workflows/"+name, "name: "+name+`
+steps:
+  - id: price
+    uses: connector.shop.update
+    action_type: price_change
+    risk: med
+    with: {target: {entity_type: item, entity_ref: "`+sku+`", version: "1"}, current_state: {price: "10.00"}, change: {price: "12.50"}}
+`, "Content-Type", "application/yaml")
+		if res.status != http.StatusCreated {
+			t.Fatal(res)
+		}
+		starter := c.admin.create(t, "starter-"+strings.ToLower(sku), "person", "proposer,approver")
+		if res = starter.post("/workflows/"+name+"/runs", object{}); res.status != http.StatusCreated {
+			t.Fatal(res)
+		}
+		run := res.str("id")
+		var page gatehouse.Page[*gatehouse.Action]
+		until(t, "the run asks", func() bool {
+			c.admin.get("/proposed-actions?status=pending&q="+sku).decode(t, &page)
+			return len(page.Items) == 1
+		})
+		c.move(t, page.Items[0])
+		a := c.rebased(t, c.ana.rebase(page.Items[0]))
+		must(t, starter.decide(a, "approved"), 403, "self_approval")
+		must(t, c.ana.decide(a, "approved"), 200, "decided")
+		until(t, "the run has gone on", func() bool { return c.admin.get("/runs/"+run).str("status") == "succeeded" })
+	},
 	"two at once": func(t *testing.T, c *contract) {
 		ref := "twice-" + c.sku()
 		old := c.agent.propose(t, contact(ref, "update", "new"))
