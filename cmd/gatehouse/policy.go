@@ -183,6 +183,7 @@ type policyExplainCmd struct {
 	Policy   string `placeholder:"FILE" help:"Ask this policy, without a server, instead of the active one."`
 	Proposer string `default:"agent" placeholder:"NAME" help:"With --policy: the name of an agent that proposes."`
 	Sponsor  string `placeholder:"ID" help:"With --policy: its sponsor."`
+	At       string `placeholder:"TIME" help:"With --policy: when it is proposed, such as 2026-12-24T18:00:00Z; now when it is missing."`
 	Floor    int    `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"With --policy: the floor that the connector's configuration declares. Without: 3, 4 for a delete, 5 for a bulk operation."`
 }
 
@@ -196,6 +197,7 @@ Examples:
 
     gatehouse policy explain -f change.json
     gatehouse policy explain -f change.json --policy policy.yaml
+    gatehouse policy explain -f change.json --policy policy.yaml --at 2026-12-24T18:00:00Z
 `
 }
 
@@ -203,6 +205,16 @@ Examples:
 func (c *policyExplainCmd) Run(g *globals) error {
 	if c.File == "-" && c.Policy == "-" {
 		return usagef("only one of --file and --policy can be stdin")
+	}
+	at := time.Now()
+	if c.At != "" {
+		var err error
+		if at, err = time.Parse(time.RFC3339, c.At); err != nil {
+			return usagef("--at %s is not a time such as 2026-12-24T18:00:00Z", gatehouse.Quote(c.At))
+		}
+		if c.Policy == "" {
+			return usagef("--at goes with --policy: the server judges at its own time")
+		}
 	}
 	src, err := readInput(g, c.File)
 	if err != nil {
@@ -221,7 +233,7 @@ func (c *policyExplainCmd) Run(g *globals) error {
 		if e, err = api.ExplainPolicy(g.ctx, p); err != nil {
 			return err
 		}
-	} else if e, err = c.offline(g, p); err != nil {
+	} else if e, err = c.offline(g, p, at); err != nil {
 		return err
 	}
 	if g.JSON {
@@ -231,7 +243,7 @@ func (c *policyExplainCmd) Run(g *globals) error {
 	return nil
 }
 
-func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal) (*gatehouse.Explanation, error) {
+func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Time) (*gatehouse.Explanation, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
@@ -256,7 +268,7 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal) (*gatehous
 		ID: "prn_" + c.Proposer, Tenant: gatehouse.DefaultTenant, Name: c.Proposer, Kind: gatehouse.KindAgent,
 		Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: c.Sponsor,
 	}
-	verdict, trace := parsed.Explain(context.Background(), policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: floor, ProposedAt: time.Now()})
+	verdict, trace := parsed.Explain(context.Background(), policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: floor, ProposedAt: at})
 	e := &gatehouse.Explanation{
 		PolicyOutcome: gatehouse.PolicyOutcome{Outcome: verdict.Outcome, Rules: verdict.Rules, Reasons: verdict.Reasons},
 		RiskLevel:     verdict.RiskLevel, RiskName: parsed.LevelName(verdict.RiskLevel), Required: verdict.Required, Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,

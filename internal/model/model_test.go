@@ -61,6 +61,8 @@ func TestModel(t *testing.T) {
 			m.crowd()
 		case 1:
 			m.past()
+		case 2:
+			m.nobody()
 		default:
 			for range 3 {
 				m.steps()["propose"](rt)
@@ -94,6 +96,7 @@ var (
 		"decide: expired", "decide: ceiling_exceeded", "decide: self_approval", "decide: role_required", "decide: invalid", "cancel: canceled", "cancel: too_late",
 		"read: seen", "read: not_found", "cancel: not_found", "revise: not_found",
 		"reverse: not_reversible", "propose: proposed denied", "propose: proposed approved", "sweep: swept",
+		"propose to nobody: proposed denied", "revise to nobody: proposed denied",
 		"dispatch: applied", "dispatch: failed", "dispatch: queued", "trespass: [not_found]",
 		"reverse of an archived applied: not_reversible", "decide of an archived applied: already_decided",
 	}
@@ -232,6 +235,16 @@ func (m *match) past() {
 	m.answer(a, false)
 	m.drawn = a
 	m.play("reverse", func() string { return m.model.reverse(a, "bot") }, func(s *side) string { return s.reverse(a.n, "bot") })
+}
+
+// nobody opens a match with what only admin may answer, and is proposed for admin.
+func (m *match) nobody() {
+	p := proposal{kind: item, connector: "mute", operation: "a", entity: "x", by: "bot"}
+	m.play("propose", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
+	p.behalf = "admin"
+	m.play("propose to nobody", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
+	a := m.model.actions[0]
+	m.play("revise to nobody", func() string { return m.model.revise(a, p) }, func(s *side) string { return s.revise(a.n, p) })
 }
 
 // answer is what ana says, with all that may be asked of her.
