@@ -115,6 +115,9 @@ func (e *incident) startFakes(root, hook string) (models string) {
 	program := filepath.Join(t.TempDir(), "fakes")
 	build := exec.Command("go", "build", "-o", program, "./examples/incident/fakes")
 	build.Dir = root
+	if goflags := os.Getenv("GATEHOUSE_TEST_GOFLAGS"); goflags != "" {
+		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+goflags)
+	}
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -50,6 +50,10 @@ func run(m *testing.M) int {
 func build(path string, flags ...string) error {
 	cmd := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), "github.com/gatehouse-dev/gatehouse/cmd/gatehouse")...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	// scripts/test has programs built as a release is, which has been compiled by then.
+	if goflags := os.Getenv("GATEHOUSE_TEST_GOFLAGS"); goflags != "" {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+goflags)
+	}
 	return cmd.Run()
 }
 
