@@ -142,6 +142,9 @@ func (g *globals) printEntries(who *actors, entries []*gatehouse.Entry) error {
 				return fmt.Errorf("entry %d cannot be read: %w", e.Index, err)
 			}
 			l.Actor = who.name(g, l.Actor)
+			if g.tty {
+				l.Subject = who.name(g, l.Subject)
+			}
 			line = g.entryLine(e.Index, &l)
 		}
 		if _, err := g.stdout.Write(line); err != nil {
