@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"internal/engine":         {"", "internal/app", "connector"},
 	"internal/runtime":        {"", "internal/app", "internal/workflow", "connector"},
 	"internal/failpoint":      {},
-	"internal/api":            {"", "internal/app", "internal/link"},
+	"internal/api":            {"", "internal/app", "internal/card", "internal/link"},
 	"internal/card":           {""},
 	"internal/runline":        {""},
 	"internal/console":        {"", "internal/app", "internal/link", "internal/card", "internal/runline", "internal/workflow"},

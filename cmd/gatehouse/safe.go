@@ -7,52 +7,19 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/width"
+
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // Agents write much of what is shown here, and a terminal obeys what it is
 // sent. So everything that came from the server passes one of these functions
 // before it is printed, and nothing that does not show as itself gets through.
 
-// maxMarks is how many combining marks may stand on one character before the
-// rest is made visible: more of them cover the neighbouring lines.
-const maxMarks = 4
-
 // safe returns s as one line in which every character shows: control
 // characters, escape sequences, line ends, bidirectional overrides, zero-width
-// and other invisible characters become their code, such as <U+202E>; a byte
-// that is not UTF-8 becomes <0xFF>.
-func safe(s string) string {
-	clean := true
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] >= 0x7f {
-			clean = false
-			break
-		}
-	}
-	if clean {
-		return s
-	}
-	var b strings.Builder
-	marks := 0
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if unicode.Is(unicode.M, r) {
-			marks++
-		} else {
-			marks = 0
-		}
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, "<0x%02X>", s[i])
-		case hidden(r) || marks > maxMarks || i == 0 && marks > 0:
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		default:
-			b.WriteRune(r)
-		}
-		i += size
-	}
-	return b.String()
-}
+// and other invisible characters, digits of other scripts and look-alike letters
+// become their code, such as <U+202E>; a byte that is not UTF-8 becomes <0xFF>.
+func safe(s string) string { return card.Terminal(s) }
 
 // hidden reports whether a character does not show as itself: it is a control
 // or format character, a space other than U+0020, or one that is not drawn.

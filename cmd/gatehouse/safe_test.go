@@ -33,6 +33,9 @@ func TestSafe(t *testing.T) {
 		{"replacement", "a\ufffdb", "a\ufffdb"},
 		{"marks", "e\u0301", "e\u0301"},
 		{"too many marks", "e" + strings.Repeat("\u0301", 6), "e" + strings.Repeat("\u0301", 4) + "<U+0301><U+0301>"},
+		{"digits of another script", "1\u0660\u0661.00\u066b5", "1<U+0660><U+0661>.00<U+066B>5"},
+		{"look-alike letters", "p\u0430ypal", "p<U+0430>ypal"},
+		{"a look-alike word", "pay \u0440\u0430\u0443", "pay <U+0440><U+0430><U+0443>"},
 		{"mark on nothing", "\u0301x", "<U+0301>x"},
 	} {
 		if got := safe(c.in); got != c.want {

@@ -325,6 +325,17 @@ func newLogger(g *globals, format, level string) *slog.Logger {
 	return slog.New(newLogHandler(g.stderr, format, level))
 }
 
+// safeJSONWriter escapes what does not show in the JSON documents that are written,
+// each at once: slog's text handler quotes such characters, its JSON handler does not.
+type safeJSONWriter struct{ io.Writer }
+
+func (w safeJSONWriter) Write(b []byte) (int, error) {
+	if _, err := w.Writer.Write(safeJSON(b)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
 func newLogHandler(w io.Writer, format, level string) slog.Handler {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -332,7 +343,7 @@ func newLogHandler(w io.Writer, format, level string) slog.Handler {
 	}
 	opts := &slog.HandlerOptions{Level: l}
 	if format == "json" {
-		return newFoldingHandler(slog.NewJSONHandler(w, opts))
+		return newFoldingHandler(slog.NewJSONHandler(safeJSONWriter{w}, opts))
 	}
 	return newFoldingHandler(slog.NewTextHandler(w, opts))
 }

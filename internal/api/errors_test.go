@@ -322,3 +322,30 @@ func TestLongPoll(t *testing.T) {
 		wantCode(t, request{path: "/api/v1/proposed-actions/act_1?" + query, key: "gth_view"}.send(s), gatehouse.CodeInvalid)
 	}
 }
+
+// TestErrorsQuoteHostileTextReadably has an error quote what an agent wrote: people
+// read details in terminals and logs, so that every character of them shows.
+func TestErrorsQuoteHostileTextReadably(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"no \u202etxet":        "no <U+202E>txet",
+		"no \x1b[2J\x00":       "no <U+001B>[2J<U+0000>",
+		"one\r\ntwo":           "one<U+000D>\ntwo",
+		"1\u200b0 \u0661":      "1<U+200B>0 <U+0661>",
+		"p\u0430ypal":          "p<U+0430>ypal",
+		"Preis\u00e4nderung ✓": "Preis\u00e4nderung ✓",
+	} {
+		f := newFake()
+		e := gatehouse.E(gatehouse.CodeInvalid, "%s", text).With("expected", text)
+		e.Violations = gatehouse.Violations{{Pointer: "/" + text, Detail: text}}
+		f.err = e
+		p := wantCode(t, decideRequest().send(newServer(t, f)), gatehouse.CodeInvalid)
+		v := p["errors"].([]any)[0].(map[string]any)
+		if p["detail"] != want || v["detail"] != want || v["pointer"] != "/"+text {
+			t.Errorf("%q is %q, %v", text, p["detail"], v)
+		}
+		if p["expected"] != text {
+			t.Errorf("a member for programs became %q", p["expected"])
+		}
+	}
+}

@@ -6,11 +6,14 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // problem is the body of an error: RFC 9457, with the contract's members.
@@ -99,8 +102,8 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID strin
 	s.logProblem(r, requestID, status, err)
 	p := problem{
 		Type: problemType(e.Code), Title: titles[e.Code], Status: status,
-		Detail: e.Detail, Instance: r.URL.Path, Code: e.Code, Retryable: e.Code.Retryable(),
-		RequestID: requestID, Errors: e.Violations,
+		Detail: readable(e.Detail), Instance: readable(r.URL.Path), Code: e.Code, Retryable: e.Code.Retryable(),
+		RequestID: requestID, Errors: readableViolations(e.Violations),
 	}
 	for name, value := range e.Context {
 		if ownMembers[name] {
@@ -133,6 +136,25 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID strin
 	}
 	writeBytes(w, status, headerProblem, b)
 	return status
+}
+
+// readable is a text of an error as people read it: what it quotes of agents and
+// targets keeps its lines, and every character of it shows. The members of the
+// context and the pointers are for programs, and stay as they are.
+func readable(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = card.Terminal(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func readableViolations(list []gatehouse.Violation) []gatehouse.Violation {
+	out := slices.Clone(list)
+	for i, v := range out {
+		out[i].Detail = readable(v.Detail)
+	}
+	return out
 }
 
 func (s *Server) logProblem(r *http.Request, requestID string, status int, err error) {

@@ -7,25 +7,62 @@ import (
 
 // Terminal returns s as one line in which every character shows: what does not
 // becomes its code, such as <U+202E>, and a byte that is not UTF-8 <0xFF>. Line
-// ends and tabs too. Terminals do not agree on how many columns a sequence of
-// joined characters takes, so here joiners are always made visible.
+// ends and tabs too, digits and separators of other scripts, and in a word that
+// mixes scripts the letters that are not Latin: a line of text has no other way to
+// mark them. Terminals do not agree on how many columns a sequence of joined
+// characters takes, so here joiners are always made visible. Text that passed once
+// passes unchanged.
 func Terminal(s string) string {
-	if printable(s) {
-		return s
+	for !printable(s) {
+		shown := terminal(s)
+		if shown == s {
+			break
+		}
+		s = shown // the codes are Latin letters, beside which others may be look-alikes
 	}
+	return s
+}
+
+func terminal(s string) string {
 	var b strings.Builder
 	v := viewer{s: s, strict: true}
+	passing := passes(s)
+	start := 0 // of the plain text not yet written
 	for i := 0; i < len(s); {
 		kind, size := v.next(i)
-		if kind == SpanPlain {
-			b.WriteString(s[i : i+size])
-		} else {
-			r, _ := utf8.DecodeRuneInString(s[i:])
-			b.WriteString("<" + codeOf(s[i:i+size], r) + ">")
+		if kind != SpanPlain {
+			writePlain(&b, s[start:i], passing)
+			writeCode(&b, s[i:i+size])
+			start = i + size
 		}
 		i += size
 	}
+	writePlain(&b, s[start:], passing)
 	return b.String()
+}
+
+// writePlain writes plain text, with codes for the letters and digits in it that can
+// be taken for others.
+func writePlain(b *strings.Builder, s string, passing scriptSet) {
+	for _, span := range splitWords(s, passing) {
+		if span.Kind == SpanPlain {
+			b.WriteString(span.Text)
+			continue
+		}
+		for i, r := range span.Text {
+			if size := utf8.RuneLen(r); foreign(r) != "" || inWord(r) && scriptOf(r)&latin == 0 && r >= utf8.RuneSelf {
+				writeCode(b, span.Text[i:i+size])
+			} else {
+				b.WriteRune(r)
+			}
+		}
+	}
+}
+
+// writeCode writes the code of the character, or the byte, that a text is.
+func writeCode(b *strings.Builder, s string) {
+	r, _ := utf8.DecodeRuneInString(s)
+	b.WriteString("<" + codeOf(s, r) + ">")
 }
 
 // printable reports whether a text is of printable ASCII only.

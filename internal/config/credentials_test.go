@@ -13,7 +13,6 @@ import (
 func TestSecretValues(t *testing.T) {
 	t.Setenv("CRM_TOKEN", "from-a-variable")
 	t.Setenv("SHOP_HOST", "db.internal")
-	t.Setenv("OIDC", "of-the-provider")
 	dir := t.TempDir()
 	for name, text := range map[string]string{"crm": "from-a-file\n", "api-token": "from-another-file\n", "region": "eu-central\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -28,7 +27,7 @@ connectors:
 nats: {url: "nats://gate:of-the-bus@nats.internal"}
 sign_in:
   public_url: https://gate.example
-  oidc: [{name: acme, issuer: "https://id.example", client_id: gate, client_secret: "${OIDC}"}]
+  oidc: [{name: acme, issuer: "https://id.example", client_id: gate, client_secret: of-the-provider}]
 `))
 	if err != nil {
 		t.Fatal(err)

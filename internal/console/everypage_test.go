@@ -13,8 +13,14 @@ import (
 
 // hostileText is markup, a quote that ends an attribute, and characters that do
 // not show: a bidirectional override, a zero width space, a word joiner, a byte
-// order mark, an escape sequence for terminals.
-const hostileText = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>\u202Etxet\u202C\u200B\u2060\uFEFF\x1b[31m"
+// order mark, an escape sequence for terminals. Then what shows and is taken for
+// something else: Arabic digits, and a Cyrillic letter in a Latin word.
+const hostileText = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>\u202Etxet\u202C\u200B\u2060\uFEFF\x1b[31m \u0661\u0662\u0663 p\u0430ypal"
+
+var (
+	markedText = regexp.MustCompile(`(?s)<mark [^>]*>.*?</mark>`)
+	formValues = regexp.MustCompile(`<(input|option)[^>]*>`)
+)
 
 var formFields = regexp.MustCompile(`(?s)<textarea[^>]*>.*?</textarea>`)
 
@@ -63,7 +69,7 @@ func TestEveryPageShowsHostileTextAsText(t *testing.T) {
 	if _, err := w.gate.Decide(w.as(root.creds), rejected.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: hostileText}); err != nil {
 		t.Fatal(err)
 	}
-	w.apply(label, "name: hostile\ndescription: |-\n  <b onclick=x>people</b> \u202Etxet\nsteps:\n"+
+	w.apply(label, "name: hostile\ndescription: |-\n  <b onclick=x>people</b> \u202Etxet \u0661\u0662 p\u0430ypal\nsteps:\n"+
 		"  - {id: sum, uses: transform, with: {text: \"${{ input.text }}\"}}\n"+
 		"  - {id: ask, uses: approval, with: {rationale: \"${{ input.text }}\"}}\n")
 	run := w.reached(w.start(bot, label, gatehouse.ObjectJSON(gatehouse.Member{Name: "text", Value: quoted})).ID, gatehouse.RunWaitingApproval)
@@ -86,6 +92,10 @@ func TestEveryPageShowsHostileTextAsText(t *testing.T) {
 		p.shown(path)
 		if strings.Contains(p.body, "<script>alert") || strings.Contains(p.body, "<img") {
 			t.Errorf("%s has the markup of the text", path)
+		}
+		unmarked := markedText.ReplaceAllString(formValues.ReplaceAllString(p.body, ""), "")
+		if i := strings.IndexAny(unmarked, "\u0430\u0661\u0662\u0663"); i >= 0 {
+			t.Errorf("%s shows look-alikes unmarked: %s", path, unmarked[max(0, i-120):min(len(unmarked), i+60)])
 		}
 		if strings.Contains(p.body, "alert(1)") {
 			seen++

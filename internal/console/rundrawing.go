@@ -10,6 +10,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // drawnNode is an element of a drawing, or a text when it has no name.
@@ -72,7 +73,8 @@ func readDrawing(svg string) ([]drawnNode, error) {
 	return open[0].children, nil
 }
 
-// drawing writes a drawing into a page, every text and attribute escaped.
+// drawing writes a drawing into a page, every text and attribute escaped. A drawing
+// has no marks, so what does not show as itself becomes its code.
 func drawing(nodes []drawnNode) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		var b strings.Builder
@@ -82,15 +84,24 @@ func drawing(nodes []drawnNode) templ.Component {
 	})
 }
 
+// shownLines is [card.Terminal] for a text whose lines stay lines.
+func shownLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = card.Terminal(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 func writeDrawn(b *strings.Builder, nodes []drawnNode) {
 	for _, n := range nodes {
 		if n.name == "" {
-			b.WriteString(templ.EscapeString(n.text))
+			b.WriteString(templ.EscapeString(shownLines(n.text)))
 			continue
 		}
 		b.WriteString("<" + n.name)
 		for _, a := range n.attr {
-			b.WriteString(" " + a[0] + `="` + templ.EscapeString(a[1]) + `"`)
+			b.WriteString(" " + a[0] + `="` + templ.EscapeString(card.Terminal(a[1])) + `"`)
 		}
 		b.WriteString(">")
 		writeDrawn(b, n.children)
