@@ -22,6 +22,8 @@ var (
 	sqliteOnly   = map[string]bool{"meta": true}
 	postgresOnly = map[string]bool{
 		"gatehouse_schema": true, "gatehouse_session": true, queueTable: true,
+		// Replicas share rates; one process on a folder has its own.
+		"rate_spent":       true,
 		postgres.MoveTable: true, progressTable: true, keysTable: true,
 	}
 )
