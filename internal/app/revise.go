@@ -35,8 +35,23 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 	if from.required, from.starter, err = g.asked(ctx, old, p); err != nil {
 		return nil, err
 	}
+	if old.Reverses != "" {
+		// It stays the one open reversal of its original.
+		if !sameTarget(old, p) {
+			return nil, gatehouse.E(gatehouse.CodeInvalid, "a reversal can only be revised to another change of the same target")
+		}
+		from.reverses = &gatehouse.Action{ID: old.Reverses}
+	}
 	a, _, err := g.propose(ctx, c, p, from)
 	return a, err
+}
+
+// sameTarget reports whether a proposal performs the action's operation on the
+// action's entities, whatever their version.
+func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
+	one, other := a.Target, p.Target
+	one.Version, other.Version = "", ""
+	return p.Connector == a.Connector && p.Operation == a.Operation && gatehouse.MustJSON(one) == gatehouse.MustJSON(other)
 }
 
 // asked is how many people must at least approve a revision of what a step of a

@@ -377,9 +377,12 @@ func (m *model) revise(old *action, p proposal) string {
 	default:
 		return "already_decided"
 	}
+	if old.reverses != nil && (p.connector != old.connector || p.operation != old.operation || p.entity != old.entity) {
+		return "invalid"
+	}
 	old.status, old.approval = superseded, gatehouse.ApprovalCanceled
 	old.leaves = append(old.leaves, "hitl.superseded")
-	a := m.insert(p, &action{revision: old.revision + 1, supersedes: old})
+	a := m.insert(p, &action{revision: old.revision + 1, supersedes: old, reverses: old.reverses})
 	old.superseded = a
 	return fmt.Sprintf("proposed %s", a.status)
 }

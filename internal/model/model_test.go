@@ -317,6 +317,9 @@ func (m *match) steps() map[string]func(*rapid.T) {
 			}
 			a, p := m.action(rt, is(pending)), m.draw(rt)
 			p.key = ""
+			if a.reverses != nil && rapid.IntRange(0, 3).Draw(rt, "same target") < 3 {
+				p.connector, p.operation, p.entity = a.connector, a.operation, a.entity
+			}
 			m.play("revise", func() string { return m.model.revise(a, p) }, func(s *side) string { return s.revise(a.n, p) })
 		},
 		"reverse": func(rt *rapid.T) {

@@ -167,6 +167,31 @@ var reverseRows = map[string]func(*testing.T, *contract){
 		}
 		must(t, c.agent.post("/proposed-actions/"+a.ID+"/reverse", nil), 409, "not_reversible")
 	},
+	"revised": func(t *testing.T, c *contract) {
+		// It stays the one open reversal, and of the same target.
+		a := c.approved(t)
+		back := c.admin.action(t, c.agent.post("/proposed-actions/"+a.ID+"/reverse", nil).str("id"))
+		other := price(c.sku(), "11.00", nil)
+		must(t, c.agent.post("/proposed-actions/"+back.ID+"/revise", other), 422, "invalid")
+		res := c.agent.post("/proposed-actions/"+back.ID+"/revise", price(a.Target.EntityRef, "11.00", object{
+			"target": back.Target, "current_state": object{"price": "12.50"},
+		}))
+		if res.status != 201 {
+			t.Fatal(res)
+		}
+		revised := c.admin.action(t, res.str("id"))
+		if revised.Reverses != a.ID {
+			t.Fatalf("the revision reverses %q", revised.Reverses)
+		}
+		must(t, c.agent.post("/proposed-actions/"+a.ID+"/reverse", nil), 409, "not_reversible", "reversal")
+		must(t, c.ben.decide(revised, "approved"), 200, "decided")
+		if end := c.admin.finished(t, revised.ID); end.Status != gatehouse.StatusApplied {
+			t.Fatalf("the revised reversal is %s: %+v", end.Status, end.Failure)
+		}
+		if was := c.admin.action(t, a.ID); was.Status != gatehouse.StatusReversed || was.ReversedBy != revised.ID {
+			t.Errorf("the original is %s by %s", was.Status, was.ReversedBy)
+		}
+	},
 	"not reversible": func(t *testing.T, c *contract) {
 		must(t, c.agent.post("/proposed-actions/"+c.ask(t).ID+"/reverse", nil), 409, "not_reversible")
 		once := c.agent.propose(t, contact("once-"+c.sku(), "once", "new"))
