@@ -60,6 +60,7 @@ var mayImport = map[string][]string{
 		"internal/runtime", "internal/store/sqlite", "internal/store/postgres",
 	},
 	// A module of its own: the bench of the outbox and of runs beside River.
+	"deploy/release":        {},
 	"bench/river":           {"", "internal/app", "internal/bench", "internal/engine", "internal/policy", "internal/runtime", "internal/store/postgres", "internal/wake"},
 	"internal/migratestore": {"", "internal/audit", "internal/pgurl", "internal/store/postgres", "internal/store/sqlite"},
 	"internal/invariants":   {"", "internal/audit", "internal/store/postgres", "internal/store/shared", "internal/store/sqlite"},
