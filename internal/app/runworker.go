@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -282,10 +283,20 @@ func (r *Runs) handOut(ctx context.Context, s *gatehouse.Step, owner string) (*g
 	return out, err
 }
 
-// stepFor finds a step of the caller's tenant.
+// stepFor finds a step that a worker of the caller's principal holds or has held:
+// of all others a worker learns nothing, not even that they exist.
 func (r *Runs) stepFor(ctx context.Context, c *gatehouse.Caller, id string) (s *gatehouse.Step, err error) {
 	err = notFound(r.gate.store.View(ctx, func(tx gatehouse.ReadTx) error {
 		s, err = tx.FindStep(c.Principal.Tenant, id)
+		if err != nil || holds(c, s.LeaseOwner) {
+			return err
+		}
+		attempts, err := tx.ListAttempts(s.Tenant, s.RunID)
+		if err == nil && !slices.ContainsFunc(attempts, func(a *gatehouse.StepAttempt) bool {
+			return a.StepID == s.ID && holds(c, a.Worker)
+		}) {
+			err = gatehouse.ErrNotFound
+		}
 		return err
 	}), "step")
 	return s, err

@@ -83,3 +83,31 @@ func testScheduleBeganItsRun(t *testing.T, w *world) {
 		return err
 	}))
 }
+
+// TestStepsOfOtherWorkers: a worker learns of the steps that it holds or has held.
+// To another worker's they answer as ones that do not exist.
+func TestStepsOfOtherWorkers(t *testing.T) { t.Parallel(); onBoth(t, testStepsOfOtherWorkers) }
+
+func testStepsOfOtherWorkers(t *testing.T, w *world) {
+	w.apply("page", "name: page\nsteps:\n  - {id: one, uses: worker.page, retry: {max: 0}}\n")
+	w.start("page", "{}")
+	held := w.leaseStep("bot")
+	w.person("other", gatehouse.KindAgent, gatehouse.RoleWorker)
+	calls := func(who string, want gatehouse.Code) {
+		t.Helper()
+		ctx, id, g := w.as(who), held.Step.ID, held.Lease.Generation
+		_, beat := w.runs.HeartbeatStep(ctx, id, gatehouse.Heartbeat{Generation: g})
+		_, failed := w.runs.FailStep(ctx, id, gatehouse.StepFailure{Generation: g, Code: "x", Detail: "y"})
+		_, completed := w.runs.CompleteStep(ctx, id, gatehouse.StepResult{Generation: g, Output: "{}"})
+		for verb, err := range map[string]error{"heartbeat": beat, "fail": failed, "complete": completed} {
+			if code := gatehouse.CodeOf(err); code != want {
+				t.Errorf("%s of %s: %q, want %q", verb, who, code, want)
+			}
+		}
+	}
+	calls("other", gatehouse.CodeNotFound)
+	_, err := w.runs.CompleteStep(w.as("bot"), held.Step.ID, gatehouse.StepResult{Generation: held.Lease.Generation, Output: "{}"})
+	w.must(err)
+	calls("other", gatehouse.CodeNotFound)
+	calls("bot", gatehouse.CodeLeaseLost)
+}

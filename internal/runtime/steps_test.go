@@ -341,7 +341,7 @@ output: "${{ steps.page.output }}"
 	}
 	w.person("other", gatehouse.KindAgent, gatehouse.RoleWorker)
 	_, err = w.runs.CompleteStep(w.as("other"), second.Step.ID, gatehouse.StepResult{Generation: second.Lease.Generation})
-	if gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
+	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Fatalf("another principal's worker: %v", err)
 	}
 	_, err = w.runs.CompleteStep(w.as("bot"), second.Step.ID, gatehouse.StepResult{Generation: second.Lease.Generation, Output: `{"paged":true}`})
