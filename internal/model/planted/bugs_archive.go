@@ -36,7 +36,7 @@ func archiveBugs() []bug {
 			"if sha256.Sum256([]byte(a.Document)) != a.SHA256 {", "if false {", invariants, "TestDocuments"),
 		plant("a step is not woken by what is archived", "18, 19", sqlite+"/runs_steps.go",
 			" UNION ALL SELECT status FROM action_archive WHERE tenant = ?1 AND id = ?2`", "`", sqlite, conform+"ArchiveStays"),
-		plant("an action is deleted without a copy", "promise 6", sqlite+"/migrations/0010_archive.sql",
+		plant("an action is deleted without a copy", "promise 6", sqlite+"/migrations/0100_base.sql",
 			"CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN NOT EXISTS (", "CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN 1 = 2 AND NOT EXISTS (", sqlite, "TestKeptButForTheCopy"),
 		plant("two archivers take the same action", "promise 6", "internal/store/postgres/archive.go",
 			"if !locked {", "if !locked && false {", "internal/store/postgres", "TestArchiversPassEachOther"),

@@ -47,7 +47,7 @@ func storeBugs() []bug {
 		plant("a leaf on PostgreSQL gets a second number", "14", "internal/store/postgres/log.go",
 			"(SELECT count(*) FROM leaf WHERE named) = $3", "$3 >= 0", "internal/store/postgres", conform+"AuditConflict"),
 		plant("what waited with a numbered leaf is forgotten", "14", "internal/store/postgres/log.go",
-			"FROM leaf WHERE NOT named HAVING", "FROM leaf WHERE false HAVING", "internal/store/postgres", "TestOldLogsAreBatched"),
+			"FROM leaf WHERE NOT named HAVING", "FROM leaf WHERE false HAVING", "internal/store/postgres", "TestNumberingGoesOnWithoutWhatIsGone"),
 		plant("what waited with a leaf that is gone is never numbered", "14", "internal/store/postgres/log.go",
 			"AND leaves && $2::bigint[]", "AND leaves && $2::bigint[] AND false", "internal/store/postgres", "TestNumberingGoesOnWithoutWhatIsGone"),
 		plant("two steps get one key in one group", "20", "internal/store/postgres/group.go",

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // ErrReadOnly says that a store which was opened to look takes no writes.
@@ -68,6 +69,8 @@ func inspectable(ctx context.Context, config *pgx.ConnConfig) error {
 	switch {
 	case version > SchemaVersion():
 		return newerError(version)
+	case version < shared.BaseVersion:
+		return olderError(version)
 	case version < SchemaVersion():
 		return fmt.Errorf("the database is of version %d, this program reads version %d: `gatehouse serve` brings it to its own version when it starts",
 			version, SchemaVersion())

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 //go:embed migrations/*.sql
@@ -23,10 +24,11 @@ const migrateLock = 0x47415445
 // minVersion is the oldest server that is known to work.
 const minVersion = 140000
 
-// migrate brings the database to the newest version, forward only, in one
+// migrate brings the database to the newest version in files, forward only, in one
 // transaction under one lock: of several that start together, the first does
-// the work and the others find it done.
-func migrate(ctx context.Context, config *pgx.ConnConfig, moving bool) (err error) {
+// the work and the others find it done. A database that is newer than that, or
+// older than the first release, is refused and not changed.
+func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS, moving bool) (err error) {
 	config = config.Copy()
 	// Building an index over what is there, and waiting for who does, may take long.
 	config.RuntimeParams["lock_timeout"] = "0"
@@ -62,7 +64,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, moving bool) (err erro
 				return err
 			}
 		}
-		return apply(ctx, tx)
+		return apply(ctx, tx, files)
 	})
 	return Advise(ctx, c, err)
 }
@@ -111,11 +113,7 @@ HAVING coalesce(bool_and(n.nspname <> current_schema()), true)`).Scan(&here, &th
 		"set it right for the role, or give this Gatehouse a database of its own", there, here)
 }
 
-func apply(ctx context.Context, tx pgx.Tx) error {
-	names, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		return err
-	}
+func apply(ctx context.Context, tx pgx.Tx, files fs.FS) error {
 	if _, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS gatehouse_schema (
   version INTEGER PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())`); err != nil {
 		return err
@@ -124,36 +122,32 @@ func apply(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, `SELECT coalesce(max(version), 0) FROM gatehouse_schema`).Scan(&version); err != nil {
 		return err
 	}
-	newest, err := migrationNumber(names[len(names)-1])
+	if version > shared.NewestMigration(files) {
+		return newerError(version)
+	}
+	if version > 0 && version < shared.BaseVersion {
+		return olderError(version)
+	}
+	list, err := shared.Migrations(files)
 	if err != nil {
 		return err
 	}
-	if version > newest {
-		return newerError(version)
-	}
-	for _, name := range names { // in their order
-		n, err := migrationNumber(name)
-		if err != nil {
-			return err
-		}
-		if n <= version {
+	for _, m := range list {
+		if m.Version <= version {
 			continue
 		}
-		text, err := migrations.ReadFile(name)
-		if err != nil {
-			return err
+		if _, err := tx.Exec(ctx, m.SQL); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
 		}
-		if _, err := tx.Exec(ctx, string(text)); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if _, err := tx.Exec(ctx, `INSERT INTO gatehouse_schema (version) VALUES ($1)`, n); err != nil {
+		if _, err := tx.Exec(ctx, `INSERT INTO gatehouse_schema (version) VALUES ($1)`, m.Version); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// migrationNumber is the version that a migration leads to.
-func migrationNumber(name string) (int, error) {
-	return strconv.Atoi(strings.TrimPrefix(name, "migrations/")[:4])
+// olderError refuses a database from before the first release.
+func olderError(version int) error {
+	return fmt.Errorf("the database is of version %d, written by a Gatehouse from before 0.1.0, "+
+		"which this program does not read: start with an empty database, or export what you need with the program that wrote it", version)
 }

@@ -3,7 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
-	"io/fs"
+
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // MoveTable is the table by which a database tells that a data folder is, or
@@ -31,7 +32,5 @@ func refuseMoving(ctx context.Context, db asker) error {
 
 // SchemaVersion is the version to which this program brings a database.
 func SchemaVersion() int {
-	names, _ := fs.Glob(migrations, "migrations/*.sql")
-	n, _ := migrationNumber(names[len(names)-1])
-	return n
+	return shared.NewestMigration(migrations)
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
 // ownKey closes a leased step under a key of the workflow's own.
@@ -247,67 +245,5 @@ func TestPassedStepsStayInPlace(t *testing.T) {
 	err = tx.QueryRow(t.Context(), `SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'step'`).Scan(&all, &inPlace)
 	if err != nil || all != len(leased) || inPlace != all {
 		t.Errorf("of %d steps %d were written in place: %v", all, inPlace, err)
-	}
-}
-
-// TestOldStepsAreFound brings steps of before to this version: what is ready,
-// leased and due is found as it was, and keys are held by whom they were.
-func TestOldStepsAreFound(t *testing.T) {
-	t.Parallel()
-	url := pgtest.Database(t)
-	names, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := `SET ` + TenantSetting + ` = '*'; CREATE TABLE gatehouse_schema (version INTEGER PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp());`
-	for _, name := range names {
-		if n, err := migrationNumber(name); err != nil || n >= 16 {
-			continue
-		}
-		text, err := migrations.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		old += string(text)
-	}
-	statement(t, url, old+`;
-INSERT INTO gatehouse_schema (version) VALUES (15);
-INSERT INTO workflow (tenant, id, name, version, workspace, description, digest, created_by, created_at, source) VALUES ('default', 'wfl_1', 'line', 1, '', '', '', '', 1, '');
-INSERT INTO run (seq, tenant, id, workflow, version, workspace, status, stop, trigger_type, started_by, starter_id, parent_run, parent_step, retry_of,
- writes, created_at, started_at, evidence) VALUES (1, 'default', 'run_1', 'line', 1, '', 'running', '', 'api', '', '', '', '', '', 0, 1, 1, '');
-INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts, generation, idempotency_key,
- skipped, failure_code, failure_detail, event, due_at, lease_owner, lease_until, created_at, ready_at, started_at, finished_at)
-SELECT 'default', 'stp_' || key, 1, 'run_1', key, n, parent, 'line', '', 'transform', '', status, n, n, idem, false,
- CASE WHEN status = 'failed_terminal' THEN '' END, CASE WHEN status = 'failed_terminal' THEN '' END, '', due, '', held, 1, 1, NULL, NULL
-FROM (VALUES ('done', 1, '', 'succeeded', 'run_1:done', NULL::bigint, NULL::bigint), ('own', 1, '', 'succeeded', 'order:1', NULL, NULL),
- ('lost', 1, '', 'failed_terminal', 'run_1:lost', NULL, NULL), ('ready', 0, '', 'ready', NULL, NULL, NULL), ('held', 1, '', 'running', NULL, NULL, 5),
- ('due', 1, '', 'waiting', NULL, 6, NULL), ('due[0]', 1, 'stp_due', 'running', 'run_1:due[0]', NULL, 7)) x (key, n, parent, status, idem, due, held)`)
-	s := openTest(t, Config{URL: url})
-	for key, id := range map[string]string{"run_1:done": "stp_done", "order:1": "stp_own", "run_1:due[0]": "stp_due[0]", "run_1:lost": "", "run_1:ready": ""} {
-		if got := holder(t, s, key); got != id {
-			t.Errorf("%s is held by %q, want %q", key, got, id)
-		}
-	}
-	err = s.View(t.Context(), func(tx gatehouse.ReadTx) error {
-		lanes, err := tx.DueLanes("", "", gatehouse.Lane{}, 10, 10)
-		if err != nil || len(lanes) != 1 || lanes[0].Ready != 1 || lanes[0].WorkflowRunning != 2 || lanes[0].TenantRunning != 2 {
-			t.Errorf("lanes %+v, %v", lanes, err)
-		}
-		due, err := tx.DueSteps(10)
-		if err != nil || len(due) != 1 || due[0].StepID != "stp_due" {
-			t.Errorf("due are %v, %v", due, err)
-		}
-		expired, err := tx.ExpiredSteps(10)
-		if err != nil || len(expired) != 2 || expired[0].StepID != "stp_held" {
-			t.Errorf("expired are %v, %v", expired, err)
-		}
-		open, err := tx.ListItems("default", "stp_due", true)
-		if err != nil || len(open) != 1 {
-			t.Errorf("open items are %v, %v", open, err)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -125,7 +125,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		pc.BeforeConnect, pc.AfterConnect = nil, onlyRead // who only reads needs no session
 		err = inspectable(ctx, pc.ConnConfig)
 	} else {
-		err = migrate(ctx, pc.ConnConfig, config.Moving)
+		err = migrate(ctx, pc.ConnConfig, migrations, config.Moving)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)

@@ -75,7 +75,7 @@ func walked(t *testing.T, s *Store) {
 
 // What is written for each decision and each push checks values by comparing
 // them: a list after IN, of more than two, is made into a table each time. It
-// also copies no page lest it fail half-way (see the second migration), but for
+// also copies no page lest it fail half-way (see 0100_base.sql), but for
 // what stands in batches.
 func TestHotWritesMakeNoTables(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // ErrReadOnly says that a store which was opened to look takes no writes.
@@ -42,6 +43,8 @@ func Inspect(ctx context.Context, config Config) (*Reader, error) {
 	switch {
 	case version > SchemaVersion():
 		return nil, fmt.Errorf("sqlite: %s: %w", config.Path, newerError(version))
+	case version < shared.BaseVersion:
+		return nil, fmt.Errorf("sqlite: %s: %w", config.Path, olderError(version))
 	case version < SchemaVersion():
 		return nil, fmt.Errorf("sqlite: %s is of version %d, this program reads version %d: `gatehouse serve` brings a folder to its own version when it starts",
 			config.Path, version, SchemaVersion())
@@ -90,9 +93,7 @@ func (r *Reader) Close() error {
 
 // SchemaVersion is the version to which this program brings a file.
 func SchemaVersion() int {
-	names, _ := fs.Glob(migrations, "migrations/*.sql")
-	n, _ := migrationNumber(names[len(names)-1])
-	return n
+	return shared.NewestMigration(migrations)
 }
 
 // FileVersion returns the version of an existing file, and refuses one that is

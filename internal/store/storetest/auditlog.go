@@ -162,6 +162,87 @@ func (s *suite) auditNumbering() {
 	})
 }
 
+// auditRanges reads logs of more entries than a store keeps in one row, from the
+// ends and the middle of such rows.
+func (s *suite) auditRanges() {
+	const acme, leaves = "acme", 700
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: acme, CreatedAt: tx.Now()})
+	})
+	tenantOf := func(i int) string {
+		if i%3 == 0 {
+			return acme
+		}
+		return tenant
+	}
+	s.update(func(tx gatehouse.Tx) error {
+		for i := range leaves {
+			leaf := &gatehouse.Leaf{
+				Tenant: tenantOf(i), Type: fmt.Sprintf("t%d", i), Subject: "x", Actor: "system",
+				ActionID: fmt.Sprintf("act_%d", i%50),
+			}
+			if err := tx.AppendLeaf(leaf); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	want, byAction := map[string][]*gatehouse.Entry{}, map[[2]string][]*gatehouse.Entry{}
+	for {
+		waiting := map[string][]*gatehouse.PendingLeaf{}
+		for _, l := range s.waiting(300) {
+			waiting[l.Tenant] = append(waiting[l.Tenant], l)
+		}
+		if len(waiting) == 0 {
+			break
+		}
+		for name, of := range waiting {
+			size := int64(len(want[name]))
+			var list []*gatehouse.NumberedLeaf
+			s.update(func(tx gatehouse.Tx) (err error) {
+				var hashes []gatehouse.Hash
+				if list, hashes, err = numbered(tx, name, size, of); err != nil {
+					return err
+				}
+				return tx.NumberLeaves(name, size, list, hashes)
+			})
+			for i, l := range list {
+				e := &gatehouse.Entry{Index: l.Index, Body: of[i].Body, LeafHash: l.LeafHash}
+				want[name] = append(want[name], e)
+				action := [2]string{name, of[i].ActionID}
+				byAction[action] = append(byAction[action], e)
+			}
+		}
+	}
+	s.same("numbered", len(want[tenant])+len(want[acme]), leaves)
+	s.view(func(tx gatehouse.ReadTx) error {
+		for name, all := range want {
+			for _, from := range []int{0, 1, 199, 200, 201, 255, 256, 257, len(all) - 1, len(all)} {
+				from = min(from, len(all))
+				for _, limit := range []int{1, 259, 10_000} {
+					list, err := tx.ListEntries(name, int64(from), limit)
+					if err != nil {
+						return err
+					}
+					some := all[from:min(from+limit, len(all))]
+					s.same("the number of entries", len(list), len(some))
+					if len(some) > 0 {
+						s.same(fmt.Sprintf("%d entries of %s from %d on", limit, name, from), list, some)
+					}
+				}
+			}
+		}
+		for of, entries := range byAction {
+			list, err := tx.ListActionEntries(of[0], of[1])
+			if err != nil {
+				return err
+			}
+			s.same(fmt.Sprintf("entries of %v", of), list, entries)
+		}
+		return nil
+	})
+}
+
 // auditConflict lets sequencers meet: none but the first with a size stores anything.
 func (s *suite) auditConflict() {
 	for range 4 {

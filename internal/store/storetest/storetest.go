@@ -88,6 +88,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Idempotency", (*suite).idempotency},
 		{"Policies", (*suite).policies},
 		{"AuditNumbering", (*suite).auditNumbering},
+		{"AuditRanges", (*suite).auditRanges},
 		{"AuditConflict", (*suite).auditConflict},
 		{"AuditLeafBytes", (*suite).auditLeafBytes},
 		{"ListFilters", (*suite).listFilters},
