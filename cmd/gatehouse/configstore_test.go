@@ -47,8 +47,8 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec(`DELETE FROM gatehouse_schema WHERE version = (SELECT max(version) FROM gatehouse_schema)`)
-	want(checkNote, "gatehouse serve migrates it", database)
+	exec(`UPDATE gatehouse_schema SET version = 27`)
+	want(checkFail, "from before 0.1.0", database)
 	exec(`INSERT INTO gatehouse_schema (version) VALUES (1000)`)
 	want(checkFail, "a newer Gatehouse wrote it", database)
 	want(checkFail, "does not answer", func(l *looker) { l.database(t.Context(), "postgres://127.0.0.1:1/none?sslmode=disable") })
@@ -64,4 +64,5 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(checkOK, "of version", func(l *looker) { l.folder(t.Context(), dir) })
+	want(checkNote, "gatehouse serve migrates it to 101", func(l *looker) { l.version("a store", 100, 101) })
 }
