@@ -30,7 +30,8 @@ type Config struct {
 	// Secrets maps a name to a value. Connectors refer to secrets by name; the
 	// values stand in no fingerprint, log, receipt or answer.
 	Secrets map[string]string
-	// RateLimit bounds the requests of one key.
+	// RateLimit bounds the requests of one principal, over all its keys and all
+	// replicas.
 	RateLimit RateLimit
 	// TrustedProxies are the addresses, or networks such as 10.0.0.0/8, of proxies
 	// whose X-Forwarded-For names the client. Absent: the client is who connects.
@@ -78,7 +79,8 @@ type Policy struct {
 // take over.
 const maxApproverDelay = 90 * 24 * time.Hour
 
-// RateLimit bounds the requests of one key.
+// RateLimit bounds the requests of one principal, over all its keys and all
+// replicas.
 type RateLimit struct {
 	// PerSecond is the sustained rate.
 	PerSecond float64 `yaml:"per_second"`
