@@ -141,8 +141,8 @@ type Action struct {
 	// CanRebase is whether a pending action can be rebased: its connector can read
 	// the target. It is not stored.
 	CanRebase bool `json:"can_rebase,omitempty"`
-	// Exceeds lists, of a pending action that is read by its id, the ceilings that
-	// it does not fit into now. It is not stored.
+	// Exceeds lists, of a pending action, the ceilings that it does not fit into
+	// now. It is not stored.
 	Exceeds []CeilingExcess `json:"exceeds,omitempty"`
 	// ContentHash is the SHA-256 of the proposal's canonical form, by which a
 	// repeated idempotency_key is compared. Not shown.

@@ -91,6 +91,14 @@ type CeilingUse struct {
 	Used  Decimal
 }
 
+// CeilingSpan names the claims on a ceiling for one scope that were reserved after
+// Since.
+type CeilingSpan struct {
+	Ceiling string
+	Scope   string
+	Since   time.Time
+}
+
 // CeilingAccount tells how full one account of a ceiling of the active policy is.
 type CeilingAccount struct {
 	Ceiling string `json:"ceiling"`

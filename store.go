@@ -416,6 +416,9 @@ type PolicyReader interface {
 	// after since, by scope: of one scope, or, when it is "", of up to limit
 	// scopes, the fullest first. It locks nothing.
 	ListCeilingUse(tenant, ceiling, scope string, since time.Time, limit int) ([]CeilingUse, error)
+	// CeilingUses sums the unreleased claims of each span by one statement, in the
+	// order of spans: 0 where nothing is reserved. It locks nothing.
+	CeilingUses(tenant string, spans []CeilingSpan) ([]Decimal, error)
 	// ActivePolicy returns the tenant's active version.
 	ActivePolicy(tenant string) (*PolicyVersion, error)
 	// ActivePolicyVersion is its number alone, cheaply; 0 for none.

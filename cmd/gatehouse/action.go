@@ -119,7 +119,11 @@ func (g *globals) actionTable(actions ...*gatehouse.Action) *table {
 		if g.tty { // piped, the column is the level alone
 			risk = riskText(a.RiskLevel, a.RiskName)
 		}
-		t.add(ids[i], string(a.Status), risk, a.ActionType, card.RowText(a), a.ProposedBy, g.at(a.ProposedAt), expires)
+		change := card.RowText(a)
+		if mark := card.ExceedsText(a); mark != "" {
+			change += " · " + mark
+		}
+		t.add(ids[i], string(a.Status), risk, a.ActionType, change, a.ProposedBy, g.at(a.ProposedAt), expires)
 	}
 	return t
 }

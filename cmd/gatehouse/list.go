@@ -73,7 +73,8 @@ type listCmd struct {
 func (*listCmd) Help() string {
 	return `
 Piped, the columns are: id, status, risk, type, change, proposed by, proposed at,
-expires at.
+expires at. Of a pending action that does not fit its ceilings now, the change
+ends with "exceeds" and their names.
 
 Examples:
 

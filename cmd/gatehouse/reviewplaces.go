@@ -91,6 +91,9 @@ func (m *reviewer) listPage() page {
 		case a.Status == gatehouse.StatusPending && a.Approval != nil:
 			rest = card.Duration(a.Approval.ExpiresAt.Sub(m.now())) + " left"
 		}
+		if mark := card.ExceedsText(a); mark != "" {
+			rest = mark + " · " + rest
+		}
 		line := shorten(at+box+safe(a.RiskLevel.String()+" "+card.RowText(a)+" · "+a.ProposedBy+" · "+rest), max(m.width-1, minColumns))
 		if i == m.at {
 			line = paint(m.color, bold, line)

@@ -35,8 +35,7 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 			if a, err = g.findAction(tx, c, id); err != nil {
 				return err
 			}
-			a.Exceeds, err = exceeds(tx, a)
-			return err
+			return exceeds(tx, a)
 		})
 	}
 	if err != nil {
@@ -116,6 +115,9 @@ func (g *Gate) ListActions(ctx context.Context, f gatehouse.ActionFilter) (page 
 		page = list
 		return err
 	})
+	if err == nil {
+		err = g.readExcesses(ctx, page.Items)
+	}
 	g.foresee(page.Items...)
 	return page, notFound(err, "action")
 }

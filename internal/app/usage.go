@@ -79,27 +79,63 @@ func nameOf(tx gatehouse.ReadTx, tenant, id string, known map[string]string) (st
 	return known[id], nil
 }
 
-// exceeds lists the ceilings that a pending action does not fit into now.
-func exceeds(tx gatehouse.ReadTx, a *gatehouse.Action) (list []gatehouse.CeilingExcess, err error) {
-	if a.Status != gatehouse.StatusPending {
-		return nil, nil
+// readExcesses sets Exceeds on the pending actions of a list, by one statement for
+// all of them, and by none where no pending action takes from a ceiling. It looks a
+// moment after the list: an action that was decided in between counts as used.
+func (g *Gate) readExcesses(ctx context.Context, actions []*gatehouse.Action) error {
+	if len(claimants(actions)) == 0 {
+		return nil
 	}
-	for _, c := range a.Ceilings {
-		uses, err := tx.ListCeilingUse(a.Tenant, c.Ceiling, c.Scope, tx.Now().Add(-c.Window.D()), 1)
-		if err != nil {
-			return nil, err
-		}
-		used := gatehouse.Decimal("0")
-		if len(uses) > 0 {
-			used = uses[0].Used
-		}
-		if used.Add(c.Amount).Cmp(c.Limit) > 0 {
-			list = append(list, gatehouse.CeilingExcess{
-				CeilingClaim: c, Used: used, Left: gatehouse.CeilingLeft(c.Limit, used), Never: c.Amount.Cmp(c.Limit) > 0,
-			})
+	return g.store.View(ctx, func(tx gatehouse.ReadTx) error { return exceeds(tx, actions...) })
+}
+
+// claimants are the pending actions that take from a ceiling when approved.
+func claimants(actions []*gatehouse.Action) (list []*gatehouse.Action) {
+	for _, a := range actions {
+		if a.Status == gatehouse.StatusPending && len(a.Ceilings) > 0 {
+			list = append(list, a)
 		}
 	}
-	return list, nil
+	return list
+}
+
+// exceeds sets, on the pending actions of one tenant, the ceilings that they do not
+// fit into now. Each action is judged by itself, as if only it were approved.
+func exceeds(tx gatehouse.ReadTx, actions ...*gatehouse.Action) error {
+	list := claimants(actions)
+	if len(list) == 0 {
+		return nil
+	}
+	var spans []gatehouse.CeilingSpan
+	places := make(map[gatehouse.CeilingSpan]int)
+	now := tx.Now()
+	span := func(c gatehouse.CeilingClaim) gatehouse.CeilingSpan {
+		return gatehouse.CeilingSpan{Ceiling: c.Ceiling, Scope: c.Scope, Since: now.Add(-c.Window.D())}
+	}
+	for _, a := range list {
+		for _, c := range a.Ceilings {
+			if _, known := places[span(c)]; !known {
+				places[span(c)] = len(spans)
+				spans = append(spans, span(c))
+			}
+		}
+	}
+	used, err := tx.CeilingUses(list[0].Tenant, spans)
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		a.Exceeds = nil
+		for _, c := range a.Ceilings {
+			use := used[places[span(c)]]
+			if use.Add(c.Amount).Cmp(c.Limit) > 0 {
+				a.Exceeds = append(a.Exceeds, gatehouse.CeilingExcess{
+					CeilingClaim: c, Used: use, Left: gatehouse.CeilingLeft(c.Limit, use), Never: c.Amount.Cmp(c.Limit) > 0,
+				})
+			}
+		}
+	}
+	return nil
 }
 
 // FullestCeilings lists, for each tenant, the fullest account of each ceiling of

@@ -23,6 +23,9 @@ func (g *Gate) Inbox(ctx context.Context, f gatehouse.ActionFilter) (page gateho
 		views, err = tx.ListViews(c.Principal.Tenant, c.Principal.ID)
 		return err
 	})
+	if err == nil {
+		err = g.readExcesses(ctx, page.Items)
+	}
 	g.foresee(page.Items...)
 	return page, views, notFound(err, "action")
 }

@@ -44,6 +44,21 @@ func RowText(a *gatehouse.Action) string {
 	return row + " (" + strings.Join(texts, ", ") + ")"
 }
 
+// ExceedsText is the short mark of a pending action that does not fit its ceilings
+// now, such as "exceeds daily"; "" for one that fits. The names are the policy's.
+func ExceedsText(a *gatehouse.Action) string {
+	if len(a.Exceeds) == 0 {
+		return ""
+	}
+	var names []string
+	for _, x := range a.Exceeds {
+		if !slices.Contains(names, x.Ceiling) {
+			names = append(names, x.Ceiling)
+		}
+	}
+	return "exceeds " + strings.Join(names, ", ")
+}
+
 func (n *narrator) row() Phrase {
 	fields := n.rowFields()
 	if n.bulk() && n.shape.effect == effectUpdate {

@@ -72,6 +72,16 @@ func (b *bulkView) add(v *view, a *gatehouse.Action) {
 	b.items = append(b.items, item)
 }
 
+// exceeding counts the items that do not fit their ceilings now.
+func exceeding(items []bulkItem) (n int) {
+	for _, item := range items {
+		if len(item.a.Exceeds) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // fitsBulk reports whether an action is shown in full among others. What is
 // large is not even taken apart: there may be hundreds of them.
 func fitsBulk(a *gatehouse.Action) bool { return !large(a) && newPayload(a, false).hidden == 0 }

@@ -60,6 +60,23 @@ GROUP BY scope ORDER BY sum(amount) DESC, scope COLLATE "C" LIMIT $5`,
 	return list, err
 }
 
+// CeilingUses sums each span. A sum that does not fit fails.
+func (t *readTx) CeilingUses(tenant string, spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
+	ceilings, scopes, since := make([]string, len(spans)), make([]string, len(spans)), make([]int64, len(spans))
+	for i, s := range spans {
+		ceilings[i], scopes[i], since[i] = s.Ceiling, s.Scope, s.Since.UnixMicro()
+	}
+	used := make([]gatehouse.Decimal, 0, len(spans))
+	err := t.each(`SELECT coalesce((SELECT sum(c.amount) FROM ceiling_claim c
+  WHERE c.tenant = $1 AND c.ceiling = u.ceiling AND c.scope = u.scope AND c.reserved_at > u.since AND c.released_at IS NULL), 0)::bigint
+FROM unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY u (ceiling, scope, since, n) ORDER BY u.n`,
+		func(r *row) error {
+			used = append(used, gatehouse.DecimalFromMicros(r.int()))
+			return nil
+		}, tenant, ceilings, scopes, since)
+	return used, err
+}
+
 // ReleaseCeilings gives back what an action reserved.
 func (t *tx) ReleaseCeilings(tenant, actionID string) error {
 	return t.write(`UPDATE ceiling_claim SET released_at = $1

@@ -251,3 +251,7 @@ func (w readWalls) PlanArchive(after int64, before time.Time, limit int) (*gateh
 func (w readWalls) ListCeilingUse(tenant, ceiling, scope string, since time.Time, limit int) ([]gatehouse.CeilingUse, error) {
 	return w.in(tenant).ListCeilingUse(tenant, ceiling, scope, since, limit)
 }
+
+func (w readWalls) CeilingUses(tenant string, spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
+	return w.in(tenant).CeilingUses(tenant, spans)
+}

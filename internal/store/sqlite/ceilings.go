@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -41,6 +42,27 @@ GROUP BY scope ORDER BY sum(amount) DESC, scope LIMIT ?`,
 			return nil
 		}, tenant, ceiling, scope, scope, since, limit)
 	return list, err
+}
+
+// CeilingUses sums each span. A sum that does not fit fails.
+func (t *readTx) CeilingUses(tenant string, spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
+	asked := make([][3]any, len(spans))
+	for i, s := range spans {
+		asked[i] = [3]any{s.Ceiling, s.Scope, s.Since.UnixMicro()}
+	}
+	list, err := json.Marshal(asked)
+	if err != nil {
+		return nil, err
+	}
+	used := make([]gatehouse.Decimal, 0, len(spans))
+	err = t.each(`SELECT coalesce((SELECT sum(amount) FROM ceiling_claim
+  WHERE tenant = ? AND ceiling = u.value ->> 0 AND scope = u.value ->> 1 AND reserved_at > u.value ->> 2 AND released_at IS NULL), 0)
+FROM json_each(?) u ORDER BY u.key`,
+		func(r *stmt) error {
+			used = append(used, gatehouse.DecimalFromMicros(r.int()))
+			return nil
+		}, tenant, string(list))
+	return used, err
 }
 
 // ReleaseCeilings gives back what an action reserved.

@@ -67,6 +67,22 @@ func (s *suite) ceilings() {
 	s.same("of one scope", uses(tenant, "tenant", before, 1), fullest[2:])
 	s.same("of another tenant", uses("acme", "", before, 10), []gatehouse.CeilingUse(nil))
 	s.same("at the edge of the window", uses(tenant, "tenant", reserved, 10), []gatehouse.CeilingUse(nil))
+	sums := func(tenant string, spans ...gatehouse.CeilingSpan) (list []gatehouse.Decimal) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) (err error) {
+			list, err = tx.CeilingUses(tenant, spans)
+			return err
+		})
+		return list
+	}
+	many := []gatehouse.CeilingSpan{
+		{Ceiling: "daily", Scope: "tenant", Since: before}, {Ceiling: "daily", Scope: "none", Since: before},
+		{Ceiling: "other", Scope: "tenant", Since: before}, {Ceiling: "daily", Scope: "tenant", Since: reserved},
+		{Ceiling: "daily", Scope: "agent:x", Since: before}, {Ceiling: "daily", Scope: "tenant", Since: before},
+	}
+	s.same("several spans, in their order", sums(tenant, many...), []gatehouse.Decimal{"1.250001", "0", "7", "0", "7", "1.250001"})
+	s.same("several spans of another tenant", sums("acme", many[:2]...), []gatehouse.Decimal{"0", "0"})
+	s.same("no spans", sums(tenant), []gatehouse.Decimal{})
 	s.update(func(tx gatehouse.Tx) error {
 		sum, err := tx.CeilingUsed(tenant, "daily", "tenant", reserved)
 		if err == nil && sum.Cmp("0") != 0 {
