@@ -27,6 +27,24 @@ func (g *Gate) PolicyUsage(ctx context.Context) (list []*gatehouse.CeilingAccoun
 	return orEmpty(list), err
 }
 
+// LevelNames maps the levels to which the active policy gives a name to it.
+func (g *Gate) LevelNames(ctx context.Context) (names map[gatehouse.RiskLevel]string, err error) {
+	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		names = make(map[gatehouse.RiskLevel]string)
+		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)
+		if err != nil || active == nil {
+			return err
+		}
+		for level := gatehouse.L1; level <= gatehouse.L5; level++ {
+			if name := active.LevelName(level); name != "" {
+				names[level] = name
+			}
+		}
+		return nil
+	})
+	return names, err
+}
+
 // accounts lists up to most accounts of each ceiling, the fullest first; a ceiling
 // of which nothing is used has one without a scope.
 func (g *Gate) accounts(tx gatehouse.ReadTx, tenant string, most int) (list []*gatehouse.CeilingAccount, err error) {

@@ -61,7 +61,9 @@ type pushGroup struct {
 }
 
 type dispatchPage struct {
-	tab     string
+	tab string
+	// filter narrows the dead letters down to a connector or a code.
+	filter  gatehouse.DeadLetterFilter
 	dead    []deadRow
 	deadAll string // leads to more dead letters
 	groups  []pushGroup
@@ -104,7 +106,10 @@ func (c *Console) dispatchPage(v *view) (*dispatchPage, error) {
 	if p.tab != tabAttention {
 		return p, nil
 	}
-	page, err := c.cfg.Dispatch.ListDeadLetters(v.ctx, gatehouse.DeadLetterFilter{Cursor: v.query(deadCursor), Limit: groupRows})
+	p.filter = gatehouse.DeadLetterFilter{Connector: strings.TrimSpace(v.query("connector")), Code: strings.TrimSpace(v.query("code"))}
+	f := p.filter
+	f.Cursor, f.Limit = v.query(deadCursor), groupRows
+	page, err := c.cfg.Dispatch.ListDeadLetters(v.ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +120,28 @@ func (c *Console) dispatchPage(v *view) (*dispatchPage, error) {
 		}
 		p.dead = append(p.dead, deadRow{d: d, a: a, short: shortOf(a)})
 	}
-	p.deadAll = morePushes(tabAttention, deadCursor, page.NextCursor)
+	if page.NextCursor != "" {
+		p.deadAll = p.deadPath("/dispatch", deadCursor, page.NextCursor)
+	}
 	return p, nil
+}
+
+// filtered reports whether the dead letters are narrowed down.
+func (p *dispatchPage) filtered() bool { return p.filter.Connector != "" || p.filter.Code != "" }
+
+// deadPath is a path with the filter of the dead letters, and names with values in
+// turn behind it.
+func (p *dispatchPage) deadPath(path string, more ...string) string {
+	q := url.Values{}
+	for i, pairs := 0, append([]string{"connector", p.filter.Connector, "code", p.filter.Code}, more...); i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
 }
 
 // pushGroup reads a page of one state. Each state has its own cursor, under

@@ -33,6 +33,8 @@ type insightsPage struct {
 	window window
 	filter gatehouse.InsightFilter
 	x      *gatehouse.Insights
+	// levels has the names that the active policy gives levels.
+	levels map[gatehouse.RiskLevel]string
 }
 
 // insightRows is how many types or agents a table shows.
@@ -48,6 +50,9 @@ func (c *Console) insights(v *view) error {
 	p.filter = gatehouse.InsightFilter{Since: v.now.Add(-p.window.span), ActionType: v.query("type"), ProposedBy: v.query("by")}
 	var err error
 	if p.x, err = c.cfg.Statistics.Insights(v.ctx, p.filter); err != nil {
+		return err
+	}
+	if p.levels, err = c.cfg.PolicyChecker.LevelNames(v.ctx); err != nil {
 		return err
 	}
 	return v.render(http.StatusOK, "Insights", "/insights", insightsView(v, p))

@@ -128,6 +128,13 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 		t.Errorf("what was not marked is %s", got)
 	}
 
+	// The filter stands in the address, and stays when something is done.
+	ana.get("/dispatch?connector=shop&code=http_422").want(http.StatusOK).has(b.Push.ID, `value="http_422"`)
+	ana.get("/dispatch?code=timeout").want(http.StatusOK).has("None matches the filter").lacks(b.Push.ID)
+	ana.get("/dispatch?connector=other").want(http.StatusOK).has("None matches the filter").lacks(b.Push.ID)
+	root.get("/dispatch?code=http_422").want(http.StatusOK).has(`action="/dispatch/replay?code=http_422"`)
+	root.post("/dispatch/replay?code=timeout").want(http.StatusUnprocessableEntity).has("None matches the filter")
+
 	ops := w.signIn("otto", gatehouse.RoleOperator)
 	ana.post("/dispatch/discard", "push", b.Push.ID, "reason", "over").want(http.StatusForbidden)
 	ops.post("/dispatch/discard", "reason", "over").want(http.StatusUnprocessableEntity).has("mark what is to be discarded")

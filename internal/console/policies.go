@@ -18,6 +18,8 @@ import (
 type PolicyChecker interface {
 	CheckPolicy(ctx context.Context, source string) (*gatehouse.PolicyCheck, error)
 	ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehouse.Grounds, error)
+	// LevelNames maps the levels to which the active policy gives a name to it.
+	LevelNames(ctx context.Context) (map[gatehouse.RiskLevel]string, error)
 }
 
 func (c *Console) policyRoutes() []route {
@@ -41,6 +43,8 @@ type policiesView struct {
 	check    *gatehouse.PolicyCheck
 	// usage tells how full the active policy's ceilings are.
 	usage []*gatehouse.CeilingAccount
+	// warnings are those of a version that has just been applied.
+	warnings []gatehouse.PolicyFinding
 }
 
 func (c *Console) policiesPage(v *view) error {
@@ -48,7 +52,7 @@ func (c *Console) policiesPage(v *view) error {
 	if err != nil {
 		return err
 	}
-	return c.showPolicy(v, active)
+	return c.showPolicy(v, active, nil)
 }
 
 func (c *Console) policyPage(v *view) error {
@@ -60,11 +64,11 @@ func (c *Console) policyPage(v *view) error {
 	if err != nil {
 		return err
 	}
-	return c.showPolicy(v, shown)
+	return c.showPolicy(v, shown, nil)
 }
 
-func (c *Console) showPolicy(v *view, shown *gatehouse.PolicyVersion) error {
-	p := &policiesView{shown: shown}
+func (c *Console) showPolicy(v *view, shown *gatehouse.PolicyVersion, warnings []gatehouse.PolicyFinding) error {
+	p := &policiesView{shown: shown, warnings: warnings}
 	var err error
 	if p.versions, err = c.cfg.Policies.ListPolicies(v.ctx); err != nil {
 		return err
@@ -155,8 +159,9 @@ func (c *Console) applyPolicy(v *view) error {
 	case e.diff.Added+e.diff.Removed == 0:
 		e.outcome = gatehouse.E(gatehouse.CodeInvalid, "this is the active version already")
 	}
+	var applied *gatehouse.PolicyVersion
 	if e.outcome == nil {
-		_, err := c.cfg.Policies.ApplyPolicy(v.ctx, e.source)
+		applied, err = c.cfg.Policies.ApplyPolicy(v.ctx, e.source)
 		if gatehouse.CodeOf(err) == gatehouse.CodePolicyGated {
 			a, err := c.cfg.Policies.ProposePolicy(v.ctx, gatehouse.PolicyProposal{Source: e.source})
 			if err == nil {
@@ -172,6 +177,9 @@ func (c *Console) applyPolicy(v *view) error {
 			return e.outcome
 		}
 		return v.render(gatehouse.StatusOf(e.outcome.Code), "Edit the policy", "/policies", policyEditor(v, e))
+	}
+	if len(applied.Warnings) > 0 {
+		return c.showPolicy(v, applied, applied.Warnings)
 	}
 	return v.redirect("/policies")
 }
