@@ -149,5 +149,6 @@ func apply(ctx context.Context, tx pgx.Tx, files fs.FS) error {
 // olderError refuses a database from before the first release.
 func olderError(version int) error {
 	return fmt.Errorf("the database is of version %d, written by a Gatehouse from before 0.1.0, "+
-		"which this program does not read: start with an empty database, or export what you need with the program that wrote it", version)
+		"which this program does not read: start with an empty database, "+
+		"or export what you need with the program that wrote it", version)
 }

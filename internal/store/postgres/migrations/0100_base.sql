@@ -225,8 +225,7 @@ RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
   RETURN id <> '' AND risk BETWEEN 1 AND 5
     AND status IN ('pending', 'approved', 'rejected', 'denied', 'expired', 'canceled', 'superseded', 'pushing',
-      'applied',
-      'failed', 'unknown', 'reversed')
+      'applied', 'failed', 'unknown', 'reversed')
     AND decided_via IN ('', 'api', 'api:bulk-decide', 'console', 'cli', 'slack', 'link', 'policy', 'client')
     AND (status = 'pending' OR decided_at IS NOT NULL)
     AND (status <> 'pending' OR expires_at IS NOT NULL AND decided_at IS NULL)
@@ -274,8 +273,7 @@ CREATE TABLE action (
   FOREIGN KEY (tenant, reverses) REFERENCES action (tenant, id) DEFERRABLE INITIALLY DEFERRED,
   FOREIGN KEY (tenant, reversed_by) REFERENCES action (tenant, id) DEFERRABLE INITIALLY DEFERRED,
   CONSTRAINT action_holds CHECK (gatehouse_action_holds(id, status, risk, decided_via, decided_at, expires_at,
-    finished_at,
-    reversed_by, failure_code, failure_detail))
+    finished_at, reversed_by, failure_code, failure_detail))
 );
 CREATE INDEX action_reverses ON action (tenant, reverses, id) WHERE reverses IS NOT NULL;
 -- The inbox, one risk after the other: by age, and by expiry for the few actions that
@@ -391,8 +389,7 @@ CREATE TRIGGER approval_absorbed BEFORE UPDATE ON approval
 FOR EACH ROW WHEN (OLD.status <> 'requested')
 EXECUTE FUNCTION gatehouse_forbid('no transition leads out of this state');
 CREATE TRIGGER approval_frozen BEFORE UPDATE OF seq, tenant, id, required, roles, people, excluded, expires_at,
-  created_at,
-  confirm_prompt, confirm_value, groups ON approval
+  created_at, confirm_prompt, confirm_value, groups ON approval
 FOR EACH ROW
 EXECUTE FUNCTION gatehouse_forbid('an approval is frozen when it is created');
 
@@ -682,8 +679,7 @@ CREATE TRIGGER run_absorbed BEFORE UPDATE OF status ON run
 FOR EACH ROW WHEN (OLD.status IN ('succeeded', 'failed_terminal', 'canceled') AND NEW.status <> OLD.status)
 EXECUTE FUNCTION gatehouse_forbid('no transition leads out of this state');
 CREATE TRIGGER run_frozen BEFORE UPDATE OF seq, tenant, id, workflow, version, workspace, trigger_type,
-  trigger_ref, started_by,
-  starter_id, parent_run, parent_step, retry_of, created_at, deadline ON run
+  trigger_ref, started_by, starter_id, parent_run, parent_step, retry_of, created_at, deadline ON run
 FOR EACH ROW
 EXECUTE FUNCTION gatehouse_forbid('a run stays what it began as');
 CREATE TRIGGER run_evidence BEFORE UPDATE OF evidence ON run
@@ -807,8 +803,7 @@ CREATE TRIGGER step_fenced BEFORE UPDATE OF generation ON step
 FOR EACH ROW WHEN (NEW.generation < OLD.generation)
 EXECUTE FUNCTION gatehouse_forbid('a generation never falls');
 CREATE TRIGGER step_frozen BEFORE UPDATE OF seq, tenant, id, run_seq, run_id, key, position, parent, workflow,
-  workspace, uses, tool,
-  created_at ON step
+  workspace, uses, tool, created_at ON step
 FOR EACH ROW
 EXECUTE FUNCTION gatehouse_forbid('a step stays what it began as');
 CREATE TRIGGER step_kept BEFORE DELETE OR TRUNCATE ON step

@@ -325,8 +325,7 @@ CREATE TABLE approval (
 CREATE TRIGGER approval_absorbed BEFORE UPDATE ON approval WHEN OLD.status <> 'requested'
 BEGIN SELECT RAISE(ROLLBACK, 'no transition leads out of this state'); END;
 CREATE TRIGGER approval_frozen BEFORE UPDATE OF seq, tenant, id, required, roles, people, excluded, expires_at,
-  created_at,
-  confirm_prompt, confirm_value, groups ON approval
+  created_at, confirm_prompt, confirm_value, groups ON approval
 BEGIN SELECT RAISE(ROLLBACK, 'an approval is frozen when it is created'); END;
 
 CREATE TABLE vote (
@@ -573,8 +572,7 @@ WHEN (OLD.status = 'succeeded' OR OLD.status = 'failed_terminal'
   OR OLD.status = 'canceled') AND NEW.status <> OLD.status
 BEGIN SELECT RAISE(ROLLBACK, 'no transition leads out of this state'); END;
 CREATE TRIGGER run_frozen BEFORE UPDATE OF seq, tenant, id, workflow, version, workspace, trigger_type,
-  trigger_ref, started_by,
-  starter_id, parent_run, parent_step, retry_of, created_at, deadline ON run
+  trigger_ref, started_by, starter_id, parent_run, parent_step, retry_of, created_at, deadline ON run
 BEGIN SELECT RAISE(ROLLBACK, 'a run stays what it began as'); END;
 CREATE TRIGGER run_evidence BEFORE UPDATE OF evidence ON run WHEN OLD.evidence <> ''
 BEGIN SELECT RAISE(ABORT, 'evidence is stored once'); END;
@@ -675,8 +673,7 @@ BEGIN SELECT RAISE(ROLLBACK, 'no transition leads out of this state'); END;
 CREATE TRIGGER step_fenced BEFORE UPDATE OF generation ON step WHEN NEW.generation < OLD.generation
 BEGIN SELECT RAISE(ROLLBACK, 'a generation never falls'); END;
 CREATE TRIGGER step_frozen BEFORE UPDATE OF seq, tenant, id, run_seq, run_id, key, position, parent, workflow,
-  workspace, uses, tool,
-  created_at ON step
+  workspace, uses, tool, created_at ON step
 BEGIN SELECT RAISE(ROLLBACK, 'a step stays what it began as'); END;
 CREATE TRIGGER step_kept BEFORE DELETE ON step
 BEGIN SELECT RAISE(ABORT, 'steps are never deleted'); END;
