@@ -82,15 +82,17 @@ func (r *Redactor) Text(text string) string {
 	if r == nil || text == "" {
 		return text
 	}
-	return r.cutEnd(r.replacer.Replace(text))
+	out := r.replacer.Replace(text)
+	// The length counts as the text came: without its secrets it may be shorter.
+	if len(text) >= leastLong || strings.HasSuffix(text, ellipsis) {
+		out = r.cutEnd(out)
+	}
+	return out
 }
 
 // cutEnd takes the beginning of a secret from the end of a text that may be cut.
 func (r *Redactor) cutEnd(text string) string {
-	body, short := strings.CutSuffix(text, ellipsis)
-	if !short && len(text) < leastLong {
-		return text
-	}
+	body, _ := strings.CutSuffix(text, ellipsis)
 	most := 0
 	for _, s := range r.spelled {
 		for n := min(len(s)-1, len(body)); n >= leastSecret && n > most; n-- {
