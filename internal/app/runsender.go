@@ -49,12 +49,13 @@ func (m *moving) mayAddress(c *gatehouse.Caller, event string) error {
 	return notFound(err, "run")
 }
 
-// startedBy reports whether a principal started the run, or one that it retries.
+// startedBy reports whether a principal started the run, one that it retries, or
+// one of these whose step began it.
 func (m *moving) startedBy(p *gatehouse.Principal) (bool, error) {
 	if m.run.StarterID == p.ID {
 		return true, nil
 	}
-	if m.run.RetryOf == "" {
+	if m.run.RetryOf == "" && m.run.ParentRun == "" {
 		return false, nil
 	}
 	line, err := m.tx.ListLineage(m.run.Tenant, m.run.ID)

@@ -325,6 +325,26 @@ func TestStarterAnswersTheRetry(t *testing.T) {
 	})
 }
 
+// TestStarterAnswersTheChildOfARetry: so does the agent answer a run that a step of
+// the retry began.
+func TestStarterAnswersTheChildOfARetry(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		w.apply("leaf", "name: leaf\nsteps:\n  - {id: word, uses: wait, with: {event: go}}\n")
+		w.apply("main", "name: main\nsteps:\n  - {id: sub, uses: workflow.leaf}\n")
+		run := w.start("main", `{}`)
+		_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")
+		w.must(err)
+		w.status(run.ID, gatehouse.RunCanceled)
+		again, err := w.runs.RetryRun(w.as("admin"), run.ID)
+		w.must(err)
+		parent := w.until(again.ID, "waits for its child", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+		_, err = w.runs.SignalRun(w.as("bot"), parent.StepOf("sub").ChildRun, "go", `{}`)
+		w.must(err)
+		w.status(again.ID, gatehouse.RunSucceeded)
+	})
+}
+
 // TestCeilingsCountForTheStarter: a ceiling per agent counts for the agent that
 // started the run, whether it proposes itself, by a run, by a child run, or
 // somebody revises what its run proposed.
