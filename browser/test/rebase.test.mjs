@@ -20,7 +20,7 @@ async function overtaken(i) {
 
 /** What the section of what has moved says. */
 async function moved(page, i) {
-  const rows = await page.getByTestId("moved").getByTestId("change").allInnerTexts();
+  const rows = await page.getByTestId("state-moved").getByTestId("change").allInnerTexts();
   assert.equal(rows.length, 2, rows.join(" | "));
   assert.match(rows[0], new RegExp(`target version.*${items[i].version}.*${Number(items[i].version) + 1}`, "s"));
   assert.match(rows[1], new RegExp(`price.*${items[i].price.replace(".", "\\.")}.*12\\.50`, "s"));
@@ -47,7 +47,7 @@ test("by keys alone", limit, async (t) => {
   await accessible(page, "the notice of a changed target");
   await awake(page);
   await page.keyboard.press("b");
-  await page.getByTestId("moved").waitFor();
+  await page.getByTestId("state-moved").waitFor();
   await moved(page, 0);
   assert.equal(await page.locator("#detail").getAttribute("data-open"), (await g.action(a.id)).superseded_by);
   await accessible(page, "a rebase");

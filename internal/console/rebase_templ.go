@@ -32,7 +32,7 @@ func movedSection(p *actionPage) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if p.a.RebasedBy != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"block\" aria-labelledby=\"moved-title\" data-testid=\"moved\"><h2 id=\"moved-title\">What has moved since</h2><p><b>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"block\" aria-labelledby=\"moved-title\" data-testid=\"state-moved\"><h2 id=\"moved-title\">What has moved since</h2><p><b>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -45,7 +45,7 @@ func TestRebase(t *testing.T) {
 	ana.post(path+"/rebase", "once", "late").want(http.StatusConflict).has(`data-code="already_decided"`)
 
 	page := ana.get("/actions/"+next).want(200).has("rebased on the present state of its target", "The evaluations below were made on the state before")
-	section := between(page.body, testid("moved"), "</section>")
+	section := between(page.body, testid("state-moved"), "</section>")
 	for _, want := range []string{"ana", "price", "10.00", "11.11"} {
 		if !strings.Contains(section, want) {
 			t.Errorf("what has moved lacks %q: %s", want, section)
@@ -95,7 +95,7 @@ func TestRebasedStateStaysText(t *testing.T) {
 			continue // what the gate refuses is shown to nobody
 		}
 		page := ana.get("/actions/" + next.ID).want(200)
-		section := between(page.body, testid("moved"), "</section>")
+		section := between(page.body, testid("state-moved"), "</section>")
 		if section == "" {
 			t.Fatalf("text %d: nothing has moved", i)
 		}

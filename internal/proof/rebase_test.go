@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -360,24 +361,34 @@ func (c *contract) said(t *testing.T, a *gatehouse.Action, by, from, to string) 
 	t.Helper()
 	id := c.admin.get("/principals/" + by).str("id")
 	for _, x := range []struct{ action, event string }{{a.ID, "hitl.proposed"}, {a.Supersedes, "hitl.superseded"}} {
-		var evidence gatehouse.Evidence
-		c.admin.get("/proposed-actions/"+x.action+"/evidence").decode(t, &evidence)
-		found := false
-		for _, entry := range evidence.Entries {
-			var leaf struct {
-				Type, Actor string
-				Data        struct {
-					Rebased map[string]string `json:"rebased"`
-				}
+		// The log numbers its entries a moment later.
+		for end := time.Now().Add(30 * time.Second); !c.says(t, x.action, x.event, id, from, to); time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Errorf("the log has no %s of %s that says rebased by %s from %s to %s", x.event, x.action, id, from, to)
+				break
 			}
-			if err := json.Unmarshal([]byte(entry.Body), &leaf); err != nil {
-				t.Fatal(err)
-			}
-			found = found || leaf.Type == x.event && leaf.Actor == id &&
-				leaf.Data.Rebased["from_version"] == from && leaf.Data.Rebased["to_version"] == to
-		}
-		if !found {
-			t.Errorf("the log has no %s of %s that says rebased by %s from %s to %s", x.event, x.action, id, from, to)
 		}
 	}
+}
+
+// says reports whether the log has such an entry now.
+func (c *contract) says(t *testing.T, action, event, by, from, to string) bool {
+	t.Helper()
+	var evidence gatehouse.Evidence
+	c.admin.get("/proposed-actions/"+action+"/evidence").decode(t, &evidence)
+	for _, entry := range evidence.Entries {
+		var leaf struct {
+			Type, Actor string
+			Data        struct {
+				Rebased map[string]string `json:"rebased"`
+			}
+		}
+		if err := json.Unmarshal([]byte(entry.Body), &leaf); err != nil {
+			t.Fatal(err)
+		}
+		if leaf.Type == event && leaf.Actor == by && leaf.Data.Rebased["from_version"] == from && leaf.Data.Rebased["to_version"] == to {
+			return true
+		}
+	}
+	return false
 }
