@@ -115,8 +115,7 @@ test("by keys alone", limit, async (t) => {
   const bar = page.locator("[data-testid=tl-row][data-step=change]").getByRole("link");
   assert.match(await bar.evaluate((el) => el.textContent.replace(/\s+/g, " ")), /change.*succeeded: .*waited for people \d+ (ms|s)/);
   await bar.focus();
-  await page.keyboard.press("Enter");
-  assert.match(page.url(), new RegExp(`#s-${step(scene.done, "change").id}$`));
+  await Promise.all([page.waitForURL(`**/*#s-${step(scene.done, "change").id}`), page.keyboard.press("Enter")]);
   assert.equal(await page.evaluate(() => document.querySelector(":target").dataset.step), "change");
   await awake(page);
   await Promise.all([page.waitForURL("**/runs"), page.keyboard.press("Escape")]);
