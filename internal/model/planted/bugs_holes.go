@@ -26,7 +26,7 @@ func holeBugs() []bug {
 		plant("class C is called again while patience lasts", "15", "internal/engine/record.go",
 			"if class != connector.ClassA || p.PickedAt == nil {", "if p.PickedAt == nil {", engine, "TestPatience"),
 		plant("a connector's floor is left out", "promise 2", "internal/engine/registry.go",
-			"floor = connector.FloorOf(", "_ = connector.FloorOf(", application, "TestNoLabelOpensAnything"),
+			"floor = connector.FloorOf(", "_ = connector.FloorOf(", engine, "TestRegistryFloor"),
 		plant("keys that differ in case alone are taken", "promise 2", app+"propose.go",
 			"if err := spelling.CheckKeys(p); err != nil {", "if err := spelling.CheckKeys(p); err != nil && p.Connector == \"\" {",
 			application, "TestTwinsAreRefused"),
