@@ -75,7 +75,7 @@ func (w *world) run(id, what string, ok func(*gatehouse.Run) bool) *gatehouse.Ru
 			return r
 		}
 		if time.Now().After(end) {
-			w.t.Fatalf("the run is %s, not %s", r.Status, what)
+			w.t.Fatalf("the run is %s, not %s: %+v", r.Status, what, r.Failure)
 		}
 	}
 }
@@ -152,9 +152,9 @@ func TestActionLeadsToItsRun(t *testing.T) {
 	w := newWorld(t)
 	w.moving()
 	w.apply("asking", asking)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
 	bot := w.agent("bot")
 	run := w.reached(w.start(bot, "asking", `{"list":[],"n":1}`).ID, gatehouse.RunWaitingApproval)
-	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/actions/"+run.StepOf("ask").ActionID).want(http.StatusOK).has(testid("of-run"), "Proposed by the step ask of a run of asking", `href="/runs/`+run.ID+`"`)
 	forged := w.propose(bot, func(p *gatehouse.Proposal) {
 		p.Context = gatehouse.MustJSON(map[string]any{"run": run.ID, "run_id": run.ID, "workflow": "asking", "step": "ask"})
