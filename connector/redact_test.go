@@ -61,7 +61,8 @@ func TestRedactorFindsTheBeginningOfASecretWhereATextWasCut(t *testing.T) {
 	const secret = "s3cr3t-token-of-the-target"
 	r := connector.NewRedactor([]string{secret})
 	long := strings.Repeat("x ", 128)
-	for _, form := range []string{secret, hex.EncodeToString([]byte(secret)), base64.StdEncoding.EncodeToString([]byte(secret))} {
+	for _, form := range []string{secret, hex.EncodeToString([]byte(secret)),
+		base64.StdEncoding.EncodeToString([]byte(secret))} {
 		for n := 4; n < len(form); n++ {
 			for text, want := range map[string]string{
 				long + form[:n]: long + "[redacted]", "no: " + form[:n] + "…": "no: [redacted]…",

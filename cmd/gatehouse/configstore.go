@@ -48,11 +48,13 @@ func (l *looker) version(what string, found, known int) {
 	case found == 0:
 		l.add("store", checkNote, "%s answers and has no tables yet: gatehouse serve makes them", what)
 	case found > known:
-		l.add("store", checkFail, "%s is of version %d, this program knows %d: a newer Gatehouse wrote it", what, found, known)
+		l.add("store", checkFail, "%s is of version %d, this program knows %d: a newer Gatehouse wrote it", what, found,
+			known)
 	case found < shared.BaseVersion:
 		l.add("store", checkFail, "%s is of version %d, from before 0.1.0: this program does not read it", what, found)
 	case found < known:
-		l.add("store", checkNote, "%s is of version %d: gatehouse serve migrates it to %d when it starts", what, found, known)
+		l.add("store", checkNote, "%s is of version %d: gatehouse serve migrates it to %d when it starts", what, found,
+			known)
 	default:
 		l.add("store", checkOK, "%s, of version %d", what, found)
 	}

@@ -51,7 +51,10 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	want(checkFail, "from before 0.1.0", database)
 	exec(`INSERT INTO gatehouse_schema (version) VALUES (1000)`)
 	want(checkFail, "a newer Gatehouse wrote it", database)
-	want(checkFail, "does not answer", func(l *looker) { l.database(t.Context(), "postgres://127.0.0.1:1/none?sslmode=disable") })
+	want(checkFail, "does not answer", func(l *looker) {
+		l.database(t.Context(),
+			"postgres://127.0.0.1:1/none?sslmode=disable")
+	})
 	want(checkOK, "not called", func(l *looker) { l.offline = true; l.database(t.Context(), dsn) })
 
 	dir := t.TempDir()

@@ -38,7 +38,8 @@ func addContext(t *testing.T, file bool) *globals {
 func TestContextInTheKeyring(t *testing.T) {
 	path := contextsIn(t)
 	keyring.MockInit()
-	if g := addContext(t, false); g.URL != "http://127.0.0.1:1" || g.Key != "gth_secret" || g.EditToken != "gte_secret" {
+	if g := addContext(t, false); g.URL != "http://127.0.0.1:1" || g.Key != "gth_secret" ||
+		g.EditToken != "gte_secret" {
 		t.Errorf("the context gives %q, %q, %q", g.URL, g.Key, g.EditToken)
 	}
 	b, err := os.ReadFile(path)

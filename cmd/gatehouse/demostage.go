@@ -83,7 +83,8 @@ func (t *terminalStage) Ask(ctx context.Context, who string, a *gatehouse.Action
 	}
 	t.lines("? ", yellow, a.RiskLevel.String()+" "+card.RowText(a))
 	for {
-		fmt.Fprintf(t.tty, "%s  As %s, who approves: [a] approve, [d] reject, [Enter] let the demo decide > ", storyIndent, who)
+		fmt.Fprintf(t.tty, "%s  As %s, who approves: [a] approve, [d] reject, [Enter] let the demo decide > ",
+			storyIndent, who)
 		select {
 		case <-ctx.Done():
 			return demo.Undecided, ctx.Err()

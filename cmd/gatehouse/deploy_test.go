@@ -220,7 +220,8 @@ func TestComposeRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join(deployDir, "compose", "role.sh"))
-	cmd.Env = append(os.Environ(), "PATH="+pgtest.Programs()+":"+os.Getenv("PATH"), "PGHOST="+at.Query().Get("host"), "GATEHOUSE_PASSWORD=it's $HOME")
+	cmd.Env = append(os.Environ(), "PATH="+pgtest.Programs()+":"+os.Getenv("PATH"), "PGHOST="+at.Query().Get("host"),
+		"GATEHOUSE_PASSWORD=it's $HOME")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

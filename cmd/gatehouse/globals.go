@@ -46,7 +46,8 @@ type globals struct {
 
 // newGlobals finds out what the standard streams are.
 func newGlobals(ctx context.Context, stdin, stdout, stderr *os.File) globals {
-	g := globals{ctx: ctx, started: os.Args[0], stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, columns: 80}
+	g := globals{ctx: ctx, started: os.Args[0], stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now,
+		columns: 80}
 	plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	if fd := int(stdout.Fd()); term.IsTerminal(fd) {
 		g.tty, g.color = true, !plain

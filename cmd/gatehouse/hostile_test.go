@@ -18,8 +18,9 @@ import (
 
 // hostileWords are texts that a terminal obeys, or that people read as another one.
 var hostileWords = map[string]string{
-	"override": "a\u202etxet\u202c", "isolate": "a\u2066b\u2069", "joiner": "1\u200d0\u200b0", "escape": "a\x1b[2J\x1b]0;owned\a",
-	"C1": "a\u009b2J", "nul": "a\x00b", "digits": "1\u0661\u0662.00", "marks": "e" + strings.Repeat("\u0301", 40),
+	"override": "a\u202etxet\u202c", "isolate": "a\u2066b\u2069", "joiner": "1\u200d0\u200b0",
+	"escape": "a\x1b[2J\x1b]0;owned\a",
+	"C1":     "a\u009b2J", "nul": "a\x00b", "digits": "1\u0661\u0662.00", "marks": "e" + strings.Repeat("\u0301", 40),
 	"line": "a\nact_000000000000 applied", "return": "a\r\nb\rc", "tab": "a\tapplied", "separators": "a\u2028b\u2029c",
 	"look-alike": "p\u0430ypal", "tags": "a\U000e0041\U000e0042", "no UTF-8": "a\xff\xfe",
 }
@@ -27,7 +28,8 @@ var hostileWords = map[string]string{
 // obeyed reports whether a character of a command's output is one that it must not
 // print as it is.
 func obeyed(r rune) bool {
-	return r != '\n' && r != '\t' && (unicode.IsControl(r) || hidden(r) || r == 0x0430 || r > 0x7f && unicode.IsDigit(r))
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || hidden(r) || r == 0x0430 || r > 0x7f &&
+		unicode.IsDigit(r))
 }
 
 // filled puts a text into every string of a value, however deep.
@@ -136,7 +138,8 @@ func TestCommandsPrintHostileTextAsText(t *testing.T) {
 							asked = append(asked, r.URL.Path)
 							w.Header().Set("Content-Type", "application/problem+json")
 							w.WriteHeader(http.StatusNotFound)
-							_ = json.NewEncoder(w).Encode(map[string]any{"code": "not_found", "status": 404, "detail": text, "hint": text})
+							_ = json.NewEncoder(w).Encode(map[string]any{"code": "not_found", "status": 404,
+								"detail": text, "hint": text})
 							return
 						}
 						reached = true
@@ -148,7 +151,10 @@ func TestCommandsPrintHostileTextAsText(t *testing.T) {
 					var out, errOut bytes.Buffer
 					g := globals{
 						ctx: t.Context(), stdin: strings.NewReader(`{}`), stdout: &out, stderr: &errOut,
-						tty: tty, columns: 200, now: func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
+						tty: tty, columns: 200, now: func() time.Time {
+							return time.Date(2026, 11, 20, 12, 0, 0, 0,
+								time.UTC)
+						},
 					}
 					code := run(g, append(strings.Fields(c.args), "--url", s.URL, "--key", "gth_x"))
 					if !reached || out.Len() == 0 {
@@ -176,7 +182,8 @@ func TestLogLinesHoldNoHiddenCharacter(t *testing.T) {
 			var out bytes.Buffer
 			slog.New(newLogHandler(&out, format, "info")).Info(text, "detail", text)
 			said := strings.TrimSuffix(out.String(), "\n")
-			if i := strings.IndexFunc(said, func(r rune) bool { return unicode.IsControl(r) || hidden(r) }); i >= 0 || said == "" {
+			if i := strings.IndexFunc(said, func(r rune) bool { return unicode.IsControl(r) || hidden(r) }); i >= 0 ||
+				said == "" {
 				t.Errorf("%s, %s: %+q", format, name, said)
 			}
 		}

@@ -62,7 +62,8 @@ func (c *initCmd) Run(g *globals) error {
 		return writeJSON(g.stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
 	}
 	g.say("The administrator's secrets, shown this once:")
-	if _, err = fmt.Fprintf(g.stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken, at); err != nil {
+	if _, err = fmt.Fprintf(g.stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken,
+		at); err != nil {
 		return err
 	}
 	g.say("Next: start the server, and open setup_url in a browser to sign in. For the command line, set GATEHOUSE_KEY and\n" +

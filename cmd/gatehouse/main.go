@@ -141,7 +141,8 @@ func run(g globals, args []string) (code int) {
 // nothing, such as the first of no pending actions.
 func idGiven(parsed *kong.Context) error {
 	for _, p := range parsed.Path {
-		if v := p.Positional; v != nil && v.Name == "id" && v.Target.Kind() == reflect.String && v.Target.String() == "" {
+		if v := p.Positional; v != nil && v.Name == "id" && v.Target.Kind() == reflect.String &&
+			v.Target.String() == "" {
 			return usagef("the id is empty: is there anything to name? `gatehouse list` and `gatehouse run list` print ids")
 		}
 	}

@@ -80,7 +80,8 @@ dispatch: {hold: 0s, retries: 2, backoff: [20ms], patience: %s}`, target.URL, c.
 				t.Helper()
 				for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 					if time.Now().After(deadline) {
-						t.Fatalf("%s: not within a minute, after %d calls the action is %s", what, calls.Load(), status())
+						t.Fatalf("%s: not within a minute, after %d calls the action is %s", what, calls.Load(),
+							status())
 					}
 				}
 			}

@@ -268,7 +268,8 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 		ID: "prn_" + c.Proposer, Tenant: gatehouse.DefaultTenant, Name: c.Proposer, Kind: gatehouse.KindAgent,
 		Roles: []gatehouse.Role{gatehouse.RoleProposer}, Sponsor: c.Sponsor,
 	}
-	verdict, trace := parsed.Explain(context.Background(), policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: floor, ProposedAt: at})
+	verdict, trace := parsed.Explain(context.Background(),
+		policy.Facts{Tenant: gatehouse.DefaultTenant, Proposal: p, Proposer: who, Floor: floor, ProposedAt: at})
 	e := &gatehouse.Explanation{
 		PolicyOutcome: gatehouse.PolicyOutcome{Outcome: verdict.Outcome, Rules: verdict.Rules, Reasons: verdict.Reasons},
 		RiskLevel:     verdict.RiskLevel, RiskName: parsed.LevelName(verdict.RiskLevel), Required: verdict.Required, Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,

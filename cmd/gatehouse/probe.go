@@ -26,7 +26,9 @@ type prober struct {
 	down   map[string]bool
 }
 
-func newProber(targets []engine.Target, metric *telemetry.Targets, redact func(string) string, log *slog.Logger) *prober {
+func newProber(
+	targets []engine.Target, metric *telemetry.Targets, redact func(string) string, log *slog.Logger,
+) *prober {
 	return &prober{targets: targets, metric: metric, log: log, redact: redact, down: map[string]bool{}}
 }
 
@@ -46,7 +48,8 @@ func (p *prober) probe(ctx context.Context) {
 		p.metric.Probed(t.Name, err == nil)
 		switch {
 		case err != nil && !p.down[t.Name]:
-			p.log.Warn("a target cannot be used; what is approved for it waits", "connector", t.Name, "error", p.redact(err.Error()))
+			p.log.Warn("a target cannot be used; what is approved for it waits", "connector", t.Name, "error",
+				p.redact(err.Error()))
 		case err == nil && p.down[t.Name]:
 			p.log.Info("a target can be used again", "connector", t.Name)
 		}

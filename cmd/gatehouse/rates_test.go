@@ -25,7 +25,8 @@ func TestReplicasShareTheRateLimit(t *testing.T) {
 	}
 	admin := adminContext(t, one.node, creds)
 	key := func(name string) string {
-		c, err := one.gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer}})
+		c, err := one.gate.CreatePrincipal(admin, gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindAgent,
+			Roles: []gatehouse.Role{gatehouse.RoleProposer}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +36,8 @@ func TestReplicasShareTheRateLimit(t *testing.T) {
 	passed := func(key string, n int, servers ...*server) (count int) {
 		t.Helper()
 		for i := range n {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, servers[i%len(servers)].URL+"/api/v1/whoami", nil)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+				servers[i%len(servers)].URL+"/api/v1/whoami", nil)
 			if err != nil {
 				t.Fatal(err)
 			}

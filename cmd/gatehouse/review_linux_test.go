@@ -191,7 +191,8 @@ func TestReviewConflicts(t *testing.T) {
 	s.sees("Rejected: Change price of B.")
 	s.types("q")
 	s.ends(0)
-	if a, err := in.bot.FindAction(t.Context(), next); err != nil || a.Status != gatehouse.StatusRejected || a.RebasedBy != "ben" {
+	if a, err := in.bot.FindAction(t.Context(), next); err != nil || a.Status != gatehouse.StatusRejected ||
+		a.RebasedBy != "ben" {
 		t.Errorf("the revision: %+v, %v", a, err)
 	}
 }

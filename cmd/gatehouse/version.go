@@ -68,7 +68,8 @@ func (*versionCmd) Run(g *globals) error {
 		at = b.Date.Format(time.RFC3339)
 	}
 	if g.tty {
-		_, err := fmt.Fprintf(g.stdout, "gatehouse %s (commit %s of %s, %s, %s)\n", b.Version, from, at, b.Go, b.Platform)
+		_, err := fmt.Fprintf(g.stdout, "gatehouse %s (commit %s of %s, %s, %s)\n", b.Version, from, at, b.Go,
+			b.Platform)
 		return err
 	}
 	t := &table{}

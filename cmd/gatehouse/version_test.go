@@ -13,7 +13,8 @@ func TestBuild(t *testing.T) { //nolint:paralleltest // sets what the linker set
 	defer func() { commit, date = "", "" }()
 	commit, date = "c0ffee", "2026-01-02T15:04:05+02:00"
 	b := thisBuild()
-	if want := time.Date(2026, 1, 2, 13, 4, 5, 0, time.UTC); b.Version != version || b.Commit != "c0ffee" || b.Date != want {
+	if want := time.Date(2026, 1, 2, 13, 4, 5, 0, time.UTC); b.Version != version || b.Commit != "c0ffee" ||
+		b.Date != want {
 		t.Errorf("built from %+v", b)
 	}
 	s, _, _ := testServer(t, []role{roleSweeper})

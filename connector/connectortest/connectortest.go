@@ -279,7 +279,8 @@ func readsState(t *testing.T, f *Fixture) {
 	if err != nil || s.Matches || s.Gone {
 		t.Fatalf("ReadState of a target that has changed: %+v, %v", s, err)
 	}
-	if canonical, err := gatehouse.Canonicalize([]byte(s.CurrentState)); s.CurrentState != "" && (err != nil || canonical != s.CurrentState) {
+	if canonical, err := gatehouse.Canonicalize([]byte(s.CurrentState)); s.CurrentState != "" &&
+		(err != nil || canonical != s.CurrentState) {
 		t.Errorf("the state is not canonical: %v: %s", err, s.CurrentState)
 	}
 	for _, secret := range f.Secrets {

@@ -40,7 +40,9 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 
 // look reads the target as the operation's check says; gone is true where it is
 // not there. needed says that an answer without JSON tells too little.
-func (c *Connector) look(ctx context.Context, op *operation, call connector.Call, needed bool) (a *answer, doc document, gone bool, err error) {
+func (c *Connector) look(
+	ctx context.Context, op *operation, call connector.Call, needed bool,
+) (a *answer, doc document, gone bool, err error) {
 	a, doc, err = c.get(ctx, op, op.check.path, op.check.headers, call)
 	switch {
 	case err != nil:
@@ -49,11 +51,13 @@ func (c *Connector) look(ctx context.Context, op *operation, call connector.Call
 		return a, doc, true, nil
 	case a.status < 200 || a.status > 299:
 		return nil, document{}, false, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: describe(a), Says: says(a, doc), RetryAfter: retryAfter(a.header),
+			Kind: connector.Transient, Code: "check_failed", Detail: describe(a), Says: says(a, doc),
+			RetryAfter: retryAfter(a.header),
 		}
 	case doc.json == "" && needed:
 		return nil, document{}, false, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: describe(a) + ", but with no JSON that can be read",
+			Kind: connector.Transient, Code: "check_failed",
+			Detail: describe(a) + ", but with no JSON that can be read",
 		}
 	}
 	return a, doc, false, nil

@@ -17,7 +17,8 @@ func (c *Connector) ReadsState(call connector.Call) bool {
 // ReadState reads the target with the operation's check.
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
-		return connector.Snapshot{}, unreadable("unsupported", "the operation's check does not tell the state of its target")
+		return connector.Snapshot{}, unreadable("unsupported",
+			"the operation's check does not tell the state of its target")
 	}
 	op := c.operations[call.Operation]
 	pre, _ := call.CurrentState.Fields()

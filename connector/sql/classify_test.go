@@ -31,7 +31,8 @@ func TestClassifyPostgres(t *testing.T) {
 		"XX000": {connector.Terminal, "sql_error"},
 	} {
 		v := postgresDialect{}.classify(&pgconn.PgError{Code: code, Message: "m", Detail: "Key (sku)=(secret) exists"})
-		if v.kind != want.kind || v.code != want.code || !v.answered || v.detail != "m (SQLSTATE "+code+")" || v.says != "m" {
+		if v.kind != want.kind || v.code != want.code || !v.answered || v.detail != "m (SQLSTATE "+code+")" ||
+			v.says != "m" {
 			t.Errorf("%s: %+v", code, v)
 		}
 	}

@@ -213,7 +213,8 @@ func (sqliteDialect) classify(err error) verdict {
 	if !errors.As(err, &e) {
 		return verdict{kind: connector.Ambiguous, code: "connection_lost", detail: "the connection failed"}
 	}
-	v := verdict{kind: connector.Terminal, code: "sql_error", detail: shortened(e.Error()), says: shortened(e.Error()), answered: true}
+	v := verdict{kind: connector.Terminal, code: "sql_error", detail: shortened(e.Error()), says: shortened(e.Error()),
+		answered: true}
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_ERROR:
 		v.missing = true // so it says of names that it does not know, among others

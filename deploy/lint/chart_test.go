@@ -170,16 +170,19 @@ func TestChartTakesTheValues(t *testing.T) {
 	}
 	deployment, job := string(objects["Deployment/gate"]), string(objects["Job/gate-init-1"])
 	for _, text := range []string{deployment, job} {
-		for _, want := range []string{"gatehouse:1.2.3", "name: mine", "name: registry", "kubernetes.io/os: linux", "operator: Exists"} {
+		for _, want := range []string{"gatehouse:1.2.3", "name: mine", "name: registry", "kubernetes.io/os: linux",
+			"operator: Exists"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in\n%s", want, text)
 			}
 		}
 	}
-	if !strings.Contains(deployment, `"nats://nats:4222"`) || !strings.Contains(string(objects["ConfigMap/gate"]), "hold: 5s") {
+	if !strings.Contains(deployment, `"nats://nats:4222"`) ||
+		!strings.Contains(string(objects["ConfigMap/gate"]), "hold: 5s") {
 		t.Error("an argument or the configuration is lost")
 	}
-	if !strings.Contains(string(objects["NetworkPolicy/gate"]), "port: 1521") || !strings.Contains(string(objects["Service/gate"]), "port: 8080") {
+	if !strings.Contains(string(objects["NetworkPolicy/gate"]), "port: 1521") ||
+		!strings.Contains(string(objects["Service/gate"]), "port: 8080") {
 		t.Error("a port is lost")
 	}
 	if objects["Secret/gate"] != nil || objects["PodDisruptionBudget/gate"] != nil {
@@ -189,7 +192,8 @@ func TestChartTakesTheValues(t *testing.T) {
 	if objects, err = render(with, "gate"); err != nil {
 		t.Fatal(err)
 	}
-	if want := base64.StdEncoding.EncodeToString([]byte("s3cret")); !strings.Contains(string(objects["Secret/gate"]), "CRM_TOKEN: \""+want) {
+	if want := base64.StdEncoding.EncodeToString([]byte("s3cret")); !strings.Contains(string(objects["Secret/gate"]),
+		"CRM_TOKEN: \""+want) {
 		t.Errorf("no variable in\n%s", objects["Secret/gate"])
 	}
 }
@@ -202,8 +206,9 @@ func TestChartRefuses(t *testing.T) {
 		"a misspelled part": {`{"database": {"urls": "u"}}`, "urls"},
 		"two secrets":       {`{"database": {"url": "u", "existingSecret": "s"}}`, "database.existingSecret"},
 		"a lost variable":   {`{"database": {"existingSecret": "s"}, "environment": {"A": "b"}}`, "environment"},
-		"two addresses":     {`{"database": {"url": "u"}, "environment": {"GATEHOUSE_DATABASE_URL": "b"}}`, "database.url"},
-		"no replica":        {`{"database": {"url": "u"}, "replicas": 0}`, "replicas"},
+		"two addresses": {`{"database": {"url": "u"}, "environment": {"GATEHOUSE_DATABASE_URL": "b"}}`,
+			"database.url"},
+		"no replica": {`{"database": {"url": "u"}, "replicas": 0}`, "replicas"},
 	} {
 		var values map[string]any
 		if err := json.Unmarshal([]byte(c.values), &values); err != nil {

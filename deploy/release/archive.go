@@ -91,8 +91,10 @@ func (d *dist) archives() error {
 			}
 			entries = append(entries, entry{name: folder + "/" + name, mode: 0o644, content: content})
 		}
-		for _, c := range []struct{ shell, name string }{{"bash", "gatehouse.bash"}, {"fish", "gatehouse.fish"}, {"zsh", "_gatehouse"}} {
-			entries = append(entries, entry{name: folder + "/completions/" + c.name, mode: 0o644, content: d.completions[c.shell]})
+		for _, c := range []struct{ shell, name string }{{"bash", "gatehouse.bash"}, {"fish", "gatehouse.fish"},
+			{"zsh", "_gatehouse"}} {
+			entries = append(entries, entry{name: folder + "/completions/" + c.name, mode: 0o644,
+				content: d.completions[c.shell]})
 		}
 		make, suffix := tarGzip, ".tar.gz"
 		if b.os == "windows" {

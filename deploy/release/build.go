@@ -66,9 +66,11 @@ func (d *dist) compile(ctx context.Context, system, arch string) (binary, error)
 		commit += "+modified"
 	}
 	flags := fmt.Sprintf("-s -w -X main.commit=%s -X main.date=%s", commit, d.date.Format(time.RFC3339))
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", b.file, "./cmd/gatehouse")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", b.file,
+		"./cmd/gatehouse")
 	cmd.Dir = d.root
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOAMD64=v1",
+		"GOARM64=v8.0", "GOEXPERIMENT=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return b, fmt.Errorf("build for %s/%s: %w\n%s", system, arch, err, out)
 	}

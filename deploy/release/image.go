@@ -23,9 +23,10 @@ const imageName = "ghcr.io/gatehouse-dev/gatehouse"
 
 // imageConfig is what the Dockerfile says of the image, and a test compares.
 var imageConfig = v1.Config{
-	User:         "65532:65532",
-	Volumes:      map[string]struct{}{"/data": {}},
-	Env:          []string{"PATH=/usr/local/bin", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt", "GATEHOUSE_DATA=/data", "GATEHOUSE_LISTEN=0.0.0.0:8080"},
+	User:    "65532:65532",
+	Volumes: map[string]struct{}{"/data": {}},
+	Env: []string{"PATH=/usr/local/bin", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt",
+		"GATEHOUSE_DATA=/data", "GATEHOUSE_LISTEN=0.0.0.0:8080"},
 	ExposedPorts: map[string]struct{}{"8080/tcp": {}},
 	StopSignal:   "SIGTERM",
 	Entrypoint:   []string{"/usr/local/bin/gatehouse"},
@@ -49,7 +50,8 @@ func (d *dist) image() error {
 			return err
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
-			Add: image, Descriptor: v1.Descriptor{MediaType: types.OCIManifestSchema1, Platform: &v1.Platform{OS: b.os, Architecture: b.arch}},
+			Add: image, Descriptor: v1.Descriptor{MediaType: types.OCIManifestSchema1,
+				Platform: &v1.Platform{OS: b.os, Architecture: b.arch}},
 		})
 	}
 	folder := filepath.Join(d.work, "image")
@@ -108,11 +110,13 @@ func (d *dist) imageFor(b binary, base v1.Layer) (v1.Image, error) {
 	config.Labels = map[string]string{
 		"org.opencontainers.image.title": "Gatehouse", "org.opencontainers.image.version": d.version,
 		"org.opencontainers.image.revision": d.commit, "org.opencontainers.image.created": d.date.Format("2006-01-02T15:04:05Z"),
-		"org.opencontainers.image.source": "https://github.com/gatehouse-dev/gatehouse", "org.opencontainers.image.licenses": "Apache-2.0",
+		"org.opencontainers.image.source":   "https://github.com/gatehouse-dev/gatehouse",
+		"org.opencontainers.image.licenses": "Apache-2.0",
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	at := v1.Time{Time: d.date}
-	if image, err = mutate.ConfigFile(image, &v1.ConfigFile{OS: b.os, Architecture: b.arch, Created: at, Config: config, RootFS: v1.RootFS{Type: "layers"}}); err != nil {
+	if image, err = mutate.ConfigFile(image, &v1.ConfigFile{OS: b.os, Architecture: b.arch, Created: at, Config: config,
+		RootFS: v1.RootFS{Type: "layers"}}); err != nil {
 		return nil, err
 	}
 	return mutate.Append(image,
@@ -139,7 +143,8 @@ func (d *dist) baseLayer() (v1.Layer, error) {
 		}
 	}
 	folders := []entry{{name: "tmp/", mode: 0o1777}, {name: "data/", mode: 0o755, uid: 65532}}
-	for _, name := range []string{"etc/", "etc/ssl/", "etc/ssl/certs/", "usr/", "usr/share/", "usr/share/doc/", "usr/share/doc/gatehouse/"} {
+	for _, name := range []string{"etc/", "etc/ssl/", "etc/ssl/certs/", "usr/", "usr/share/", "usr/share/doc/",
+		"usr/share/doc/gatehouse/"} {
 		folders = append(folders, entry{name: name, mode: 0o755})
 	}
 	return d.layer(slices.Concat(folders, []entry{

@@ -75,14 +75,16 @@ func TestImage(t *testing.T) {
 		}
 	}
 	pool := x509.NewCertPool()
-	if roots := read(t, to, "etc/ssl/certs/ca-certificates.crt"); !pool.AppendCertsFromPEM(roots) || bytes.Count(roots, []byte("BEGIN CERT")) < 100 {
+	if roots := read(t, to, "etc/ssl/certs/ca-certificates.crt"); !pool.AppendCertsFromPEM(roots) ||
+		bytes.Count(roots, []byte("BEGIN CERT")) < 100 {
 		t.Error("the image knows few root certificates")
 	}
 	config, err := image.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.OS != "linux" || config.Architecture != "amd64" || config.Config.Labels["org.opencontainers.image.revision"] != src.commit {
+	if config.OS != "linux" || config.Architecture != "amd64" ||
+		config.Config.Labels["org.opencontainers.image.revision"] != src.commit {
 		t.Errorf("the configuration is %+v", config)
 	}
 	names := []string{"etc/passwd", "etc/group", "usr/share/doc/gatehouse/LICENSE"}

@@ -13,7 +13,9 @@ import (
 )
 
 // install runs install.sh against a server, with its answers changed.
-func install(t *testing.T, script []byte, change func(name string, content []byte) []byte) (to, said string, err error) {
+func install(
+	t *testing.T, script []byte, change func(name string, content []byte) []byte,
+) (to, said string, err error) {
 	t.Helper()
 	out, _ := made(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +51,8 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	wantThisBuild(t, src, filepath.Join(to, "gatehouse"))
-	if !strings.Contains(said, "Installed gatehouse "+src.version+" as "+to) || !strings.Contains(said, "is not in PATH") {
+	if !strings.Contains(said, "Installed gatehouse "+src.version+" as "+to) ||
+		!strings.Contains(said, "is not in PATH") {
 		t.Errorf("it said %s", said)
 	}
 	if !bytes.Contains(script, []byte(download+src.version+"}")) || bytes.Contains(script, []byte("@VERSION@")) {
@@ -57,7 +60,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestInstallRefuses: what is not what was released is not installed, nor is a part.
+// TestInstallRefuses: install.sh installs nothing when an artifact is missing, cut
+// short, or has another checksum than the release.
 func TestInstallRefuses(t *testing.T) {
 	out, src := made(t)
 	script := read(t, out, "install.sh")
@@ -76,9 +80,12 @@ func TestInstallRefuses(t *testing.T) {
 		change func(string, []byte) []byte
 		want   string
 	}{
-		"another archive":       {script, only(archive, append(read(t, out, archive), 0)), "has the checksum"},
-		"another checksum":      {script, only(sumsFile, regexp.MustCompile(`(?m)^[0-9a-f]{64}`).ReplaceAll(sums, bytes.Repeat([]byte("0"), 64))), "has the checksum"},
-		"no checksum":           {script, only(sumsFile, bytes.ReplaceAll(sums, []byte(archive), []byte("other"))), "has no line for " + archive},
+		"another archive": {script, only(archive, append(read(t, out, archive), 0)), "has the checksum"},
+		"another checksum": {script, only(sumsFile,
+			regexp.MustCompile(`(?m)^[0-9a-f]{64}`).ReplaceAll(sums, bytes.Repeat([]byte("0"), 64))),
+			"has the checksum"},
+		"no checksum": {script, only(sumsFile, bytes.ReplaceAll(sums, []byte(archive), []byte("other"))),
+			"has no line for " + archive},
 		"no checksums":          {script, only(sumsFile, nil), "cannot get"},
 		"no archive":            {script, only(archive, nil), "cannot get"},
 		"a script broken off":   {script[:bytes.Index(script, []byte("  fetch"))], nil, ""},

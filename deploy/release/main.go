@@ -83,7 +83,8 @@ func release(ctx context.Context, o options) error {
 	if err := d.build(ctx, o.platforms); err != nil {
 		return err
 	}
-	for _, step := range []func() error{d.archives, d.packages, d.image, d.sboms, d.deployment, d.installer, d.formula, d.checksums} {
+	for _, step := range []func() error{d.archives, d.packages, d.image, d.sboms, d.deployment, d.installer, d.formula,
+		d.checksums} {
 		if err := step(); err != nil {
 			return err
 		}

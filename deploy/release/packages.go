@@ -48,8 +48,9 @@ func (d *dist) pack(b binary, packager nfpm.Packager) error {
 		Overridables: nfpm.Overridables{
 			Contents: contents,
 			Scripts: nfpm.Scripts{
-				PreInstall: filepath.Join(scripts, "preinstall.sh"), PostInstall: filepath.Join(scripts, "postinstall.sh"),
-				PreRemove: filepath.Join(scripts, "preremove.sh"), PostRemove: filepath.Join(scripts, "postremove.sh"),
+				PreInstall:  filepath.Join(scripts, "preinstall.sh"),
+				PostInstall: filepath.Join(scripts, "postinstall.sh"),
+				PreRemove:   filepath.Join(scripts, "preremove.sh"), PostRemove: filepath.Join(scripts, "postremove.sh"),
 			},
 			Deb: nfpm.Deb{Predepends: []string{"passwd"}},
 			RPM: nfpm.RPM{BuildHost: "gatehouse", Group: "System Environment/Daemons"},
@@ -86,15 +87,21 @@ func (d *dist) contents(b binary, isDeb bool) (files.Contents, error) {
 		zsh: d.completions["zsh"],
 	}
 	contents := files.Contents{
-		{Source: b.file, Destination: "/usr/bin/gatehouse", FileInfo: &files.ContentFileInfo{Mode: 0o755, MTime: d.date}},
-		{Destination: "/etc/gatehouse", Type: files.TypeDir, FileInfo: &files.ContentFileInfo{Mode: 0o750, Group: "gatehouse", MTime: d.date}},
-		{Destination: "/var/lib/gatehouse", Type: files.TypeDir, FileInfo: &files.ContentFileInfo{Mode: 0o700, Owner: "gatehouse", Group: "gatehouse", MTime: d.date}},
+		{Source: b.file, Destination: "/usr/bin/gatehouse",
+			FileInfo: &files.ContentFileInfo{Mode: 0o755, MTime: d.date}},
+		{Destination: "/etc/gatehouse", Type: files.TypeDir,
+			FileInfo: &files.ContentFileInfo{Mode: 0o750, Group: "gatehouse", MTime: d.date}},
+		{Destination: "/var/lib/gatehouse", Type: files.TypeDir,
+			FileInfo: &files.ContentFileInfo{Mode: 0o700, Owner: "gatehouse", Group: "gatehouse", MTime: d.date}},
 		{
-			Source: filepath.Join(d.root, "cmd", "gatehouse", "starter.yaml"), Destination: "/etc/gatehouse/gatehouse.yaml", Type: files.TypeConfigNoReplace,
+			Source:      filepath.Join(d.root, "cmd", "gatehouse", "starter.yaml"),
+			Destination: "/etc/gatehouse/gatehouse.yaml", Type: files.TypeConfigNoReplace,
 			FileInfo: &files.ContentFileInfo{Mode: 0o640, Group: "gatehouse", MTime: d.date},
 		},
-		{Source: filepath.Join(d.root, "LICENSE"), Destination: "/usr/share/doc/gatehouse/copyright", FileInfo: &files.ContentFileInfo{Mode: 0o644, MTime: d.date}},
-		{Source: filepath.Join(d.root, "CHANGELOG.md"), Destination: "/usr/share/doc/gatehouse/CHANGELOG.md", FileInfo: &files.ContentFileInfo{Mode: 0o644, MTime: d.date}},
+		{Source: filepath.Join(d.root, "LICENSE"), Destination: "/usr/share/doc/gatehouse/copyright",
+			FileInfo: &files.ContentFileInfo{Mode: 0o644, MTime: d.date}},
+		{Source: filepath.Join(d.root, "CHANGELOG.md"), Destination: "/usr/share/doc/gatehouse/CHANGELOG.md",
+			FileInfo: &files.ContentFileInfo{Mode: 0o644, MTime: d.date}},
 	}
 	for at, content := range made {
 		from := filepath.Join(d.work, "files", filepath.FromSlash(at))
@@ -104,7 +111,8 @@ func (d *dist) contents(b binary, isDeb bool) (files.Contents, error) {
 		if err := os.WriteFile(from, content, 0o644); err != nil {
 			return nil, err
 		}
-		contents = append(contents, &files.Content{Source: from, Destination: at, FileInfo: &files.ContentFileInfo{Mode: 0o644, MTime: d.date}})
+		contents = append(contents, &files.Content{Source: from, Destination: at,
+			FileInfo: &files.ContentFileInfo{Mode: 0o644, MTime: d.date}})
 	}
 	return contents, nil
 }

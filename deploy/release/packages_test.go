@@ -32,7 +32,8 @@ func TestDeb(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, listed)
 		}
 	}
-	for field, want := range map[string]string{"Version": src.version, "Architecture": "amd64", "Pre-Depends": "passwd"} {
+	for field, want := range map[string]string{"Version": src.version, "Architecture": "amd64",
+		"Pre-Depends": "passwd"} {
 		if got := strings.TrimSpace(run(t, "", "dpkg-deb", "--field", deb, field)); !strings.HasPrefix(got, want) {
 			t.Errorf("%s is %s", field, got)
 		}
@@ -57,7 +58,8 @@ func TestDeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, "", "systemd-analyze", "verify", "--man=no", copied)
-	if bytes.Contains(content, []byte("/usr/local")) || !bytes.Contains(content, []byte("--config /etc/gatehouse/gatehouse.yaml")) {
+	if bytes.Contains(content, []byte("/usr/local")) ||
+		!bytes.Contains(content, []byte("--config /etc/gatehouse/gatehouse.yaml")) {
 		t.Errorf("the unit starts something else:\n%s", content)
 	}
 }
@@ -75,11 +77,13 @@ func TestRPM(t *testing.T) {
 		t.Fatal(err)
 	}
 	nevra, err := rpm.Header.GetNEVRA()
-	if err != nil || nevra.Name != "gatehouse" || nevra.Version != src.version || nevra.Release != "1" || nevra.Arch != "x86_64" {
+	if err != nil || nevra.Name != "gatehouse" || nevra.Version != src.version || nevra.Release != "1" ||
+		nevra.Arch != "x86_64" {
 		t.Errorf("it is %v, %v", nevra, err)
 	}
 	scripts := map[int]string{
-		rpmutils.PREIN: "useradd --system", rpmutils.POSTIN: "try-restart", rpmutils.PREUN: "disable --now", rpmutils.POSTUN: "daemon-reload",
+		rpmutils.PREIN: "useradd --system", rpmutils.POSTIN: "try-restart", rpmutils.PREUN: "disable --now",
+		rpmutils.POSTUN: "daemon-reload",
 	}
 	for tag, want := range scripts {
 		if got, err := rpm.Header.GetString(tag); err != nil || !strings.Contains(got, want) {

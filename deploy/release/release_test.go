@@ -86,7 +86,8 @@ func wantThisBuild(t *testing.T, src *source, program string) {
 	if err := json.Unmarshal([]byte(run(t, "", program, "version", "--json")), &b); err != nil {
 		t.Fatal(err)
 	}
-	if b.Version != src.version || strings.TrimSuffix(b.Commit, "+modified") != src.commit || !b.Date.Equal(src.date) || b.Platform != "linux/amd64" {
+	if b.Version != src.version || strings.TrimSuffix(b.Commit, "+modified") != src.commit || !b.Date.Equal(src.date) ||
+		b.Platform != "linux/amd64" {
 		t.Errorf("%s was built from %+v, not %+v", program, b, src)
 	}
 }
@@ -160,7 +161,8 @@ func TestArtifacts(t *testing.T) {
 		names = append(names, strings.ReplaceAll(f.Name(), src.version, "VERSION"))
 	}
 	want := []string{
-		"SHA256SUMS", "gatehouse-VERSION-1.x86_64.rpm", "gatehouse-VERSION.tgz", "gatehouse.rb", "gatehouse_VERSION_amd64.deb",
+		"SHA256SUMS", "gatehouse-VERSION-1.x86_64.rpm", "gatehouse-VERSION.tgz", "gatehouse.rb",
+		"gatehouse_VERSION_amd64.deb",
 		"gatehouse_VERSION_deploy.tar.gz", "gatehouse_VERSION_image.oci.tar", "gatehouse_VERSION_linux_amd64.cdx.json",
 		"gatehouse_VERSION_linux_amd64.tar.gz", "install.sh",
 	}
@@ -194,7 +196,8 @@ func TestArchive(t *testing.T) {
 	out, src := made(t)
 	to, name := t.TempDir(), "gatehouse_"+src.version+"_linux_amd64"
 	headers := untarGzip(t, filepath.Join(out, name+".tar.gz"), to)
-	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "completions/gatehouse.bash", "completions/_gatehouse", "completions/gatehouse.fish"} {
+	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "completions/gatehouse.bash",
+		"completions/_gatehouse", "completions/gatehouse.fish"} {
 		if h := headers[name+"/"+file]; h == nil || h.Size == 0 || !h.ModTime.Equal(src.date) {
 			t.Errorf("%s: %+v", file, h)
 		}
@@ -328,11 +331,13 @@ load ARGV[0]
 	said := run(t, out, "ruby", "-W", "-e", homebrew, "./gatehouse.rb")
 	name := "gatehouse_" + src.version + "_linux_amd64.tar.gz"
 	sum, _, _ := strings.Cut(run(t, out, "sha256sum", name), " ")
-	want := "version " + src.version + "\non_linux\non_intel\nurl " + download + src.version + "/" + name + "\nsha256 " + sum + "\n"
+	want := "version " + src.version + "\non_linux\non_intel\nurl " + download + src.version + "/" + name +
+		"\nsha256 " + sum + "\n"
 	if said != want {
 		t.Errorf("the formula says\n%s, want\n%s", said, want)
 	}
-	for _, file := range regexp.MustCompile(`"(completions/[^"]+)"`).FindAllStringSubmatch(string(read(t, out, "gatehouse.rb")), -1) {
+	for _, file := range regexp.MustCompile(`"(completions/[^"]+)"`).FindAllStringSubmatch(string(read(t, out,
+		"gatehouse.rb")), -1) {
 		run(t, out, "tar", "-tzf", name, strings.TrimSuffix(name, ".tar.gz")+"/"+file[1])
 	}
 }

@@ -74,8 +74,10 @@ func (d *dist) sbom(b binary) ([]byte, error) {
 // files (golang.org/x/mod/sumdb/dirhash).
 func component(path, version, sum string) cdx.Component {
 	purl := "pkg:golang/" + path + "@" + url.PathEscape(version)
-	c := cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl, Scope: cdx.ScopeRequired}
-	if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:")); err == nil && len(raw) == sha256.Size {
+	c := cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl,
+		Scope: cdx.ScopeRequired}
+	if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:")); err == nil &&
+		len(raw) == sha256.Size {
 		c.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(raw)}}
 	}
 	return c

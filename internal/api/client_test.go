@@ -46,7 +46,8 @@ func TestClientRoundTrip(t *testing.T) {
 	cases := map[string][]any{ // the arguments after the context
 		"Propose": {&proposal}, "FindAction": {"act_1"}, "WaitAction": {"act_1", 30 * time.Second, gatehouse.UntilFinished},
 		"ListActions": {filter}, "Decide": {"act_1", decision}, "Answer": {"apr_1", short}, "BulkDecide": {bulk},
-		"Cancel": {"act_1"}, "Rebase": {"act_1"}, "Revise": {"act_1", &proposal}, "Reverse": {"act_1", gatehouse.ReverseRequest{Rationale: "oops"}},
+		"Cancel": {"act_1"}, "Rebase": {"act_1"}, "Revise": {"act_1", &proposal},
+		"Reverse":  {"act_1", gatehouse.ReverseRequest{Rationale: "oops"}},
 		"Evidence": {"act_1"}, "ListMirror": {"cur", 3}, "ListCorpus": {"cur", 4},
 		"ListPushes": {gatehouse.PushFilter{Status: "failed", Limit: 9, Cursor: "c"}}, "Drain": {gatehouse.DrainRequest{DryRun: &dry, Limit: 5}},
 		"ListDeadLetters":    {gatehouse.DeadLetterFilter{Connector: "shop", Code: "http_503", Since: &testTime, Limit: 6, Cursor: "cur"}},

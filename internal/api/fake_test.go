@@ -86,7 +86,8 @@ func newFake() *fake {
 	f := &fake{
 		stored: make(map[string]*gatehouse.IdempotencyRecord),
 		values: map[string]any{
-			"Propose": testAction(), "ProposePolicy": testAction(), "FindAction": testAction(), "WaitAction": testAction(), "Revise": testAction(), "Rebase": testAction(),
+			"Propose": testAction(), "ProposePolicy": testAction(), "FindAction": testAction(),
+			"WaitAction": testAction(), "Revise": testAction(), "Rebase": testAction(),
 			"Reverse":            testAction(),
 			"ListActions":        gatehouse.Page[*gatehouse.Action]{Items: []*gatehouse.Action{testAction()}, NextCursor: "n"},
 			"Decide":             &gatehouse.Answer{Code: gatehouse.Decided, Result: gatehouse.Decided, Action: testAction(), Votes: 1, Required: 1},

@@ -224,7 +224,8 @@ const tagOps = "Operation"
 
 // opsDocs describes what stands outside the table and needs no key.
 var opsDocs = []func(huma.Registry) *huma.Operation{
-	opsDoc("/healthz", "health", "Tell that the process answers, and what it was built from", "application/json", typeOf[gatehouse.Health]()),
+	opsDoc("/healthz", "health", "Tell that the process answers, and what it was built from", "application/json",
+		typeOf[gatehouse.Health]()),
 	opsDoc("/readyz", "ready", "Tell whether the server can do its work; 503 busy when not", "application/json", nil),
 	opsDoc("/metrics", "metrics", "Metrics for Prometheus", "text/plain", nil),
 }

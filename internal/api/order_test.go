@@ -144,8 +144,9 @@ func TestRoles(t *testing.T) {
 	s := newServer(t, newFake(), func(c *Config) { c.BulkPerMinute = 1000 })
 	const readers, anyKey = "root ana bot op aud view", "root ana bot op aud view work"
 	may := map[string]string{ // route → keys, of root ana bot op aud view work
-		"propose": "bot", "revise": "bot", "rebase": "bot ana root", "cancel": "bot ana root", "reverse": "bot ana op root",
-		"decide": "ana root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
+		"propose": "bot", "revise": "bot", "rebase": "bot ana root", "cancel": "bot ana root",
+		"reverse": "bot ana op root",
+		"decide":  "ana root", "bulkDecide": "ana root", "approve": "ana root", "reject": "ana root",
 		"drain": "op root", "resolvePush": "op root", "replayDeadLetters": "root",
 		"discardDeadLetters": "op root", "resolveDeadLetters": "op root",
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",

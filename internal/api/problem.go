@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -102,7 +101,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID strin
 	s.logProblem(r, requestID, status, err)
 	p := problem{
 		Type: problemType(e.Code), Title: titles[e.Code], Status: status,
-		Detail: readable(e.Detail), Instance: readable(r.URL.Path), Code: e.Code, Retryable: e.Code.Retryable(),
+		Detail: card.TerminalLines(e.Detail), Instance: card.Terminal(r.URL.Path), Code: e.Code, Retryable: e.Code.Retryable(),
 		RequestID: requestID, Errors: readableViolations(e.Violations),
 	}
 	for name, value := range e.Context {
@@ -138,21 +137,12 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID strin
 	return status
 }
 
-// readable is a text of an error as people read it: what it quotes of agents and
-// targets keeps its lines, and every character of it shows. The members of the
-// context and the pointers are for programs, and stay as they are.
-func readable(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, line := range lines {
-		lines[i] = card.Terminal(line)
-	}
-	return strings.Join(lines, "\n")
-}
-
+// readableViolations returns violations whose details people can read: every
+// character shows. Pointers are for programs, and stay as they are.
 func readableViolations(list []gatehouse.Violation) []gatehouse.Violation {
 	out := slices.Clone(list)
 	for i, v := range out {
-		out[i].Detail = readable(v.Detail)
+		out[i].Detail = card.TerminalLines(v.Detail)
 	}
 	return out
 }

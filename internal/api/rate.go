@@ -15,7 +15,8 @@ type RateStore interface {
 	// SpendRate takes cost out of a principal's bucket, in the time that it takes
 	// to fill again, and returns how long it takes from now until the bucket is
 	// full. most is the time that an empty bucket takes.
-	SpendRate(ctx context.Context, tenant, principalID string, cost, most time.Duration) (lacks time.Duration, err error)
+	SpendRate(ctx context.Context, tenant, principalID string, cost, most time.Duration) (lacks time.Duration,
+		err error)
 }
 
 const (

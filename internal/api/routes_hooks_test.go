@@ -278,7 +278,8 @@ func TestHookRates(t *testing.T) {
 	if err := l.take("192.0.2.9", "fresh"); gatehouse.CodeOf(err) != gatehouse.CodeRateLimited {
 		t.Errorf("the bound of the address: %v", err)
 	}
-	if l := newHookLimits(HookRate{}, map[string]HookRate{"free": {PerSecond: -1}}); l.all != nil || l.own["free"] != nil || l.one.most != 4*time.Second {
+	if l := newHookLimits(HookRate{}, map[string]HookRate{"free": {PerSecond: -1}}); l.all != nil ||
+		l.own["free"] != nil || l.one.most != 4*time.Second {
 		t.Errorf("without a bound for one: %+v", l)
 	}
 }

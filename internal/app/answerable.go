@@ -10,7 +10,9 @@ import (
 
 // ask makes the question that is put to people: how many must approve, who may,
 // and who may not. why tells why too few people may; "" where enough may.
-func ask(tx gatehouse.ReadTx, proposer *gatehouse.Principal, a *gatehouse.Action, v gatehouse.Verdict, from lineage) (ap *gatehouse.Approval, why string, err error) {
+func ask(
+	tx gatehouse.ReadTx, proposer *gatehouse.Principal, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
+) (ap *gatehouse.Approval, why string, err error) {
 	barred, err := exclude(tx, proposer, a.OnBehalfOf, from.barred...)
 	if err != nil {
 		return nil, "", err
@@ -49,7 +51,9 @@ func audience(v gatehouse.Verdict) gatehouse.Audience {
 // [Gate.counts]. It names nobody but those whom the question asks by name, the
 // proposer, its sponsor, and the person that it is proposed for: of all others an
 // agent reads how many they are.
-func unanswerable(tx gatehouse.ReadTx, ap *gatehouse.Approval, v gatehouse.Verdict, e exclusion, asker string) (string, error) {
+func unanswerable(
+	tx gatehouse.ReadTx, ap *gatehouse.Approval, v gatehouse.Verdict, e exclusion, asker string,
+) (string, error) {
 	tenant := e.proposer.Tenant
 	first, err := tx.FirstAnswerers(tenant, ap.Audience())
 	if err != nil || ap.Answerers(first) >= ap.Required {
@@ -105,7 +109,9 @@ type exclusion struct {
 }
 
 // reasons tells which of those who are asked, and could answer, are excluded.
-func (e exclusion) reasons(tx gatehouse.ReadTx, ap *gatehouse.Approval, people []*gatehouse.Principal) (list []string, err error) {
+func (e exclusion) reasons(
+	tx gatehouse.ReadTx, ap *gatehouse.Approval, people []*gatehouse.Principal,
+) (list []string, err error) {
 	left := slices.DeleteFunc(slices.Clone(people), func(p *gatehouse.Principal) bool {
 		return !p.MayDecide() || !ap.Asks(p) || !ap.Bars(p)
 	})

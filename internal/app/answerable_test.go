@@ -54,7 +54,8 @@ func TestNobodyMayAnswer(t *testing.T) {
 		"two principals of one human": {
 			prepare: func(w *world) {
 				_, err := w.gate.CreatePrincipal(w.admin, gatehouse.NewPrincipal{
-					Name: "ana-too", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: "ana",
+					Name: "ana-too", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
+					Person: "ana",
 				})
 				if err != nil {
 					w.t.Fatal(err)
@@ -149,15 +150,18 @@ func (w *world) refused(a *gatehouse.Action, want string) {
 	w.t.Helper()
 	stored := w.find(a.ID)
 	for _, a := range []*gatehouse.Action{a, stored} {
-		if a.Status != gatehouse.StatusDenied || a.Policy.Outcome != gatehouse.OutcomeDeny || a.Approval != nil || a.FinishedAt == nil ||
+		if a.Status != gatehouse.StatusDenied || a.Policy.Outcome != gatehouse.OutcomeDeny || a.Approval != nil ||
+			a.FinishedAt == nil ||
 			a.DecidedVia != gatehouse.ViaPolicy || len(a.Policy.Reasons) == 0 {
-			w.t.Fatalf("it is %s, judged %s, with the approval %v: %q", a.Status, a.Policy.Outcome, a.Approval, a.Policy.Reasons)
+			w.t.Fatalf("it is %s, judged %s, with the approval %v: %q", a.Status, a.Policy.Outcome, a.Approval,
+				a.Policy.Reasons)
 		}
 		if a.Policy.Reasons[0] != want {
 			w.t.Errorf("the reason is\n%s, want\n%s", a.Policy.Reasons[0], want)
 		}
 	}
-	if leaves := w.entries(); !slices.ContainsFunc(leaves, func(l gatehouse.Leaf) bool { return l.ActionID == a.ID && l.Type == "hitl.denied" }) {
+	if leaves := w.entries(); !slices.ContainsFunc(leaves,
+		func(l gatehouse.Leaf) bool { return l.ActionID == a.ID && l.Type == "hitl.denied" }) {
 		w.t.Errorf("the log does not have its denial")
 	}
 }
@@ -170,7 +174,8 @@ func TestManyMayAnswer(t *testing.T) {
 	bot := w.agent()
 	human := ""
 	for i := range 2 * gatehouse.MaxFirstAnswerers {
-		n := gatehouse.NewPrincipal{Name: fmt.Sprint("p", i), Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: human}
+		n := gatehouse.NewPrincipal{Name: fmt.Sprint("p", i), Kind: gatehouse.KindPerson,
+			Roles: []gatehouse.Role{gatehouse.RoleApprover}, Person: human}
 		if _, err := w.gate.CreatePrincipal(w.admin, n); err != nil {
 			t.Fatal(err)
 		}

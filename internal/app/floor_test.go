@@ -58,7 +58,9 @@ func TestNoLabelOpensAnything(t *testing.T) {
 				if explained.Outcome != a.Policy.Outcome || explained.RiskLevel != a.RiskLevel {
 					rt.Fatalf("explained as %s at %s, judged as %s at %s", explained.Outcome, explained.RiskLevel, a.Policy.Outcome, a.RiskLevel)
 				}
-				if verdict := listed.Evaluate(context.Background(), policy.Facts{Tenant: "default", Proposal: p, Proposer: &gatehouse.Principal{}, Floor: w.targets.floor}); verdict.RiskLevel < w.targets.floor {
+				if verdict := listed.Evaluate(context.Background(),
+					policy.Facts{Tenant: "default", Proposal: p, Proposer: &gatehouse.Principal{},
+						Floor: w.targets.floor}); verdict.RiskLevel < w.targets.floor {
 					rt.Fatalf("the policy says %s", verdict.RiskLevel)
 				}
 				if a.Status != gatehouse.StatusPending {

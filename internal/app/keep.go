@@ -27,7 +27,8 @@ func (g *Gate) PreviewArchive(ctx context.Context, retention time.Duration) (*ga
 	}
 	switch {
 	case retention == 0:
-		return nil, gatehouse.Violations{{Pointer: "/query/retention", Detail: "is required, such as 180d: the server's configuration has no retention.finished"}}.Err()
+		return nil, gatehouse.Violations{{Pointer: "/query/retention",
+			Detail: "is required, such as 180d: the server's configuration has no retention.finished"}}.Err()
 	case retention < time.Second:
 		return nil, gatehouse.Violations{{Pointer: "/query/retention", Detail: "must be at least 1s"}}.Err()
 	}

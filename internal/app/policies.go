@@ -357,11 +357,14 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	v, trace := active.Explain(ctx, facts)
 	out.Outcome, out.Rules, out.Reasons = v.Outcome, v.Rules, v.Reasons
 	out.RiskName = active.LevelName(v.RiskLevel)
-	out.RiskLevel, out.Required, out.Roles, out.People, out.Groups = v.RiskLevel, v.Required, v.Roles, v.People, v.Groups
+	out.RiskLevel, out.Required, out.Roles, out.People, out.Groups = v.RiskLevel, v.Required, v.Roles, v.People,
+		v.Groups
 	out.Expiry, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Ceilings, trace
 	out.Hold = gatehouse.Duration(g.hold(v))
 	if v.Outcome == gatehouse.OutcomeNeedsApproval {
-		err = g.store.View(ctx, func(tx gatehouse.ReadTx) error { return explainAnswerers(tx, out, p, facts.Proposer, v) })
+		err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {
+			return explainAnswerers(tx, out, p, facts.Proposer, v)
+		})
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -371,7 +374,9 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 
 // explainAnswerers adds how many must approve, and turns to deny what fewer may
 // answer. A caller that may not propose is taken for nobody: somebody else will.
-func explainAnswerers(tx gatehouse.ReadTx, out *gatehouse.Explanation, p *gatehouse.Proposal, caller *gatehouse.Principal, v gatehouse.Verdict) error {
+func explainAnswerers(
+	tx gatehouse.ReadTx, out *gatehouse.Explanation, p *gatehouse.Proposal, caller *gatehouse.Principal, v gatehouse.Verdict,
+) error {
 	proposer := caller
 	if !caller.Has(gatehouse.RoleProposer) {
 		proposer = &gatehouse.Principal{Tenant: caller.Tenant}

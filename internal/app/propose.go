@@ -81,7 +81,8 @@ func (g *Gate) propose(ctx context.Context, c *gatehouse.Caller, p *gatehouse.Pr
 		return nil, false, err
 	}
 	facts := policy.Facts{
-		Tenant: c.Principal.Tenant, Proposal: p, Proposer: from.proposer(c), Starter: from.starter, Floor: d.action.RiskLevel,
+		Tenant: c.Principal.Tenant, Proposal: p, Proposer: from.proposer(c), Starter: from.starter,
+		Floor:    d.action.RiskLevel,
 		Reversal: from.reverses != nil,
 	}
 	first := true
@@ -305,7 +306,9 @@ func askRepeated(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return nil
 }
 
-func (g *Gate) insertAllowed(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage) error {
+func (g *Gate) insertAllowed(
+	tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
+) error {
 	a.Status = gatehouse.StatusApproved
 	decidedByPolicy(tx, a)
 	hold := time.Duration(0)
@@ -318,7 +321,8 @@ func (g *Gate) insertAllowed(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	if err := tx.InsertAction(a); err != nil {
 		return err
 	}
-	if err := record(tx, a, "hitl.proposed", c.Principal.ID, "", gatehouse.StatusApproved, proposedData(a, from)); err != nil {
+	if err := record(tx, a, "hitl.proposed", c.Principal.ID, "", gatehouse.StatusApproved,
+		proposedData(a, from)); err != nil {
 		return err
 	}
 	if err := reserve(tx, a); err != nil {
@@ -344,7 +348,8 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 		return err
 	case why != "":
 		// Nothing is asked that nobody can answer: it would wait until it expires.
-		a.Policy.Outcome, a.Policy.Reasons = gatehouse.OutcomeDeny, slices.Insert(slices.Clone(a.Policy.Reasons), 0, why)
+		a.Policy.Outcome, a.Policy.Reasons = gatehouse.OutcomeDeny,
+			slices.Insert(slices.Clone(a.Policy.Reasons), 0, why)
 		a.Ceilings = nil
 		return insertDenied(tx, c, a, from)
 	}
@@ -358,7 +363,8 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 		expiry = min(expiry, in)
 	}
 	a.HoldFor = gatehouse.Duration(g.holdAt(v, a.RiskLevel))
-	ap.ID, ap.ActionID, ap.Status, ap.Confirm, ap.Votes = NewID("apr"), a.ID, gatehouse.ApprovalRequested, confirmation(a), []gatehouse.Vote{}
+	ap.ID, ap.ActionID, ap.Status, ap.Confirm, ap.Votes = NewID("apr"), a.ID, gatehouse.ApprovalRequested,
+		confirmation(a), []gatehouse.Vote{}
 	ap.CreatedAt, ap.ExpiresAt = now, now.Add(expiry)
 	a.Approval = ap
 	if err := tx.InsertAction(a); err != nil {

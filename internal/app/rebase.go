@@ -136,7 +136,8 @@ func (g *Gate) rebased(ctx context.Context, old *gatehouse.Action) (*gatehouse.P
 	case now.Matches:
 		return nil, cannotRebase("unchanged", "the target is as it was proposed: there is nothing to rebase")
 	case len(now.CurrentState) > maxFreshState:
-		return nil, cannotRebase("state_too_large", "the target's present state is larger than %d KiB", maxFreshState>>10)
+		return nil, cannotRebase("state_too_large", "the target's present state is larger than %d KiB",
+			maxFreshState>>10)
 	}
 	if err := p.Validate(); err != nil {
 		return nil, cannotRebase("state_invalid", "the target's present state cannot stand in a proposal: %s", err)

@@ -39,25 +39,28 @@ func newReadingWorld(t *testing.T, source string) (*world, *reading) {
 
 func (w *world) wantPending(id string) {
 	w.t.Helper()
-	if a := w.find(id); a.Status != gatehouse.StatusPending || a.Superseded != "" || a.Approval.Status != gatehouse.ApprovalRequested {
+	if a := w.find(id); a.Status != gatehouse.StatusPending || a.Superseded != "" ||
+		a.Approval.Status != gatehouse.ApprovalRequested {
 		w.t.Errorf("a refused rebase left %s, superseded by %q", a.Status, a.Superseded)
 	}
 }
 
 func TestRebaseRefusals(t *testing.T) {
 	t.Parallel()
-	huge := gatehouse.ObjectJSON(gatehouse.Member{Name: "price", Value: gatehouse.StringJSON(strings.Repeat("x", 512<<10))})
+	huge := gatehouse.ObjectJSON(gatehouse.Member{Name: "price",
+		Value: gatehouse.StringJSON(strings.Repeat("x", 512<<10))})
 	for name, test := range map[string]struct {
 		state  app.FreshState
 		err    error
 		code   gatehouse.Code
 		reason any
 	}{
-		"unchanged":  {app.FreshState{Matches: true, Version: "7"}, nil, gatehouse.CodeCannotRebase, "unchanged"},
-		"gone":       {app.FreshState{Gone: true}, nil, gatehouse.CodeCannotRebase, "target_gone"},
-		"too large":  {app.FreshState{CurrentState: huge}, nil, gatehouse.CodeCannotRebase, "state_too_large"},
-		"no object":  {app.FreshState{CurrentState: `[1]`}, nil, gatehouse.CodeCannotRebase, "state_invalid"},
-		"NUL":        {app.FreshState{Version: "8\x00", CurrentState: `{}`}, nil, gatehouse.CodeCannotRebase, "state_invalid"},
+		"unchanged": {app.FreshState{Matches: true, Version: "7"}, nil, gatehouse.CodeCannotRebase, "unchanged"},
+		"gone":      {app.FreshState{Gone: true}, nil, gatehouse.CodeCannotRebase, "target_gone"},
+		"too large": {app.FreshState{CurrentState: huge}, nil, gatehouse.CodeCannotRebase, "state_too_large"},
+		"no object": {app.FreshState{CurrentState: `[1]`}, nil, gatehouse.CodeCannotRebase, "state_invalid"},
+		"NUL": {app.FreshState{Version: "8\x00", CurrentState: `{}`}, nil, gatehouse.CodeCannotRebase,
+			"state_invalid"},
 		"unreadable": {app.FreshState{}, &app.UnreadableError{Detail: "no"}, gatehouse.CodeCannotRebase, "unreadable"},
 		"down":       {app.FreshState{}, errors.New("secret address"), gatehouse.CodeBusy, nil},
 	} {
@@ -114,7 +117,8 @@ ceilings:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Status != gatehouse.StatusPending || a.ProposerID != old.ProposerID || a.ProposedBy != "bot" || a.RebasedBy != "ana" {
+	if a.Status != gatehouse.StatusPending || a.ProposerID != old.ProposerID || a.ProposedBy != "bot" ||
+		a.RebasedBy != "ana" {
 		t.Errorf("it is %s, of %s, rebased by %s", a.Status, a.ProposedBy, a.RebasedBy)
 	}
 	if len(a.Ceilings) != 1 || a.Ceilings[0].Scope != old.Ceilings[0].Scope {
@@ -125,7 +129,8 @@ ceilings:
 	}
 
 	denied := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = "denied_now" })
-	if b, err := w.gate.Rebase(ana, denied.ID); err != nil || b.Status != gatehouse.StatusDenied || b.RebasedBy != "ana" {
+	if b, err := w.gate.Rebase(ana, denied.ID); err != nil || b.Status != gatehouse.StatusDenied ||
+		b.RebasedBy != "ana" {
 		t.Errorf("a rebase that the policy denies: %+v, %v", b, err)
 	}
 	if got := w.find(denied.ID).Status; got != gatehouse.StatusSuperseded {
@@ -188,7 +193,8 @@ func TestWhoRebases(t *testing.T) {
 	t.Parallel()
 	w, r := newReadingWorld(t, "")
 	hold := time.Duration(0)
-	w.gate = app.New(w.store, r, &wake.Hub{}, app.Config{Hold: &hold, AgentsSeeTenant: true}, slog.New(slog.DiscardHandler))
+	w.gate = app.New(w.store, r, &wake.Hub{}, app.Config{Hold: &hold, AgentsSeeTenant: true},
+		slog.New(slog.DiscardHandler))
 	reads := 0
 	told := r.onRead
 	r.onRead = func(a *gatehouse.Action) (app.FreshState, error) {
@@ -236,7 +242,8 @@ func TestRebaseAgain(t *testing.T) {
 		return app.FreshState{}, nil
 	}
 	var replay *gatehouse.Replay
-	if _, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID); !errors.As(err, &replay) || !strings.Contains(string(replay.Body), b.ID) {
+	if _, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID); !errors.As(err, &replay) ||
+		!strings.Contains(string(replay.Body), b.ID) {
 		t.Errorf("the same again: %v", err)
 	}
 	_, err = w.gate.Rebase(withKey(t, bot, "k", 2), a.ID)

@@ -38,7 +38,8 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 	if old.Reverses != "" {
 		// It stays the one open reversal of its original.
 		if !sameTarget(old, p) {
-			return nil, gatehouse.E(gatehouse.CodeInvalid, "a reversal can only be revised to another change of the same target")
+			return nil, gatehouse.E(gatehouse.CodeInvalid,
+				"a reversal can only be revised to another change of the same target")
 		}
 		from.reverses = &gatehouse.Action{ID: old.Reverses}
 	}
@@ -51,7 +52,8 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
 	one, other := a.Target, p.Target
 	one.Version, other.Version = "", ""
-	return p.Connector == a.Connector && p.Operation == a.Operation && gatehouse.MustJSON(one) == gatehouse.MustJSON(other)
+	return p.Connector == a.Connector && p.Operation == a.Operation &&
+		gatehouse.MustJSON(one) == gatehouse.MustJSON(other)
 }
 
 // asked is how many people must at least approve a revision of what a step of a

@@ -148,7 +148,8 @@ func exceeds(tx gatehouse.ReadTx, actions ...*gatehouse.Action) error {
 			use := used[places[span(c)]]
 			if use.Add(c.Amount).Cmp(c.Limit) > 0 {
 				a.Exceeds = append(a.Exceeds, gatehouse.CeilingExcess{
-					CeilingClaim: c, Used: use, Left: gatehouse.CeilingLeft(c.Limit, use), Never: c.Amount.Cmp(c.Limit) > 0,
+					CeilingClaim: c, Used: use, Left: gatehouse.CeilingLeft(c.Limit, use),
+					Never: c.Amount.Cmp(c.Limit) > 0,
 				})
 			}
 		}

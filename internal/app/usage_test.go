@@ -23,7 +23,10 @@ ceilings:
 // priced proposes a price that the ceiling "prices" counts.
 func (w *world) priced(who context.Context, price string) *gatehouse.Action {
 	w.t.Helper()
-	return w.propose(who, func(p *gatehouse.Proposal) { p.ProposedChange = gatehouse.JSON(`{"price":"` + price + `"}`) })
+	return w.propose(who, func(p *gatehouse.Proposal) {
+		p.ProposedChange = gatehouse.JSON(`{"price":"` + price +
+			`"}`)
+	})
 }
 
 // excesses maps the ids of listed actions to the ceilings that they exceed.
@@ -67,7 +70,8 @@ func TestListsTellWhatExceedsItsCeiling(t *testing.T) {
 			for i, a := range page.Items {
 				single[i] = w.find(a.ID)
 			}
-			for where, got := range map[string]map[string]string{"list": excesses(page.Items), "inbox": excesses(inbox.Items), "by id": excesses(single)} {
+			for where, got := range map[string]map[string]string{"list": excesses(page.Items),
+				"inbox": excesses(inbox.Items), "by id": excesses(single)} {
 				if d := cmp.Diff(want, got); d != "" {
 					t.Errorf("%s, %s, %s: %s", when, name, where, d)
 				}
@@ -75,11 +79,13 @@ func TestListsTellWhatExceedsItsCeiling(t *testing.T) {
 		}
 	}
 	lists("nothing used", map[string]string{large.ID: "prices 0 100;never;"})
-	if _, err := w.gate.Decide(ana, first.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: first.Digest}); err != nil {
+	if _, err := w.gate.Decide(ana, first.ID, gatehouse.Decision{Decision: gatehouse.Approve,
+		Digest: first.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	lists("60 of 100 used", map[string]string{large.ID: "prices 60 40;never;", second.ID: "prices 60 40;"})
-	if _, err := w.gate.Decide(ana, small.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: small.Digest}); err != nil {
+	if _, err := w.gate.Decide(ana, small.ID, gatehouse.Decision{Decision: gatehouse.Approve,
+		Digest: small.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	lists("both ceilings full", map[string]string{
@@ -126,7 +132,8 @@ func TestAListAsksForCeilingsOnce(t *testing.T) {
 	w := newWorld(t, pricesPolicy)
 	bot := w.agent()
 	counted := &countedStore{Store: w.store}
-	gate := app.New(counted, w.targets, &wake.Hub{}, app.Config{PolicySource: []byte(pricesPolicy)}, slog.New(slog.DiscardHandler))
+	gate := app.New(counted, w.targets, &wake.Hub{}, app.Config{PolicySource: []byte(pricesPolicy)},
+		slog.New(slog.DiscardHandler))
 	list := func(want int) {
 		t.Helper()
 		counted.views, counted.asked = 0, 0

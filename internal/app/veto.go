@@ -66,12 +66,14 @@ func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action) (*hearing, error) 
 	}
 	_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
 	if err != nil {
-		return &hearing{decided: true, veto: "the connector or its operation is gone"}, nil //nolint:nilerr // it is the veto
+		//nolint:nilerr // the error is the veto
+		return &hearing{decided: true, veto: "the connector or its operation is gone"}, nil
 	}
 	proposal := a.Proposal
 	proposal.RiskLevel = a.ClaimedRisk
 	j, err := g.judge(tx, policy.Facts{
-		Tenant: a.Tenant, Proposal: &proposal, Proposer: proposer, Floor: floor, ProposedAt: a.ProposedAt, Reversal: a.Reverses != "",
+		Tenant: a.Tenant, Proposal: &proposal, Proposer: proposer, Floor: floor, ProposedAt: a.ProposedAt,
+		Reversal: a.Reverses != "",
 	})
 	if err != nil {
 		return nil, err
@@ -87,7 +89,8 @@ func (g *Gate) hear(tx gatehouse.ReadTx, a *gatehouse.Action) (*hearing, error) 
 func (h *hearing) told() string {
 	j := h.judgement
 	if j.Outcome != gatehouse.OutcomeDeny {
-		if more := asksMore(h.action, j.Outcome, max(j.RiskLevel, h.floor, h.action.ClaimedRisk), j.Required); more != "" {
+		if more := asksMore(h.action, j.Outcome, max(j.RiskLevel, h.floor, h.action.ClaimedRisk),
+			j.Required); more != "" {
 			return fmt.Sprintf("policy version %d asks for more: %s", j.version, more)
 		}
 		return ""

@@ -298,7 +298,8 @@ func TestSentenceOfAQuestion(t *testing.T) {
 	}
 	a.Connector = "workflow"
 	for got, want := range map[string]string{
-		card.Sentence(a): "Continue run run_01a1", card.Short(a): "Continue run run_01a1", card.Button(a): "Continue the run",
+		card.Sentence(a): "Continue run run_01a1", card.Short(a): "Continue run run_01a1",
+		card.Button(a): "Continue the run",
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)

@@ -23,6 +23,15 @@ func Terminal(s string) string {
 	return s
 }
 
+// TerminalLines is [Terminal] for a text whose lines stay lines.
+func TerminalLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = Terminal(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 func terminal(s string) string {
 	var b strings.Builder
 	v := viewer{s: s, strict: true}

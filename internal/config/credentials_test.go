@@ -14,7 +14,8 @@ func TestSecretValues(t *testing.T) {
 	t.Setenv("CRM_TOKEN", "from-a-variable")
 	t.Setenv("SHOP_HOST", "db.internal")
 	dir := t.TempDir()
-	for name, text := range map[string]string{"crm": "from-a-file\n", "api-token": "from-another-file\n", "region": "eu-central\n"} {
+	for name, text := range map[string]string{"crm": "from-a-file\n", "api-token": "from-another-file\n",
+		"region": "eu-central\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +35,8 @@ sign_in:
 	}
 	got := c.SecretValues()
 	for _, want := range []string{
-		"from-a-file", "written-down", "from-a-variable", "from-another-file", "p@ssword", "of-the-key", "of-the-bus", "of-the-provider",
+		"from-a-file", "written-down", "from-a-variable", "from-another-file", "p@ssword", "of-the-key", "of-the-bus",
+		"of-the-provider",
 	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s is not among %q", want, got)

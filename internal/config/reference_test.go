@@ -27,8 +27,10 @@ type section struct{ title, intro, prefix, dir, name string }
 var sections = []section{
 	{"", "", "", ".", "file"},
 	{"Connectors of type sql", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/sql", "Config"},
-	{"Connectors of type http", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/http", "Config"},
-	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker", "Config"},
+	{"Connectors of type http", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/http",
+		"Config"},
+	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker",
+		"Config"},
 	{"NATS", "See [events](events.md).", "nats.", "../feed", "Config"},
 }
 
@@ -64,8 +66,10 @@ func TestReference(t *testing.T) {
 const referenceIntro = `# Configuration keys
 
 Every key of ` + "`gatehouse.yaml`" + `, generated from the program's source. Unknown keys are errors with line and column. A scalar may hold
-` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" + ` for the content of a file. NAME stands for a name of your choice, and [] for each
-item of a list. ` + "`gatehouse config check`" + ` checks a file, and ` + "`gatehouse config init`" + ` writes a first one.
+` + "`${NAME}`" + ` for an environment variable, or be ` + "`file:PATH`" +
+	` for the content of a file. NAME stands for a name of your choice, and [] for each
+item of a list. ` + "`gatehouse config check`" + ` checks a file, and ` + "`gatehouse config init`" +
+	` writes a first one.
 `
 
 // parseStructs returns the struct types of a folder's files, by name.

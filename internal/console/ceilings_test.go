@@ -28,7 +28,10 @@ func (w *world) applyPolicy(source string) {
 
 func (w *world) price(bot context.Context, price string) *gatehouse.Action {
 	w.t.Helper()
-	return w.propose(bot, func(p *gatehouse.Proposal) { p.ProposedChange = gatehouse.JSON(`{"price":"` + price + `"}`) })
+	return w.propose(bot, func(p *gatehouse.Proposal) {
+		p.ProposedChange = gatehouse.JSON(`{"price":"` + price +
+			`"}`)
+	})
 }
 
 // rowOf is what the list has of one action.
@@ -41,7 +44,8 @@ func TestWhatExceedsACeilingIsMarked(t *testing.T) {
 	w := newWorld(t)
 	w.applyPolicy(strings.Replace(ceilingsPolicy, "approvals: {3: {groups: [pricing]}}\n", "", 1))
 	bot := w.agent("bot")
-	first, second, small, large := w.price(bot, "60.00"), w.price(bot, "60.00"), w.price(bot, "40.00"), w.price(bot, "160.00")
+	first, second, small, large := w.price(bot, "60.00"), w.price(bot, "60.00"), w.price(bot, "40.00"),
+		w.price(bot, "160.00")
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	mark := testid("exceeds-mark")
 	if row := ana.get("/inbox").want(http.StatusOK).rowOf(second.ID); row == "" || strings.Contains(row, mark) {
@@ -63,20 +67,24 @@ func TestWhatExceedsACeilingIsMarked(t *testing.T) {
 		}
 	}
 	ana.get("/actions/"+second.ID).want(http.StatusOK).
-		has(testid("exceeds"), "does not fit into the ceiling prices: it takes 60.00, and 40.00 of 100.00 is left", "once others leave the window of 1d").
+		has(testid("exceeds"), "does not fit into the ceiling prices: it takes 60.00, and 40.00 of 100.00 is left",
+			"once others leave the window of 1d").
 		lacks("never fits")
-	ana.get("/actions/"+large.ID).want(http.StatusOK).has("it takes 160.00", "It takes more than the whole limit, so it never fits")
+	ana.get("/actions/"+large.ID).want(http.StatusOK).has("it takes 160.00",
+		"It takes more than the whole limit, so it never fits")
 	ana.get("/actions/" + first.ID).want(http.StatusOK).lacks(testid("exceeds"))
 
 	pick := url.Values{"pick": {second.ID, small.ID, large.ID}}
 	bulk := ana.get("/inbox/bulk?"+pick.Encode()).want(http.StatusOK).
-		has("3 actions", "Approve 3 items", testid("bulk-exceeds"), "2 do not fit a ceiling now", "it takes 60.00, and 40.00 of 100.00 is left", "never fits").
+		has("3 actions", "Approve 3 items", testid("bulk-exceeds"), "2 do not fit a ceiling now",
+			"it takes 60.00, and 40.00 of 100.00 is left", "never fits").
 		lacks(testid("bulk-excluded"))
 	if got := strings.Count(bulk.body, mark); got != 2 {
 		t.Errorf("the selection has %d marks", got)
 	}
 	ana.get("/inbox/bulk?pick="+small.ID).want(http.StatusOK).lacks(mark, testid("bulk-exceeds"))
-	items := []string{"decision", "approved", "item", second.ID + " " + string(second.Digest), "item", small.ID + " " + string(small.Digest)}
+	items := []string{"decision", "approved", "item", second.ID + " " + string(second.Digest), "item",
+		small.ID + " " + string(small.Digest)}
 	ana.post("/inbox/bulk", items...).want(http.StatusOK).has("1 item approved", "ceiling_exceeded")
 
 	// The table of usage: what is used, of whom, and that nothing is left.
@@ -94,7 +102,8 @@ func TestUsageOfWhatNobodyHasUsed(t *testing.T) {
 	w := newWorld(t)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	w.applyPolicy(ceilingsPolicy)
-	ana.get("/policies").want(http.StatusOK).has(testid("policy-usage"), "prices each agent, none yet 0 100.00 100.00 USD 1d")
+	ana.get("/policies").want(http.StatusOK).has(testid("policy-usage"),
+		"prices each agent, none yet 0 100.00 100.00 USD 1d")
 	w.applyPolicy("version: 1\n")
 	ana.get("/policies").want(http.StatusOK).lacks(testid("policy-usage"))
 }
@@ -106,7 +115,8 @@ func TestApplyShowsItsWarnings(t *testing.T) {
 	root := w.signIn("root", gatehouse.RoleAdmin)
 	p := root.post("/policies/apply", "source", ceilingsPolicy, "base", "1").want(http.StatusOK).
 		has("Version 2 is active; look at what it says", testid("policy-warnings"))
-	if said := between(p.body, testid("policy-warnings"), "</div>"); !strings.Contains(said, "L3 asks the group pricing, which does not exist") {
+	if said := between(p.body, testid("policy-warnings"), "</div>"); !strings.Contains(said,
+		"L3 asks the group pricing, which does not exist") {
 		t.Errorf("the warnings are %s", said)
 	}
 	if n := w.policies(); n != 2 {
@@ -128,7 +138,8 @@ func TestInsightsNameTheLevels(t *testing.T) {
 	w.propose(w.agent("bot"), nil)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	heat := func() string {
-		return (&page{body: between(ana.get("/insights").want(http.StatusOK).body, testid("heat-map"), "</table>")}).text()
+		return (&page{body: between(ana.get("/insights").want(http.StatusOK).body, testid("heat-map"),
+			"</table>")}).text()
 	}
 	if got := heat(); strings.Contains(got, "Costly") {
 		t.Errorf("without names: %s", got)

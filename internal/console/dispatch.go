@@ -106,7 +106,8 @@ func (c *Console) dispatchPage(v *view) (*dispatchPage, error) {
 	if p.tab != tabAttention {
 		return p, nil
 	}
-	p.filter = gatehouse.DeadLetterFilter{Connector: strings.TrimSpace(v.query("connector")), Code: strings.TrimSpace(v.query("code"))}
+	p.filter = gatehouse.DeadLetterFilter{Connector: strings.TrimSpace(v.query("connector")),
+		Code: strings.TrimSpace(v.query("code"))}
 	f := p.filter
 	f.Cursor, f.Limit = v.query(deadCursor), groupRows
 	page, err := c.cfg.Dispatch.ListDeadLetters(v.ctx, f)
@@ -133,7 +134,8 @@ func (p *dispatchPage) filtered() bool { return p.filter.Connector != "" || p.fi
 // turn behind it.
 func (p *dispatchPage) deadPath(path string, more ...string) string {
 	q := url.Values{}
-	for i, pairs := 0, append([]string{"connector", p.filter.Connector, "code", p.filter.Code}, more...); i+1 < len(pairs); i += 2 {
+	for i, pairs := 0, append([]string{"connector", p.filter.Connector, "code", p.filter.Code},
+		more...); i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
 			q.Set(pairs[i], pairs[i+1])
 		}

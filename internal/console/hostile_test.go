@@ -81,7 +81,8 @@ func TestHostileTextStaysText(t *testing.T) {
 	if len(ids) < 20 {
 		t.Fatalf("only %d actions were taken", len(ids))
 	}
-	for _, path := range []string{"/inbox?open=" + ids[0], "/inbox?open=" + ids[len(ids)-1], "/inbox/bulk?pick=" + strings.Join(ids, "&pick=")} {
+	for _, path := range []string{"/inbox?open=" + ids[0], "/inbox?open=" + ids[len(ids)-1],
+		"/inbox/bulk?pick=" + strings.Join(ids, "&pick=")} {
 		page := ana.get(path).want(200)
 		page.plain()
 		page.shown("the corpus")

@@ -302,7 +302,8 @@ func TestActionSaysWhy(t *testing.T) {
 	}
 	for _, path := range []string{"/actions/", "/inbox?open="} {
 		ana.get(path+dear.ID).want(http.StatusOK).has(`data-rule="dear"`, "Rule dear says needs_approval and L4 when",
-			"dec(change.price) &gt; 12", "change.price &#34;12.50&#34;", "magnitude.amount 2.50", "/policies/2\"", "policy v2",
+			"dec(change.price) &gt; 12", "change.price &#34;12.50&#34;", "magnitude.amount 2.50", "/policies/2\"",
+			"policy v2",
 			"the policy lists price_change with L3; the proposer said L2; a rule raises it to L4. The highest level applies.").lacks("with L5")
 	}
 	unlisted := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "reticulate", "SKU-3" })

@@ -22,10 +22,12 @@ func TestRebase(t *testing.T) {
 	bot := w.agent("bot")
 	ana, eve := w.signIn("ana", gatehouse.RoleApprover), w.signIn("eve", gatehouse.RoleViewer)
 	a := w.propose(bot, func(p *gatehouse.Proposal) {
-		p.Target.Version, p.Evaluations = "", []gatehouse.Evaluation{{Name: "margin", Kind: "deterministic", Result: "pass"}}
+		p.Target.Version, p.Evaluations = "", []gatehouse.Evaluation{{Name: "margin", Kind: "deterministic",
+			Result: "pass"}}
 	})
 	path := "/actions/" + a.ID
-	ana.post(path+"/rebase", "once", "early").want(http.StatusConflict).has(`data-code="cannot_rebase"`, "nothing to rebase")
+	ana.post(path+"/rebase", "once", "early").want(http.StatusConflict).has(`data-code="cannot_rebase"`,
+		"nothing to rebase")
 
 	w.drifts(`{"currency":"USD","price":"11.11"}`)
 	ana.get(path).want(200).lacks(testid("rebase")) // nothing says so yet
@@ -44,7 +46,8 @@ func TestRebase(t *testing.T) {
 	}
 	ana.post(path+"/rebase", "once", "late").want(http.StatusConflict).has(`data-code="already_decided"`)
 
-	page := ana.get("/actions/"+next).want(200).has("rebased on the present state of its target", "The evaluations below were made on the state before")
+	page := ana.get("/actions/"+next).want(200).has("rebased on the present state of its target",
+		"The evaluations below were made on the state before")
 	section := between(page.body, testid("state-moved"), "</section>")
 	for _, want := range []string{"ana", "price", "10.00", "11.11"} {
 		if !strings.Contains(section, want) {
@@ -89,7 +92,8 @@ func TestRebasedStateStaysText(t *testing.T) {
 		}
 		a := w.propose(bot, nil)
 		w.drifts(gatehouse.ObjectJSON(
-			gatehouse.Member{Name: "price", Value: gatehouse.StringJSON(text)}, gatehouse.Member{Name: "k" + text, Value: `"v"`}))
+			gatehouse.Member{Name: "price", Value: gatehouse.StringJSON(text)},
+			gatehouse.Member{Name: "k" + text, Value: `"v"`}))
 		next, err := w.gate.Rebase(bot, a.ID)
 		if err != nil {
 			continue // what the gate refuses is shown to nobody
@@ -99,7 +103,8 @@ func TestRebasedStateStaysText(t *testing.T) {
 		if section == "" {
 			t.Fatalf("text %d: nothing has moved", i)
 		}
-		for _, raw := range []string{"<script", "<svg", "<img", "<style", "<meta", "<a href=\"javascript", "\u202e", "\u200b", "\ufeff"} {
+		for _, raw := range []string{"<script", "<svg", "<img", "<style", "<meta", "<a href=\"javascript", "\u202e",
+			"\u200b", "\ufeff"} {
 			if strings.Contains(section, raw) {
 				t.Errorf("text %d: %q stands in the page: %s", i, raw, section)
 			}

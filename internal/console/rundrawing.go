@@ -84,19 +84,10 @@ func drawing(nodes []drawnNode) templ.Component {
 	})
 }
 
-// shownLines is [card.Terminal] for a text whose lines stay lines.
-func shownLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, line := range lines {
-		lines[i] = card.Terminal(line)
-	}
-	return strings.Join(lines, "\n")
-}
-
 func writeDrawn(b *strings.Builder, nodes []drawnNode) {
 	for _, n := range nodes {
 		if n.name == "" {
-			b.WriteString(templ.EscapeString(shownLines(n.text)))
+			b.WriteString(templ.EscapeString(card.TerminalLines(n.text)))
 			continue
 		}
 		b.WriteString("<" + n.name)

@@ -14,7 +14,9 @@ import (
 // secrets of the configuration. A panic, or an error that is not a
 // *connector.Error, proves nothing.
 
-func (r *Registry) execute(ctx context.Context, c connector.Connector, call connector.Call) (res connector.Result, failure *connector.Error) {
+func (r *Registry) execute(
+	ctx context.Context, c connector.Connector, call connector.Call,
+) (res connector.Result, failure *connector.Error) {
 	defer func() { res, failure = r.redactResult(res), r.redactError(failure) }()
 	defer recoverTo(&failure)
 	res, err := c.Execute(ctx, call)
@@ -42,14 +44,18 @@ func readsState(c connector.StateReader, call connector.Call) (reads bool) {
 	return c.ReadsState(call)
 }
 
-func (r *Registry) readState(ctx context.Context, c connector.StateReader, call connector.Call) (s connector.Snapshot, failure *connector.Error) {
+func (r *Registry) readState(
+	ctx context.Context, c connector.StateReader, call connector.Call,
+) (s connector.Snapshot, failure *connector.Error) {
 	defer func() { failure = r.redactError(failure) }()
 	defer recoverTo(&failure)
 	s, err := c.ReadState(ctx, call)
 	return s, asError(err)
 }
 
-func (r *Registry) readBack(ctx context.Context, c connector.ReadBacker, call connector.Call) (f connector.Finding, res connector.Result, failure *connector.Error) {
+func (r *Registry) readBack(
+	ctx context.Context, c connector.ReadBacker, call connector.Call,
+) (f connector.Finding, res connector.Result, failure *connector.Error) {
 	defer func() {
 		if failure != nil {
 			f = connector.Inconclusive

@@ -37,25 +37,33 @@ func TestReadState(t *testing.T) {
 		tenant    string
 		want      string // the state, "final" or "again"
 	}{
-		"a state":             {says(connector.Snapshot{Version: "8", CurrentState: `{"b":1, "a":1.50}`}, nil), "default", `8 {"a":1.50,"b":1}`},
-		"no pre-image":        {says(connector.Snapshot{Version: "8"}, nil), "default", "8 "},
-		"gone, with a state":  {says(connector.Snapshot{Gone: true, Version: secret, CurrentState: "{"}, nil), "default", "gone"},
-		"not JSON":            {says(connector.Snapshot{CurrentState: `{"a":`}, nil), "default", "final"},
-		"a name twice":        {says(connector.Snapshot{CurrentState: `{"a":1,"a":2}`}, nil), "default", "final"},
-		"a secret within":     {says(connector.Snapshot{CurrentState: `{"a":["my ` + secret + `"]}`}, nil), "default", "final"},
-		"a secret as a name":  {says(connector.Snapshot{CurrentState: `{"` + secret + `":1}`}, nil), "default", "final"},
-		"a secret version":    {says(connector.Snapshot{Version: secret}, nil), "default", "final"},
-		"a terminal error":    {says(connector.Snapshot{}, &connector.Error{Kind: connector.Terminal, Detail: "no " + secret}), "default", "final"},
-		"a transient error":   {says(connector.Snapshot{}, &connector.Error{Kind: connector.Transient, Detail: "no " + secret}), "default", "again"},
+		"a state": {says(connector.Snapshot{Version: "8", CurrentState: `{"b":1, "a":1.50}`}, nil),
+			"default", `8 {"a":1.50,"b":1}`},
+		"no pre-image": {says(connector.Snapshot{Version: "8"}, nil), "default", "8 "},
+		"gone, with a state": {says(connector.Snapshot{Gone: true, Version: secret, CurrentState: "{"}, nil),
+			"default", "gone"},
+		"not JSON":     {says(connector.Snapshot{CurrentState: `{"a":`}, nil), "default", "final"},
+		"a name twice": {says(connector.Snapshot{CurrentState: `{"a":1,"a":2}`}, nil), "default", "final"},
+		"a secret within": {says(connector.Snapshot{CurrentState: `{"a":["my ` + secret + `"]}`}, nil), "default",
+			"final"},
+		"a secret as a name": {says(connector.Snapshot{CurrentState: `{"` + secret + `":1}`}, nil), "default",
+			"final"},
+		"a secret version": {says(connector.Snapshot{Version: secret}, nil), "default", "final"},
+		"a terminal error": {says(connector.Snapshot{},
+			&connector.Error{Kind: connector.Terminal, Detail: "no " + secret}), "default", "final"},
+		"a transient error": {says(connector.Snapshot{},
+			&connector.Error{Kind: connector.Transient, Detail: "no " + secret}), "default", "again"},
 		"an error of its own": {says(connector.Snapshot{}, errors.New(secret)), "default", "again"},
-		"a panic":             {stating{read: func() (connector.Snapshot, error) { panic(secret) }}, "default", "again"},
-		"a panic when asked":  {stating{reads: func() bool { panic(secret) }}, "default", "final"},
-		"it cannot":           {stating{reads: func() bool { return false }}, "default", "final"},
-		"no StateReader":      {bare{}, "default", "final"},
-		"another tenant":      {says(connector.Snapshot{Version: "8"}, nil), "other", "final"},
+		"a panic": {stating{read: func() (connector.Snapshot, error) { panic(secret) }}, "default",
+			"again"},
+		"a panic when asked": {stating{reads: func() bool { panic(secret) }}, "default", "final"},
+		"it cannot":          {stating{reads: func() bool { return false }}, "default", "final"},
+		"no StateReader":     {bare{}, "default", "final"},
+		"another tenant":     {says(connector.Snapshot{Version: "8"}, nil), "other", "final"},
 	} {
 		r := registryOf(t, Target{Name: "shop", Connector: test.connector}).WithSecrets([]string{secret})
-		s, err := r.ReadState(t.Context(), &gatehouse.Action{Tenant: test.tenant, Proposal: gatehouse.Proposal{Connector: "shop", Operation: "update"}})
+		s, err := r.ReadState(t.Context(), &gatehouse.Action{Tenant: test.tenant,
+			Proposal: gatehouse.Proposal{Connector: "shop", Operation: "update"}})
 		got := s.Version + " " + string(s.CurrentState)
 		var final *app.UnreadableError
 		switch {
@@ -69,7 +77,8 @@ func TestReadState(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, test.want)
 		}
-		if text := s.Version + string(s.CurrentState); strings.Contains(text, secret) || err != nil && strings.Contains(err.Error(), secret) {
+		if text := s.Version + string(s.CurrentState); strings.Contains(text, secret) || err != nil &&
+			strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: tells the secret: %s %v", name, text, err)
 		}
 	}

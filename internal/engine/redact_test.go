@@ -137,10 +137,12 @@ type echoing struct {
 
 func echoedResult(c connector.Call) connector.Result {
 	return connector.Result{
-		ExternalID: "x " + echoedSecret, RequestMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "url", Value: gatehouse.StringJSON(echoed())}),
+		ExternalID: "x " + echoedSecret, RequestMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "url",
+			Value: gatehouse.StringJSON(echoed())}),
 		ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: echoed(), Value: gatehouse.StringJSON(echoed())}),
 		Reversal: &gatehouse.Reversal{
-			Operation: "update", Target: c.Target, ProposedChange: gatehouse.ObjectJSON(gatehouse.Member{Name: "price", Value: gatehouse.StringJSON(echoed())}),
+			Operation: "update", Target: c.Target, ProposedChange: gatehouse.ObjectJSON(gatehouse.Member{Name: "price",
+				Value: gatehouse.StringJSON(echoed())}),
 		},
 	}
 }
@@ -162,14 +164,16 @@ func (e echoing) Check(context.Context, connector.Call) (connector.State, error)
 
 func (e echoing) ReadBack(_ context.Context, c connector.Call) (connector.Finding, connector.Result, error) {
 	if e.found == connector.Inconclusive {
-		return e.found, connector.Result{}, &connector.Error{Kind: connector.Transient, Code: "no", Detail: echoed(), Err: errors.New(echoed())}
+		return e.found, connector.Result{}, &connector.Error{Kind: connector.Transient, Code: "no", Detail: echoed(),
+			Err: errors.New(echoed())}
 	}
 	return e.found, echoedResult(c), nil
 }
 
 func echoedError(kind connector.Kind) func() error {
 	return func() error {
-		return &connector.Error{Kind: kind, Code: "no " + echoedSecret, Detail: echoed(), Says: echoed(), Err: errors.New(echoed())}
+		return &connector.Error{Kind: kind, Code: "no " + echoedSecret, Detail: echoed(), Says: echoed(),
+			Err: errors.New(echoed())}
 	}
 }
 
@@ -190,21 +194,30 @@ func TestNoConnectorReturnsASecret(t *testing.T) {
 		with func(*gatehouse.Action, *gatehouse.Push)
 		want gatehouse.PushStatus
 	}{
-		"a success":           {of: fake(echoing{state: matches}), want: gatehouse.PushApplied},
-		"a refusal":           {of: fake(echoing{state: matches, failure: echoedError(connector.Terminal)}), want: gatehouse.PushFailed},
-		"retries":             {of: fake(echoing{state: matches, failure: echoedError(connector.NotSent)}), want: gatehouse.PushFailed},
-		"a plain error":       {of: fake(echoing{state: matches, failure: func() error { return errors.New(echoed()) }}), want: gatehouse.PushUnknown},
-		"a panic":             {of: fake(echoing{state: matches, failure: func() error { panic(echoed()) }}), want: gatehouse.PushUnknown},
-		"a read-back":         {of: fake(echoing{state: matches, failure: echoedError(connector.Ambiguous), found: connector.Present}), want: gatehouse.PushApplied},
-		"a read-back's proof": {of: fake(echoing{state: matches, failure: echoedError(connector.Ambiguous), found: connector.Absent}), want: gatehouse.PushUnknown},
-		"a check":             {of: fake(echoing{state: differs}), want: gatehouse.PushFailed},
-		"a check's failure":   {of: fake(echoing{looked: echoedError(connector.Terminal)}), want: gatehouse.PushFailed},
-		"http, a success":     {of: echoingHTTP(http.StatusOK), want: gatehouse.PushApplied},
-		"http, a refusal":     {of: echoingHTTP(http.StatusUnprocessableEntity), want: gatehouse.PushFailed},
-		"http, a check":       {of: echoingHTTP(http.StatusOK), with: changing(`{"you":"me"}`), want: gatehouse.PushFailed},
-		"sql, a success":      {of: echoingSQL(""), with: onRow(`{"name":"new"}`, `{}`), want: gatehouse.PushApplied},
-		"sql, a refusal":      {of: echoingSQL(echoed()), with: onRow(`{"name":"new"}`, `{}`), want: gatehouse.PushFailed},
-		"sql, a check":        {of: echoingSQL(""), with: onRow(`{"name":"new"}`, `{"name":"old"}`), want: gatehouse.PushFailed},
+		"a success": {of: fake(echoing{state: matches}), want: gatehouse.PushApplied},
+		"a refusal": {of: fake(echoing{state: matches, failure: echoedError(connector.Terminal)}),
+			want: gatehouse.PushFailed},
+		"retries": {of: fake(echoing{state: matches, failure: echoedError(connector.NotSent)}),
+			want: gatehouse.PushFailed},
+		"a plain error": {of: fake(echoing{state: matches,
+			failure: func() error { return errors.New(echoed()) }}), want: gatehouse.PushUnknown},
+		"a panic": {of: fake(echoing{state: matches, failure: func() error { panic(echoed()) }}),
+			want: gatehouse.PushUnknown},
+		"a read-back": {of: fake(echoing{state: matches, failure: echoedError(connector.Ambiguous),
+			found: connector.Present}), want: gatehouse.PushApplied},
+		"a read-back's proof": {of: fake(echoing{state: matches, failure: echoedError(connector.Ambiguous),
+			found: connector.Absent}), want: gatehouse.PushUnknown},
+		"a check":           {of: fake(echoing{state: differs}), want: gatehouse.PushFailed},
+		"a check's failure": {of: fake(echoing{looked: echoedError(connector.Terminal)}), want: gatehouse.PushFailed},
+		"http, a success":   {of: echoingHTTP(http.StatusOK), want: gatehouse.PushApplied},
+		"http, a refusal":   {of: echoingHTTP(http.StatusUnprocessableEntity), want: gatehouse.PushFailed},
+		"http, a check": {of: echoingHTTP(http.StatusOK), with: changing(`{"you":"me"}`),
+			want: gatehouse.PushFailed},
+		"sql, a success": {of: echoingSQL(""), with: onRow(`{"name":"new"}`, `{}`), want: gatehouse.PushApplied},
+		"sql, a refusal": {of: echoingSQL(echoed()), with: onRow(`{"name":"new"}`, `{}`),
+			want: gatehouse.PushFailed},
+		"sql, a check": {of: echoingSQL(""), with: onRow(`{"name":"new"}`, `{"name":"old"}`),
+			want: gatehouse.PushFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -216,7 +229,10 @@ func TestNoConnectorReturnsASecret(t *testing.T) {
 				with = append(with, c.with)
 			}
 			a := b.approve(with...)
-			b.settle(b.dispatcher(testConfig(), func(d *Dependencies) { d.Log = slog.New(slog.NewTextHandler(&log, nil)) }))
+			b.settle(b.dispatcher(testConfig(), func(d *Dependencies) {
+				d.Log = slog.New(slog.NewTextHandler(&log,
+					nil))
+			}))
 			s := b.state(a)
 			if s.push.Status != c.want {
 				t.Fatalf("the push is %s, want %s: %s", s.push.Status, c.want, s.push.LastError)
@@ -234,7 +250,8 @@ func TestNoConnectorReturnsASecret(t *testing.T) {
 				return
 			}
 			r := s.receipts[len(s.receipts)-1]
-			if r.Reversible || r.Reversal != nil || !strings.Contains(string(r.ResponseMetadata), `"reversal_left_out"`) {
+			if r.Reversible || r.Reversal != nil || !strings.Contains(string(r.ResponseMetadata),
+				`"reversal_left_out"`) {
 				t.Errorf("a reversal that holds a secret: %+v", r)
 			}
 		})
@@ -249,7 +266,8 @@ func changing(before gatehouse.JSON) func(*gatehouse.Action, *gatehouse.Push) {
 // onRow makes the action one on the row of [echoingSQL].
 func onRow(change, before gatehouse.JSON) func(*gatehouse.Action, *gatehouse.Push) {
 	return func(a *gatehouse.Action, _ *gatehouse.Push) {
-		a.Target, a.CurrentState, a.ProposedChange = gatehouse.Target{EntityType: "item", EntityRef: "1", Version: "7"}, before, change
+		a.Target, a.CurrentState, a.ProposedChange = gatehouse.Target{EntityType: "item", EntityRef: "1", Version: "7"},
+			before, change
 	}
 }
 
@@ -330,7 +348,8 @@ func echoingSQL(message string) func(*testing.T) connector.Connector {
 			t.Fatal(err)
 		}
 		c, err := sqlconn.New(t.Context(), sqlconn.Config{
-			DSN: "sqlite:" + path, Entities: map[string]sqlconn.Entity{"item": {Table: "items", Key: "id", Version: "version", ExternalID: "label"}},
+			DSN: "sqlite:" + path, Entities: map[string]sqlconn.Entity{"item": {Table: "items", Key: "id",
+				Version: "version", ExternalID: "label"}},
 		}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -359,7 +378,8 @@ func TestNoWorkerTellsASecret(t *testing.T) {
 		},
 		"fail": func(t *testing.T, o Outside, p gatehouse.LeasedPush) (*gatehouse.Push, error) {
 			return o.Fail(t.Context(), "default", p.Push.ID, holds, gatehouse.PushFailure{
-				Generation: p.Lease.Generation, Kind: "terminal", Code: "no " + echoedSecret, Detail: echoed(), TargetSays: echoed(),
+				Generation: p.Lease.Generation, Kind: "terminal", Code: "no " + echoedSecret, Detail: echoed(),
+				TargetSays: echoed(),
 			})
 		},
 	} {
@@ -398,7 +418,8 @@ func TestLooksBesideTheDispatcherTellNoSecret(t *testing.T) {
 	t.Parallel()
 	failing := func() error { return echoedError(connector.Terminal)() }
 	result := echoedResult(connector.Call{})
-	a := &gatehouse.Action{Tenant: "default", ID: "act_1", Proposal: gatehouse.Proposal{Connector: "shop", Operation: "update"}}
+	a := &gatehouse.Action{Tenant: "default", ID: "act_1",
+		Proposal: gatehouse.Proposal{Connector: "shop", Operation: "update"}}
 	look := func(c connector.Connector) (said []any) {
 		r := registryOf(t, Target{Name: "shop", Connector: c}).WithSecrets([]string{echoedSecret})
 		_, expected, actual, _, err := r.Check(t.Context(), a)
@@ -415,7 +436,8 @@ func TestLooksBesideTheDispatcherTellNoSecret(t *testing.T) {
 	for name, c := range map[string]able{
 		"what is found": {
 			check: func() (connector.State, error) {
-				return connector.State{Expected: gatehouse.StringJSON(echoed()), Actual: gatehouse.StringJSON(echoed())}, nil
+				return connector.State{Expected: gatehouse.StringJSON(echoed()),
+					Actual: gatehouse.StringJSON(echoed())}, nil
 			},
 			readBack: func() (connector.Finding, connector.Result, error) { return connector.Present, result, nil },
 			validate: gatehouse.Violations{{Pointer: "/" + echoedSecret, Detail: echoed()}}.Err(),

@@ -230,7 +230,8 @@ func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (app.Fres
 	}
 	var err error
 	if out.CurrentState, err = gatehouse.Canonicalize([]byte(s.CurrentState)); err != nil {
-		return app.FreshState{}, &app.UnreadableError{Detail: "the connector returned a state that is not JSON", Cause: err}
+		return app.FreshState{}, &app.UnreadableError{Detail: "the connector returned a state that is not JSON",
+			Cause: err}
 	}
 	return out, nil
 }

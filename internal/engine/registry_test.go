@@ -216,7 +216,8 @@ func TestForeignFailuresProveNothing(t *testing.T) {
 			t.Errorf("%s: the detail may hold secrets: %s", c.name, failure.Detail)
 		}
 	}
-	if _, failure := new(Registry).execute(t.Context(), bare{func() (connector.Result, error) { return connector.Result{}, nil }}, connector.Call{}); failure != nil {
+	if _, failure := new(Registry).execute(t.Context(),
+		bare{func() (connector.Result, error) { return connector.Result{}, nil }}, connector.Call{}); failure != nil {
 		t.Errorf("success: %v", failure)
 	}
 	for name, answer := range map[string]func() (connector.Finding, connector.Result, error){
@@ -225,7 +226,8 @@ func TestForeignFailuresProveNothing(t *testing.T) {
 		},
 		"panic": func() (connector.Finding, connector.Result, error) { panic("no") },
 	} {
-		if f, _, failure := new(Registry).readBack(t.Context(), able{readBack: answer}, connector.Call{}); f != connector.Inconclusive || failure == nil {
+		if f, _, failure := new(Registry).readBack(t.Context(), able{readBack: answer},
+			connector.Call{}); f != connector.Inconclusive || failure == nil {
 			t.Errorf("read-back with %s: %v, %v", name, f, failure)
 		}
 	}

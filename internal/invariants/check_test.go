@@ -266,8 +266,10 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"a claim is lost", `DELETE FROM ceiling_claim WHERE action_seq = ` + where("spent"), 10, "spent", true},
 		{"a claim is kept", `UPDATE ceiling_claim SET released_at = NULL WHERE action_seq = ` + where("dead"), 10, "dead", false},
 		{"states that do not fit", `UPDATE action SET status = 'failed' WHERE seq = ` + where("queued"), 11, "queued", false},
-		{"denied, says that people are asked", `UPDATE proposal SET policy_outcome = 'needs_approval' WHERE seq = ` + where("denied"), 11, "denied", true},
-		{"people are asked, says allowed", `UPDATE proposal SET policy_outcome = 'allow' WHERE seq = ` + where("pending"), 11, "pending", true},
+		{"denied, says that people are asked", `UPDATE proposal SET policy_outcome = 'needs_approval' WHERE seq = ` +
+			where("denied"), 11, "denied", true},
+		{"people are asked, says allowed", `UPDATE proposal SET policy_outcome = 'allow' WHERE seq = ` +
+			where("pending"), 11, "pending", true},
 		{"a move that there is not", leaf + `'{"id":"l2","tenant":"default","type":"hitl.expired","subject":"x","actor":"x","from":"reversed","to":"pending"}' FROM action WHERE seq = ` + where("replayed"), 11, "replayed", false},
 		{"no receipt", `DELETE FROM receipt WHERE action_seq = ` + where("pair"), 12, "pair", true},
 		{"a lease that never was", `UPDATE receipt SET generation = 7 WHERE action_seq = ` + where("pair"), 12, "pair", false},

@@ -129,7 +129,8 @@ func (c *checker) principals(ctx context.Context, tx *sql.Tx, h *rightsHistory) 
 		var p loggedPrincipal
 		var roles, groups string
 		var since sql.NullInt64
-		if err := rows.Scan(&at.tenant, &at.id, &p.Name, &p.Kind, &roles, &p.Sponsor, &p.Person, &p.Disabled, &groups, &since); err != nil {
+		if err := rows.Scan(&at.tenant, &at.id, &p.Name, &p.Kind, &roles, &p.Sponsor, &p.Person, &p.Disabled, &groups,
+			&since); err != nil {
 			return err
 		}
 		var err error

@@ -242,9 +242,11 @@ func (m *match) nobody() {
 	p := proposal{kind: item, connector: "mute", operation: "a", entity: "x", by: "bot"}
 	m.play("propose", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
 	p.behalf = "admin"
-	m.play("propose to nobody", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
+	m.play("propose to nobody", func() string { return m.model.propose(p) },
+		func(s *side) string { return s.propose(p) })
 	a := m.model.actions[0]
-	m.play("revise to nobody", func() string { return m.model.revise(a, p) }, func(s *side) string { return s.revise(a.n, p) })
+	m.play("revise to nobody", func() string { return m.model.revise(a, p) },
+		func(s *side) string { return s.revise(a.n, p) })
 }
 
 // answer is what ana says, with all that may be asked of her.

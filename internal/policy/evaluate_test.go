@@ -125,7 +125,8 @@ func TestCost(t *testing.T) {
 		"to compare": "change.list.all(a, change.long == change.long)",
 		"to measure": "change.list.all(a, change.text.size() > 0)",
 	} {
-		v := mustParse(t, rulesFor(fmt.Sprintf("{id: r, when: '%s', then: allow}", when))).Evaluate(context.Background(), f)
+		v := mustParse(t, rulesFor(fmt.Sprintf("{id: r, when: '%s', then: allow}",
+			when))).Evaluate(context.Background(), f)
 		if v.Outcome != gatehouse.OutcomeNeedsApproval || !strings.Contains(v.Reasons[0], "cost limit exceeded") {
 			t.Errorf("too costly %s: got %s (%v)", name, v.Outcome, v.Reasons)
 		}
@@ -301,7 +302,8 @@ func TestBulk(t *testing.T) {
 		"target.refs.all(r, r.startsWith('k') && r in change.by_key)",
 		"size(target.refs) == 10000 && change.lines.size() == 10000 && size(change.by_key) == 10000",
 	} {
-		v := mustParse(t, rulesFor(fmt.Sprintf(`{id: r, when: "%s", then: allow}`, when))).Evaluate(context.Background(), f)
+		v := mustParse(t, rulesFor(fmt.Sprintf(`{id: r, when: "%s", then: allow}`,
+			when))).Evaluate(context.Background(), f)
 		if v.Outcome != gatehouse.OutcomeAllow {
 			t.Errorf("%s: %v", when, v.Reasons)
 		}
@@ -317,7 +319,8 @@ func TestNoFacts(t *testing.T) {
 	}
 	f := facts("note", `{}`)
 	f.Proposer = nil
-	if v := p.Evaluate(context.Background(), f); v.Outcome != gatehouse.OutcomeNeedsApproval || !strings.Contains(v.Reasons[0], "does not give proposer.name") {
+	if v := p.Evaluate(context.Background(), f); v.Outcome != gatehouse.OutcomeNeedsApproval ||
+		!strings.Contains(v.Reasons[0], "does not give proposer.name") {
 		t.Errorf("without a proposer: got %s %v", v.Outcome, v.Reasons)
 	}
 	f = facts("note", `{}`)

@@ -120,7 +120,8 @@ func TestOrderDoesNotCount(t *testing.T) {
 		rules := randomRules(t)
 		f := randomFacts(t)
 		want := mustParseT(t, rulesFor(rules...)).Evaluate(context.Background(), f)
-		got := mustParseT(t, rulesFor(rapid.Permutation(rules).Draw(t, "permutation")...)).Evaluate(context.Background(), f)
+		got := mustParseT(t, rulesFor(rapid.Permutation(rules).Draw(t,
+			"permutation")...)).Evaluate(context.Background(), f)
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatalf("another order, another verdict:\n%s", d)
 		}
@@ -157,7 +158,8 @@ func TestBrokenNeverAllows(t *testing.T) {
 		broken := rapid.SampledFrom([]string{"change.nope", "change.nope > 1 || true", "true && change.nope", "risk / 0 == 1"}).Draw(t, "broken")
 		rules := append(randomRules(t), fmt.Sprintf("{id: broken, when: '%s', then: allow}", broken))
 		f := randomFacts(t)
-		if v := mustParseT(t, rulesFor(rules...)).Evaluate(context.Background(), f); v.Outcome == gatehouse.OutcomeAllow {
+		if v := mustParseT(t, rulesFor(rules...)).Evaluate(context.Background(),
+			f); v.Outcome == gatehouse.OutcomeAllow {
 			t.Fatalf("allowed: %v", v.Reasons)
 		}
 	})

@@ -122,11 +122,12 @@ var provocations = map[gatehouse.Code]provocation{
 		a := w.pending(t)
 		return func() answer { return w.agent.post("/proposed-actions/"+a.ID+"/rebase", nil) }
 	}},
-	gatehouse.CodeTargetChanged: {[]string{"expected", "actual", "can_acknowledge", "can_rebase"}, func(t *testing.T, w *codeWorld) func() answer {
-		a := w.pending(t)
-		w.shop.exec(t, `UPDATE items SET price = '11.00', version = version + 1 WHERE sku = ?`, a.Target.EntityRef)
-		return func() answer { return w.ana.decide(a, "approved") }
-	}},
+	gatehouse.CodeTargetChanged: {[]string{"expected", "actual", "can_acknowledge", "can_rebase"},
+		func(t *testing.T, w *codeWorld) func() answer {
+			a := w.pending(t)
+			w.shop.exec(t, `UPDATE items SET price = '11.00', version = version + 1 WHERE sku = ?`, a.Target.EntityRef)
+			return func() answer { return w.ana.decide(a, "approved") }
+		}},
 	gatehouse.CodeAlreadyVoted: {nil, func(t *testing.T, w *codeWorld) func() answer {
 		a := w.pending(t, object{"action_type": "pair"})
 		must(t, w.ana.decide(a, "approved"), 200, "vote_recorded")

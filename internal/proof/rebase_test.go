@@ -82,17 +82,21 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		must(t, c.ana.decide(old, "approved"), 200, "vote_recorded")
 		c.move(t, old)
 		stale := must(t, c.ben.decide(old, "approved"), 409, "target_changed", "expected", "actual")
-		if stale.body["can_acknowledge"] != false || stale.body["can_rebase"] != true || !c.admin.action(t, old.ID).CanRebase {
+		if stale.body["can_acknowledge"] != false || stale.body["can_rebase"] != true ||
+			!c.admin.action(t, old.ID).CanRebase {
 			t.Errorf("clients are not told that it can be rebased: %s", stale)
 		}
 		a := c.rebased(t, c.ben.rebase(old))
-		if a.Supersedes != old.ID || a.Revision != 2 || a.Digest == old.Digest || a.RebasedBy != "ben" || a.ProposedBy != "bot" ||
-			a.Target.Version != "2" || a.CurrentState != `{"price":"11.00"}` || a.ProposedChange != old.ProposedChange ||
+		if a.Supersedes != old.ID || a.Revision != 2 || a.Digest == old.Digest || a.RebasedBy != "ben" ||
+			a.ProposedBy != "bot" ||
+			a.Target.Version != "2" || a.CurrentState != `{"price":"11.00"}` ||
+			a.ProposedChange != old.ProposedChange ||
 			a.Rationale != "cheaper" || len(a.Approval.Votes) != 0 || a.Status != gatehouse.StatusPending {
 			t.Errorf("the revision: %+v", a)
 		}
 		was := c.admin.action(t, old.ID)
-		if was.Status != gatehouse.StatusSuperseded || was.Superseded != a.ID || was.Approval.Status != gatehouse.ApprovalCanceled || was.CanRebase {
+		if was.Status != gatehouse.StatusSuperseded || was.Superseded != a.ID ||
+			was.Approval.Status != gatehouse.ApprovalCanceled || was.CanRebase {
 			t.Errorf("the old action: %s %s %v", was.Status, was.Superseded, was.CanRebase)
 		}
 		must(t, c.ana.decide(old, "approved"), 409, "already_decided", "superseded_by")
@@ -130,14 +134,16 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		x, y := c.sku(), c.sku()
 		old := c.agent.propose(t, object{
 			"action_type": "price_change", "connector": "shop", "operation": "bulk_delete",
-			"target":          object{"entity_type": "item", "entity_refs": []string{x, y}},
-			"current_state":   object{x: object{"price": "10.00", "version": 1}, y: object{"price": "10.00", "version": 1}},
+			"target": object{"entity_type": "item", "entity_refs": []string{x, y}},
+			"current_state": object{x: object{"price": "10.00", "version": 1},
+				y: object{"price": "10.00", "version": 1}},
 			"proposed_change": object{},
 		})
 		c.shop.exec(t, `UPDATE items SET price = '11.00', version = 2 WHERE sku = ?`, y)
 		a := c.rebased(t, c.ana.rebase(old))
 		want := gatehouse.ObjectJSON(
-			gatehouse.Member{Name: x, Value: `{"price":"10.00","version":1}`}, gatehouse.Member{Name: y, Value: `{"price":"11.00","version":2}`})
+			gatehouse.Member{Name: x, Value: `{"price":"10.00","version":1}`},
+			gatehouse.Member{Name: y, Value: `{"price":"11.00","version":2}`})
 		if a.CurrentState != want || a.Target.Version != "" {
 			t.Errorf("the revision is on %s, want %s", a.CurrentState, want)
 		}
@@ -158,14 +164,16 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		old := c.moved(t)
 		first := c.agent.rebase(old, "Idempotency-Key", "rebase-"+old.ID)
 		again := c.agent.rebase(old, "Idempotency-Key", "rebase-"+old.ID)
-		if first.status != 201 || again.str("id") != first.str("id") || again.header.Get("Idempotency-Replayed") != "true" {
+		if first.status != 201 || again.str("id") != first.str("id") ||
+			again.header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("first %s, then %s", first, again)
 		}
 		must(t, c.agent.rebase(old, "Idempotency-Key", "other-"+old.ID), 409, "already_decided", "superseded_by")
 	},
 	"not what is not pending": func(t *testing.T, c *contract) {
 		for status, a := range c.ends(t) {
-			if got := must(t, c.agent.rebase(a), 409, "already_decided", "current_status"); got.str("current_status") != string(status) {
+			if got := must(t, c.agent.rebase(a), 409, "already_decided",
+				"current_status"); got.str("current_status") != string(status) {
 				t.Errorf("%s: %s", status, got)
 			}
 		}
@@ -196,7 +204,8 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		c.refused(t, blind, c.agent.rebase(blind), 409, "cannot_rebase", "unreadable")
 		insert := c.agent.propose(t, object{
 			"action_type": "price_change", "connector": "shop", "operation": "insert",
-			"target": object{"entity_type": "item", "entity_ref": "new-" + c.sku()}, "proposed_change": object{"price": "1.00"},
+			"target":          object{"entity_type": "item", "entity_ref": "new-" + c.sku()},
+			"proposed_change": object{"price": "1.00"},
 		})
 		c.refused(t, insert, c.agent.rebase(insert), 409, "cannot_rebase", "unreadable")
 	},
@@ -206,11 +215,17 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 			status       int
 			code, reason string
 		}{
-			"down":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, 503, "busy", ""},
-			"no JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"version": 2, "state": {`) }, 503, "busy", ""},
-			"no state": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"version": 2, "state": "gone fishing"}`) },
+			"down": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, 503,
+				"busy", ""},
+			"no JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"version": 2, "state": {`) },
+				503, "busy", ""},
+			"no state": {func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(w,
+					`{"version": 2, "state": "gone fishing"}`)
+			},
 				409, "cannot_rebase", "unreadable"},
-			"no version": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"state": {"value": "x"}}`) }, 409, "cannot_rebase", "unreadable"},
+			"no version": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"state": {"value": "x"}}`) },
+				409, "cannot_rebase", "unreadable"},
 			"a control character in the version": {func(w http.ResponseWriter, _ *http.Request) {
 				fmt.Fprint(w, `{"version": "2\u0000", "state": {"value": "x"}}`)
 			}, 409, "cannot_rebase", "state_invalid"},
@@ -238,7 +253,8 @@ var rebaseRows = map[string]func(*testing.T, *contract){
 		// Who is excluded may ask for the present state, and stays excluded.
 		old := c.moved(t, object{"on_behalf_of": "ana"})
 		author := c.admin.create(t, "author-"+c.sku(), "person", "proposer,approver")
-		res := author.post("/proposed-actions/"+old.ID+"/revise", price(old.Target.EntityRef, "13.00", object{"on_behalf_of": nil}))
+		res := author.post("/proposed-actions/"+old.ID+"/revise",
+			price(old.Target.EntityRef, "13.00", object{"on_behalf_of": nil}))
 		if res.status != 201 {
 			t.Fatal(res)
 		}
@@ -325,7 +341,8 @@ steps:
 		c.race(t, func(a *gatehouse.Action) answer { return c.ben.decide(a, "rejected") }, gatehouse.StatusRejected)
 	},
 	"beside a cancellation": func(t *testing.T, c *contract) {
-		c.race(t, func(a *gatehouse.Action) answer { return c.agent.post("/proposed-actions/"+a.ID+"/cancel", nil) }, gatehouse.StatusCanceled)
+		c.race(t, func(a *gatehouse.Action) answer { return c.agent.post("/proposed-actions/"+a.ID+"/cancel", nil) },
+			gatehouse.StatusCanceled)
 	},
 	"beside a revision": func(t *testing.T, c *contract) {
 		c.race(t, func(a *gatehouse.Action) answer {
@@ -362,9 +379,11 @@ func (c *contract) said(t *testing.T, a *gatehouse.Action, by, from, to string) 
 	id := c.admin.get("/principals/" + by).str("id")
 	for _, x := range []struct{ action, event string }{{a.ID, "hitl.proposed"}, {a.Supersedes, "hitl.superseded"}} {
 		// The log numbers its entries a moment later.
-		for end := time.Now().Add(30 * time.Second); !c.says(t, x.action, x.event, id, from, to); time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); !c.says(t, x.action, x.event, id, from,
+			to); time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Errorf("the log has no %s of %s that says rebased by %s from %s to %s", x.event, x.action, id, from, to)
+				t.Errorf("the log has no %s of %s that says rebased by %s from %s to %s", x.event, x.action, id, from,
+					to)
 				break
 			}
 		}
@@ -386,7 +405,8 @@ func (c *contract) says(t *testing.T, action, event, by, from, to string) bool {
 		if err := json.Unmarshal([]byte(entry.Body), &leaf); err != nil {
 			t.Fatal(err)
 		}
-		if leaf.Type == event && leaf.Actor == by && leaf.Data.Rebased["from_version"] == from && leaf.Data.Rebased["to_version"] == to {
+		if leaf.Type == event && leaf.Actor == by && leaf.Data.Rebased["from_version"] == from &&
+			leaf.Data.Rebased["to_version"] == to {
 			return true
 		}
 	}

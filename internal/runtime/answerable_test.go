@@ -41,7 +41,8 @@ steps:
 			t.Errorf("the action is %s: %q, want %q", a.Status, a.Policy.Reasons, want)
 		}
 		s := run.StepOf(step)
-		if s.Status != gatehouse.StepFailed || s.Failure == nil || s.Failure.Code != "denied" || !strings.Contains(s.Failure.Detail, want) {
+		if s.Status != gatehouse.StepFailed || s.Failure == nil || s.Failure.Code != "denied" ||
+			!strings.Contains(s.Failure.Detail, want) {
 			t.Errorf("the step is %s: %+v", s.Status, s.Failure)
 		}
 	}
@@ -112,7 +113,8 @@ func testLastAnswererLeaves(t *testing.T, w *world) {
 	done := make(chan error, 1)
 	go func() {
 		for off := true; ; off = !off {
-			if _, err := w.gate.UpdatePrincipal(w.as("admin"), "ana", gatehouse.PrincipalChange{Disabled: &off}); err != nil || ctx.Err() != nil {
+			if _, err := w.gate.UpdatePrincipal(w.as("admin"), "ana",
+				gatehouse.PrincipalChange{Disabled: &off}); err != nil || ctx.Err() != nil {
 				done <- err
 				return
 			}

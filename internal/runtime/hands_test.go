@@ -338,7 +338,8 @@ func TestStarterAnswersTheChildOfARetry(t *testing.T) {
 		w.status(run.ID, gatehouse.RunCanceled)
 		again, err := w.runs.RetryRun(w.as("admin"), run.ID)
 		w.must(err)
-		parent := w.until(again.ID, "waits for its child", func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
+		parent := w.until(again.ID, "waits for its child",
+			func(r *gatehouse.Run) bool { return r.StepOf("sub").ChildRun != "" })
 		_, err = w.runs.SignalRun(w.as("bot"), parent.StepOf("sub").ChildRun, "go", `{}`)
 		w.must(err)
 		w.status(again.ID, gatehouse.RunSucceeded)

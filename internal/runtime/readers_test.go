@@ -106,7 +106,8 @@ func testStepsOfOtherWorkers(t *testing.T, w *world) {
 		}
 	}
 	calls("other", gatehouse.CodeNotFound)
-	_, err := w.runs.CompleteStep(w.as("bot"), held.Step.ID, gatehouse.StepResult{Generation: held.Lease.Generation, Output: "{}"})
+	_, err := w.runs.CompleteStep(w.as("bot"), held.Step.ID,
+		gatehouse.StepResult{Generation: held.Lease.Generation, Output: "{}"})
 	w.must(err)
 	calls("other", gatehouse.CodeNotFound)
 	calls("bot", gatehouse.CodeLeaseLost)

@@ -21,7 +21,8 @@ func TestStepsTellNoSecret(t *testing.T) { t.Parallel(); onBoth(t, testStepsTell
 func testStepsTellNoSecret(t *testing.T, w *world) {
 	echo := configuredSecret + " " + hex.EncodeToString([]byte(configuredSecret)) + " " +
 		base64.StdEncoding.EncodeToString([]byte("Bearer "+configuredSecret))
-	output := gatehouse.ObjectJSON(gatehouse.Member{Name: "text", Value: gatehouse.StringJSON(echo)}, gatehouse.Member{Name: configuredSecret, Value: "1"})
+	output := gatehouse.ObjectJSON(gatehouse.Member{Name: "text", Value: gatehouse.StringJSON(echo)},
+		gatehouse.Member{Name: configuredSecret, Value: "1"})
 	clean := func(what string, said any) {
 		t.Helper()
 		text := fmt.Sprintf("%+v", said)
@@ -38,7 +39,8 @@ func testStepsTellNoSecret(t *testing.T, w *world) {
 	w.apply("ask", "name: ask\nsteps:\n  - {id: one, uses: model.local, retry: {max: 0}, with: {model: small, prompt: hi}}\n")
 	lease := func() gatehouse.LeasedStep {
 		t.Helper()
-		got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"}, Wait: gatehouse.Duration(30 * time.Second)})
+		got, err := w.runs.LeaseSteps(w.as("bot"), gatehouse.LeaseRequest{Tools: []string{"page"},
+			Wait: gatehouse.Duration(30 * time.Second)})
 		w.must(err)
 		if len(got) != 1 {
 			t.Fatalf("leased %d steps", len(got))
@@ -72,7 +74,8 @@ func testStepsTellNoSecret(t *testing.T, w *world) {
 
 	run = w.start("page", `{}`)
 	s = lease()
-	done, err = w.runs.FailStep(w.as("bot"), s.Step.ID, gatehouse.StepFailure{Generation: s.Lease.Generation, Code: "no", Detail: echo})
+	done, err = w.runs.FailStep(w.as("bot"), s.Step.ID,
+		gatehouse.StepFailure{Generation: s.Lease.Generation, Code: "no", Detail: echo})
 	w.must(err)
 	clean("the answer to a failure", fmt.Sprintf("%+v %+v", *done, done.Failure))
 	clean("a run that failed", deref(ended(run)))

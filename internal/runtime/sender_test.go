@@ -28,7 +28,8 @@ func TestSenderOfAWebhook(t *testing.T) {
 		const source = "name: main\non: {webhook: {kind: generic, secret: hook, sender: %s}}\nsteps:\n" +
 			"  - {id: ask, uses: approval, with: {rationale: go on?}}\n"
 		_, _, err := w.runs.ApplyWorkflow(w.as("admin"), "main", fmt.Sprintf(source, "nobody"))
-		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || !strings.Contains(err.Error(), `on.webhook.sender: no principal has the name "nobody"`) {
+		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid ||
+			!strings.Contains(err.Error(), `on.webhook.sender: no principal has the name "nobody"`) {
 			t.Errorf("an unknown sender: %v", err)
 		}
 		w.person("hand", gatehouse.KindPerson, gatehouse.RoleApprover)

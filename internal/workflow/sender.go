@@ -60,7 +60,8 @@ func (d *Definition) Senders(event string) []Sender {
 // of those that the event is taken from.
 func (d *Definition) takesFrom(event, by string) bool {
 	from := d.Senders(event)
-	return by == "" || len(from) == 0 || slices.ContainsFunc(from, func(s Sender) bool { return strings.EqualFold(s.String(), by) })
+	return by == "" || len(from) == 0 || slices.ContainsFunc(from,
+		func(s Sender) bool { return strings.EqualFold(s.String(), by) })
 }
 
 // from reads the senders of a wait. They are literal, so that no data decides who

@@ -181,7 +181,8 @@ func (m *simulation) wait() bool {
 		m.succeed(next, gatehouse.ObjectJSON(member("at", m.now.Format(time.RFC3339Nano))))
 	case answer != nil && answer.Signal && next.ReadyAt != nil:
 		m.succeed(next, gatehouse.ObjectJSON(
-			member("at", m.now.Format(time.RFC3339Nano)), member("by", cmp.Or(answer.By, "test")), member("name", next.Event),
+			member("at", m.now.Format(time.RFC3339Nano)), member("by", cmp.Or(answer.By, "test")),
+			member("name", next.Event),
 			gatehouse.Member{Name: "data", Value: answer.Output}))
 	default:
 		m.fail(next, "timeout", "no event "+next.Event+" came in time for "+spec.ID)

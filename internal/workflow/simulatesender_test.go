@@ -31,7 +31,8 @@ steps:
 			t.Fatal(err)
 		}
 		tests, err := workflow.ParseTests(d, []byte(fmt.Sprintf(
-			"tests:\n  - {name: one, steps: {reply: {signal: {n: 1}, %s after: 1m}}, expect: {status: %s}}\n", c.by, c.status)))
+			"tests:\n  - {name: one, steps: {reply: {signal: {n: 1}, %s after: 1m}}, expect: {status: %s}}\n", c.by,
+			c.status)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -87,9 +87,10 @@ type testParser struct {
 var testKeys = map[string][]string{
 	"a file of tests": {"tests"},
 	"a test":          {"name", "input", "now", "steps", "expect"},
-	"an answer":       {"output", "applied", "rejected", "denied", "expired", "failed", "canceled", "signal", "after", "by", "fail"},
-	"fail":            {"code", "retryable", "times"},
-	"expect":          {"status", "failure", "steps", "proposed", "outputs", "attempts", "output", "took"},
+	"an answer": {"output", "applied", "rejected", "denied", "expired", "failed", "canceled", "signal", "after",
+		"by", "fail"},
+	"fail":   {"code", "retryable", "times"},
+	"expect": {"status", "failure", "steps", "proposed", "outputs", "attempts", "output", "took"},
 }
 
 // ParseTests reads a file of tests of a workflow, strictly. The error is

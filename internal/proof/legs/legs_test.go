@@ -18,7 +18,9 @@ func TestLog(t *testing.T) {
 	for _, l := range []*Leg{
 		{Storm: "crash", Engine: "sqlite", Seed: 1, Began: at, Seconds: 30, Counts: map[string]int{"SIGKILLs at random": 50, "SIGKILLs at failpoints": 2}, Points: map[string]int{"decide/voted": 1, "decide/pushed": 1}},
 		{Storm: "crash", Engine: "sqlite", Seed: 2, Began: at, Seconds: 31, Counts: map[string]int{"SIGKILLs at random": 40}, Failed: true},
-		{Storm: "crash", Engine: "postgres", Seed: 3, Began: at, Seconds: 32, Counts: map[string]int{"SIGKILLs at random": 25}, Points: map[string]int{"decide/voted": 3, "decide/pushed": 2}},
+		{Storm: "crash", Engine: "postgres", Seed: 3, Began: at, Seconds: 32,
+			Counts: map[string]int{"SIGKILLs at random": 25},
+			Points: map[string]int{"decide/voted": 3, "decide/pushed": 2}},
 	} {
 		if err := Append(path, l); err != nil {
 			t.Fatal(err)
@@ -39,7 +41,8 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"Legs that failed: 1, of 3", "| SIGKILLs under load | 2000 | 52 | 25 | 1 |", "At each of 2 failpoints", "at least 1 times on SQLite and 2 times on PostgreSQL", "on both engines: `never/met`.",
+		"Legs that failed: 1, of 3", "| SIGKILLs under load | 2000 | 52 | 25 | 1 |", "At each of 2 failpoints",
+		"at least 1 times on SQLite and 2 times on PostgreSQL", "on both engines: `never/met`.",
 		"| crash | sqlite | 2 | 2026-11-20 12:00:00 | 31s |",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -18,7 +18,8 @@ import (
 // others are refused in words that say why.
 func TestFirstPrincipalOfATenant(t *testing.T) {
 	t.Parallel()
-	gate := app.New(openTest(t, Config{}), nil, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource()}, slog.New(slog.DiscardHandler))
+	gate := app.New(openTest(t, Config{}), nil, &wake.Hub{}, app.Config{PolicySource: policy.DefaultSource()},
+		slog.New(slog.DiscardHandler))
 	boot, err := gate.Bootstrap(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,8 @@ func TestFirstPrincipalOfATenant(t *testing.T) {
 			wg.Go(func() {
 				<-start
 				_, errs[i] = gate.CreatePrincipal(root, gatehouse.NewPrincipal{
-					Tenant: tenant, Name: fmt.Sprintf("ana%d", i), Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleAdmin},
+					Tenant: tenant, Name: fmt.Sprintf("ana%d", i), Kind: gatehouse.KindPerson,
+					Roles: []gatehouse.Role{gatehouse.RoleAdmin},
 				})
 			})
 		}
@@ -52,7 +54,8 @@ func TestFirstPrincipalOfATenant(t *testing.T) {
 			switch {
 			case err == nil:
 				made++
-			case gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired || !strings.Contains(err.Error(), "the tenant "+tenant+" has principals"):
+			case gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired ||
+				!strings.Contains(err.Error(), "the tenant "+tenant+" has principals"):
 				t.Error(err)
 			}
 		}

@@ -19,7 +19,9 @@ RETURNING full_at - (SELECT now FROM c)`
 // SpendRate takes cost out of the bucket of a principal that all replicas share,
 // in the time that it takes to fill again, and returns how long it takes from
 // now until the bucket is full. most is the time that an empty bucket takes.
-func (s *Store) SpendRate(ctx context.Context, tenant, principalID string, cost, most time.Duration) (lacks time.Duration, err error) {
+func (s *Store) SpendRate(
+	ctx context.Context, tenant, principalID string, cost, most time.Duration,
+) (lacks time.Duration, err error) {
 	err = s.Update(ctx, func(x gatehouse.Tx) error {
 		t := x.(walls).in(tenant)
 		t.wrote = true

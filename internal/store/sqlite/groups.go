@@ -48,7 +48,10 @@ func (t *readTx) FirstAnswerers(tenant string, asked gatehouse.Audience) (list [
 
 // FirstAnswerers of the writer keeps what it has found.
 func (t *tx) FirstAnswerers(tenant string, asked gatehouse.Audience) ([]*gatehouse.Principal, error) {
-	return t.w.people.answerers(tenant, asked, func() ([]*gatehouse.Principal, error) { return t.readTx.FirstAnswerers(tenant, asked) })
+	return t.w.people.answerers(tenant, asked, func() ([]*gatehouse.Principal,
+		error) {
+		return t.readTx.FirstAnswerers(tenant, asked)
+	})
 }
 
 const groupColumns = `SELECT tenant, name, created_at FROM principal_group `

@@ -136,7 +136,8 @@ func TestMigrateKeepsTheData(t *testing.T) {
 	if err := c.close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), Config{Path: path}); err == nil || !strings.Contains(err.Error(), "newer Gatehouse") {
+	if _, err := Open(t.Context(), Config{Path: path}); err == nil ||
+		!strings.Contains(err.Error(), "newer Gatehouse") {
 		t.Errorf("this program opens the file of a later one: %v", err)
 	}
 }

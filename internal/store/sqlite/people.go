@@ -85,7 +85,8 @@ func (c *credentials) forget() {
 type people struct {
 	// by has a principal under its id, and under the name that it was asked by.
 	by map[principalID]*gatehouse.Principal
-	// asked are the first answerers of a question, by whom it asks.
+	// asked holds the first answerers of each question, by the audience that the
+	// question names.
 	asked map[audience][]*gatehouse.Principal
 	// touched is set from a write of identity to the end of its transaction,
 	// for as long as it is not known whether it stands.
@@ -141,7 +142,9 @@ func (p *people) find(tenant, idOrName string, load func() (*gatehouse.Principal
 type audience struct{ tenant, roles, people, groups string }
 
 // answerers returns principals that nobody changes.
-func (p *people) answerers(tenant string, asked gatehouse.Audience, load func() ([]*gatehouse.Principal, error)) ([]*gatehouse.Principal, error) {
+func (p *people) answerers(
+	tenant string, asked gatehouse.Audience, load func() ([]*gatehouse.Principal, error),
+) ([]*gatehouse.Principal, error) {
 	if p.touched {
 		return load()
 	}

@@ -80,7 +80,8 @@ func (s *suite) ceilings() {
 		{Ceiling: "other", Scope: "tenant", Since: before}, {Ceiling: "daily", Scope: "tenant", Since: reserved},
 		{Ceiling: "daily", Scope: "agent:x", Since: before}, {Ceiling: "daily", Scope: "tenant", Since: before},
 	}
-	s.same("several spans, in their order", sums(tenant, many...), []gatehouse.Decimal{"1.250001", "0", "7", "0", "7", "1.250001"})
+	s.same("several spans, in their order", sums(tenant, many...),
+		[]gatehouse.Decimal{"1.250001", "0", "7", "0", "7", "1.250001"})
 	s.same("several spans of another tenant", sums("acme", many[:2]...), []gatehouse.Decimal{"0", "0"})
 	s.same("no spans", sums(tenant), []gatehouse.Decimal{})
 	s.update(func(tx gatehouse.Tx) error {

@@ -165,9 +165,11 @@ func (s *suite) answerers() {
 		"a group":         {gatehouse.Audience{Groups: []string{"legal", "finance"}}, 1},
 		"people":          {gatehouse.Audience{People: []string{named.Name, finance.ID, "nobody"}}, 2},
 		"a group, people": {gatehouse.Audience{People: []string{named.Name}, Groups: []string{"finance"}}, 2},
-		"nobody":          {gatehouse.Audience{Groups: []string{`"`, `fin"ance`}, People: []string{"\u0000", `a","b`}}, 0},
-		"another case":    {gatehouse.Audience{People: []string{strings.ToUpper(named.Name)}}, 0},
-		"a role, a group": {gatehouse.Audience{Roles: []gatehouse.Role{gatehouse.RoleAuditor}, Groups: []string{"finance"}}, 3},
+		"nobody": {gatehouse.Audience{Groups: []string{`"`, `fin"ance`}, People: []string{"\u0000", `a","b`}},
+			0},
+		"another case": {gatehouse.Audience{People: []string{strings.ToUpper(named.Name)}}, 0},
+		"a role, a group": {gatehouse.Audience{Roles: []gatehouse.Role{gatehouse.RoleAuditor},
+			Groups: []string{"finance"}}, 3},
 	} {
 		ask := func(tx gatehouse.ReadTx) error {
 			people, err := tx.ListPeople(tenant)

@@ -221,7 +221,8 @@ func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana 
 		some("CeilingUsed", used.Cmp("0"), err)
 		uses, err := tx.ListCeilingUse(tenant, "daily", "", tx.Now().Add(-time.Hour), 10)
 		some("ListCeilingUse", len(uses), err)
-		sums, err := tx.CeilingUses(tenant, []gatehouse.CeilingSpan{{Ceiling: "daily", Scope: "tenant", Since: tx.Now().Add(-time.Hour)}})
+		sums, err := tx.CeilingUses(tenant, []gatehouse.CeilingSpan{{Ceiling: "daily", Scope: "tenant",
+			Since: tx.Now().Add(-time.Hour)}})
 		some("CeilingUses", sums[0].Cmp("0"), err)
 		return nil
 	})
