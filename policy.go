@@ -85,6 +85,21 @@ type CeilingClaim struct {
 	Currency string `json:"currency,omitempty"`
 }
 
+// ceilingSlices is how many slices of time the window of a ceiling has.
+const ceilingSlices = 64
+
+// CountedAt returns the end of the slice of time that a claim is reserved in. The
+// claim counts until the window has passed this end: for up to a 64th of the window
+// longer than the window itself, and never for less.
+func (c CeilingClaim) CountedAt(reserved time.Time) time.Time {
+	slice := max(c.Window.D()/ceilingSlices, time.Microsecond)
+	end := reserved.Truncate(slice)
+	if end.Before(reserved) {
+		end = end.Add(slice)
+	}
+	return end.Truncate(time.Microsecond)
+}
+
 // CeilingUse is what is reserved of one ceiling for one scope.
 type CeilingUse struct {
 	Scope string

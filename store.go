@@ -188,8 +188,9 @@ type ActionWriter interface {
 	// ReserveCeiling stores one claim of an action; the same ceiling and
 	// scope of an action is stored once (a second one replaces the first).
 	ReserveCeiling(tenant, actionID string, c CeilingClaim) error
-	// CeilingUsed sums the unreleased claims on a ceiling and scope that were
-	// reserved after since, and locks the pair until the end of the transaction.
+	// CeilingUsed sums the unreleased claims on a ceiling and scope whose
+	// [CeilingClaim.CountedAt] is after since, and locks the pair until the end of
+	// the transaction. The cost does not grow with the number of claims.
 	CeilingUsed(tenant, ceiling, scope string, since time.Time) (Decimal, error)
 	// ReleaseCeilings gives back all that an action reserved.
 	ReleaseCeilings(tenant, actionID string) error
@@ -412,8 +413,8 @@ type SessionWriter interface {
 
 // PolicyReader finds policy versions.
 type PolicyReader interface {
-	// ListCeilingUse sums the unreleased claims on a ceiling that were reserved
-	// after since, by scope: of one scope, or, when it is "", of up to limit
+	// ListCeilingUse sums the unreleased claims on a ceiling that are counted after
+	// since, as CeilingUsed does, by scope: of one scope, or, when it is "", of up to limit
 	// scopes, the fullest first. It locks nothing.
 	ListCeilingUse(tenant, ceiling, scope string, since time.Time, limit int) ([]CeilingUse, error)
 	// CeilingUses sums the unreleased claims of each span by one statement, in the

@@ -47,7 +47,8 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec(`UPDATE gatehouse_schema SET version = 27`)
+	exec(`DELETE FROM gatehouse_schema`)
+	exec(`INSERT INTO gatehouse_schema (version) VALUES (27)`)
 	want(checkFail, "from before 0.1.0", database)
 	exec(`INSERT INTO gatehouse_schema (version) VALUES (1000)`)
 	want(checkFail, "a newer Gatehouse wrote it", database)

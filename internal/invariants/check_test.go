@@ -264,6 +264,7 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"a ceiling is exceeded", `UPDATE ceiling_claim SET amount = 9000000 WHERE action_seq = ` + where("spent"), 10, "once lost", true},
 		{"a claim is given back", `UPDATE ceiling_claim SET released_at = 1 WHERE action_seq = ` + where("spent"), 10, "spent", true},
 		{"a claim is lost", `DELETE FROM ceiling_claim WHERE action_seq = ` + where("spent"), 10, "spent", true},
+		{"a sum of a ceiling is not that of its claims", `UPDATE ceiling_sum SET amount = amount + 1`, 10, "", true},
 		{"a claim is kept", `UPDATE ceiling_claim SET released_at = NULL WHERE action_seq = ` + where("dead"), 10, "dead", false},
 		{"states that do not fit", `UPDATE action SET status = 'failed' WHERE seq = ` + where("queued"), 11, "queued", false},
 		{"denied, says that people are asked", `UPDATE proposal SET policy_outcome = 'needs_approval' WHERE seq = ` +

@@ -24,6 +24,9 @@ func (c *checker) orphans(ctx context.Context) error {
 	if err := c.countLeaves(ctx); err != nil {
 		return err
 	}
+	if err := c.checkSums(ctx); err != nil {
+		return err
+	}
 	return c.in(ctx, func(tx *sql.Tx) error {
 		for _, q := range []struct{ what, query string }{
 			{"a key of nobody in its tenant", `SELECT k.tenant, k.id, x.id IS NULL FROM api_key k LEFT JOIN principal x ON x.tenant = k.tenant AND x.id = k.principal_id`},

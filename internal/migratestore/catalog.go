@@ -17,11 +17,12 @@ import (
 
 // What belongs to one engine only, and is not copied: SQLite's stored clock
 // and batch numbers, and PostgreSQL's versions, marks of COMMIT, queue of leaves
-// (see queueLeaves), and what this package keeps there.
+// (see queueLeaves), and what this package keeps there; and the sums of ceilings,
+// which the triggers of ceiling_claim write on either engine.
 var (
-	sqliteOnly   = map[string]bool{"meta": true}
+	sqliteOnly   = map[string]bool{"meta": true, sumTable: true}
 	postgresOnly = map[string]bool{
-		"gatehouse_schema": true, "gatehouse_session": true, queueTable: true,
+		"gatehouse_schema": true, "gatehouse_session": true, queueTable: true, sumTable: true,
 		// Replicas share rates; one process on a folder has its own.
 		"rate_spent":       true,
 		postgres.MoveTable: true, progressTable: true, keysTable: true,

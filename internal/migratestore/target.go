@@ -26,6 +26,9 @@ const (
 // rows does.
 const queueTable = "audit_waiting"
 
+// sumTable has the running sums of ceilings. Copied claims fill it by themselves.
+const sumTable = "ceiling_sum"
+
 // lockKey is the advisory lock of the one process that copies: "MOVE".
 const lockKey = 0x4d4f5645
 

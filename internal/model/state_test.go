@@ -92,7 +92,7 @@ type vote struct {
 // claim is what an action takes from the one ceiling that applies to it.
 type claim struct {
 	amount int
-	at     time.Time
+	at     time.Time // see gatehouse.CeilingClaim.CountedAt
 	held   bool
 }
 
@@ -210,11 +210,12 @@ func (m *model) fits(a *action) bool {
 }
 
 func (m *model) reserve(a *action) {
+	at := gatehouse.CeilingClaim{Window: gatehouse.Duration(window)}.CountedAt(m.now)
 	switch a.kind {
 	case note:
-		a.claim = &claim{1, m.now, true}
+		a.claim = &claim{1, at, true}
 	case spend:
-		a.claim = &claim{a.amount, m.now, true}
+		a.claim = &claim{a.amount, at, true}
 	}
 }
 

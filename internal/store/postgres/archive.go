@@ -17,7 +17,7 @@ const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at, CASE WHEN
   OR a.status = 'failed' AND NOT EXISTS (SELECT 1 FROM push h WHERE h.action_seq = a.seq AND h.closed_at IS NOT NULL)
   OR EXISTS (SELECT 1 FROM step s JOIN run r ON r.seq = s.run_seq WHERE s.tenant = a.tenant AND s.action_id = a.id
     AND r.status NOT IN ('succeeded', 'failed_terminal', 'canceled'))
-  OR EXISTS (SELECT 1 FROM ceiling_claim c WHERE c.action_seq = a.seq AND c.released_at IS NULL AND c.reserved_at > $1)
+  OR EXISTS (SELECT 1 FROM ceiling_claim c WHERE c.action_seq = a.seq AND c.released_at IS NULL AND c.counted_at > $1)
   OR EXISTS (SELECT 1 FROM step_up u WHERE u.tenant = a.tenant AND u.action_id = a.id),
   a.supersedes IS NOT NULL OR a.superseded_by IS NOT NULL OR a.reverses IS NOT NULL OR a.reversed_by IS NOT NULL
   OR EXISTS (SELECT 1 FROM action k WHERE k.tenant = a.tenant AND k.reverses = a.id)

@@ -26,20 +26,22 @@ func (t *tx) ReserveCeiling(tenant, actionID string, c gatehouse.CeilingClaim) e
 	if err != nil {
 		return err
 	}
-	return t.write(guarded+`INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at)
-SELECT seq, $3, $4, tenant, $5, $6 FROM action WHERE tenant = $1 AND id = $2
-ON CONFLICT (action_seq, ceiling, scope) DO UPDATE SET amount = excluded.amount, reserved_at = excluded.reserved_at, released_at = NULL`+
-		orMissing, tenant, actionID, c.Ceiling, c.Scope, amount, t.Now())
+	return t.write(guarded+`
+INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at, counted_at)
+SELECT seq, $3, $4, tenant, $5, $6, $7 FROM action WHERE tenant = $1 AND id = $2
+ON CONFLICT (action_seq, ceiling, scope) DO UPDATE
+SET amount = excluded.amount, reserved_at = excluded.reserved_at, counted_at = excluded.counted_at, released_at = NULL`+
+		orMissing, tenant, actionID, c.Ceiling, c.Scope, amount, t.Now(), c.CountedAt(t.Now()))
 }
 
-// CeilingUsed locks the ceiling and scope, then sums what is reserved since. A
+// CeilingUsed locks the ceiling and scope, then sums what counts since. A
 // sum that does not fit fails, so nothing passes the ceiling by it.
 func (t *tx) CeilingUsed(tenant, ceiling, scope string, since time.Time) (gatehouse.Decimal, error) {
 	var sum int64
 	err := t.locked(
 		[]query{lockFor("ceiling", tenant, ceiling, scope)},
-		ask(`SELECT coalesce(sum(amount), 0)::bigint FROM ceiling_claim
-WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND reserved_at > $4 AND released_at IS NULL`,
+		ask(`SELECT coalesce(sum(amount), 0)::bigint FROM ceiling_sum
+WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND counted_at > $4`,
 			func(r *row) error { sum = r.int(); return nil }, tenant, ceiling, scope, since),
 	)
 	if err != nil {
@@ -50,8 +52,8 @@ WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND reserved_at > $4 AND relea
 
 // ListCeilingUse sums by scope. A sum that does not fit fails.
 func (t *readTx) ListCeilingUse(tenant, ceiling, scope string, since time.Time, limit int) (list []gatehouse.CeilingUse, err error) {
-	err = t.each(`SELECT scope, sum(amount)::bigint FROM ceiling_claim
-WHERE tenant = $1 AND ceiling = $2 AND ($3 = '' OR scope = $3) AND reserved_at > $4 AND released_at IS NULL
+	err = t.each(`SELECT scope, sum(amount)::bigint FROM ceiling_sum
+WHERE tenant = $1 AND ceiling = $2 AND ($3 = '' OR scope = $3) AND counted_at > $4
 GROUP BY scope ORDER BY sum(amount) DESC, scope COLLATE "C" LIMIT $5`,
 		func(r *row) error {
 			list = append(list, gatehouse.CeilingUse{Scope: r.text(), Used: gatehouse.DecimalFromMicros(r.int())})
@@ -67,8 +69,8 @@ func (t *readTx) CeilingUses(tenant string, spans []gatehouse.CeilingSpan) ([]ga
 		ceilings[i], scopes[i], since[i] = s.Ceiling, s.Scope, s.Since.UnixMicro()
 	}
 	used := make([]gatehouse.Decimal, 0, len(spans))
-	err := t.each(`SELECT coalesce((SELECT sum(c.amount) FROM ceiling_claim c
-  WHERE c.tenant = $1 AND c.ceiling = u.ceiling AND c.scope = u.scope AND c.reserved_at > u.since AND c.released_at IS NULL), 0)::bigint
+	err := t.each(`SELECT coalesce((SELECT sum(c.amount) FROM ceiling_sum c
+  WHERE c.tenant = $1 AND c.ceiling = u.ceiling AND c.scope = u.scope AND c.counted_at > u.since), 0)::bigint
 FROM unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY u (ceiling, scope, since, n) ORDER BY u.n`,
 		func(r *row) error {
 			used = append(used, gatehouse.DecimalFromMicros(r.int()))

@@ -18,7 +18,7 @@ func denies(pg *pgconn.PgError) bool {
 	return pg.Code == insufficientPrivilege && pg.Routine == "aclcheck_error"
 }
 
-// The tables of the store, in the order of 0100_base.sql, and what statements do
+// The tables of the store, in the order of the migrations, and what statements do
 // to them. All are read; all but gatehouse_schema are inserted into.
 var (
 	allTables = strings.Fields(`
@@ -26,16 +26,16 @@ gatehouse_schema gatehouse_session tenant principal principal_group api_key edit
 bulk_calls rate_spent policy_version policy_active notice notice_dismissed action proposal ceiling_claim
 approval vote decision_count push receipt mirror workflow schedule run run_body run_hand step step_body
 step_wake step_attempt model_usage budget_claim run_signal reflexion bundle audit_leaf audit_log audit_batch
-audit_waiting action_archive session setup_link external_identity passkey ceremony step_up saved_view`)
+audit_waiting action_archive session setup_link external_identity passkey ceremony step_up saved_view ceiling_sum`)
 	// To lock a row is to update it, where the server asks for rights.
 	updated = strings.Fields(`
 gatehouse_session principal api_key edit_token idempotency bulk_calls rate_spent policy_active action
 ceiling_claim approval vote decision_count push schedule run run_body step step_body budget_claim run_signal
-audit_log session setup_link passkey ceremony step_up saved_view`)
+audit_log session setup_link passkey ceremony step_up saved_view ceiling_sum`)
 	deleted = strings.Fields(`
 gatehouse_session principal_group idempotency action proposal ceiling_claim approval vote push receipt mirror
 schedule step_wake budget_claim audit_waiting session setup_link external_identity passkey ceremony step_up
-saved_view`)
+saved_view ceiling_sum`)
 	// sequences are those that statements take numbers from themselves.
 	sequences = strings.Fields(`action_seq_seq audit_leaf_row run_seq_seq step_seq_seq`)
 )

@@ -15,17 +15,18 @@ func (t *tx) ReserveCeiling(tenant, actionID string, c gatehouse.CeilingClaim) e
 	if err != nil {
 		return err
 	}
-	return t.found(`INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at)
-SELECT seq, ?, ?, tenant, ?, ? FROM action WHERE tenant = ? AND id = ?
-ON CONFLICT (action_seq, ceiling, scope) DO UPDATE SET amount = excluded.amount, reserved_at = excluded.reserved_at, released_at = NULL`,
-		c.Ceiling, c.Scope, amount, t.at, tenant, actionID)
+	return t.found(`INSERT INTO ceiling_claim (action_seq, ceiling, scope, tenant, amount, reserved_at, counted_at)
+SELECT seq, ?, ?, tenant, ?, ?, ? FROM action WHERE tenant = ? AND id = ?
+ON CONFLICT (action_seq, ceiling, scope) DO UPDATE
+SET amount = excluded.amount, reserved_at = excluded.reserved_at, counted_at = excluded.counted_at, released_at = NULL`,
+		c.Ceiling, c.Scope, amount, t.at, c.CountedAt(t.at), tenant, actionID)
 }
 
-// CeilingUsed sums what is reserved since. The writer's transaction is the
+// CeilingUsed sums what counts since. The writer's transaction is the
 // lock. A sum that does not fit fails, so nothing passes the ceiling by it.
 func (t *tx) CeilingUsed(tenant, ceiling, scope string, since time.Time) (gatehouse.Decimal, error) {
-	sum, err := t.number(`SELECT coalesce(sum(amount), 0) FROM ceiling_claim
-WHERE tenant = ? AND ceiling = ? AND scope = ? AND reserved_at > ? AND released_at IS NULL`, tenant, ceiling, scope, since)
+	sum, err := t.number(`SELECT coalesce(sum(amount), 0) FROM ceiling_sum
+WHERE tenant = ? AND ceiling = ? AND scope = ? AND counted_at > ?`, tenant, ceiling, scope, since)
 	if err != nil {
 		return "", err
 	}
@@ -34,8 +35,8 @@ WHERE tenant = ? AND ceiling = ? AND scope = ? AND reserved_at > ? AND released_
 
 // ListCeilingUse sums by scope. A sum that does not fit fails.
 func (t *readTx) ListCeilingUse(tenant, ceiling, scope string, since time.Time, limit int) (list []gatehouse.CeilingUse, err error) {
-	err = t.each(`SELECT scope, sum(amount) FROM ceiling_claim
-WHERE tenant = ? AND ceiling = ? AND (? = '' OR scope = ?) AND reserved_at > ? AND released_at IS NULL
+	err = t.each(`SELECT scope, sum(amount) FROM ceiling_sum
+WHERE tenant = ? AND ceiling = ? AND (? = '' OR scope = ?) AND counted_at > ?
 GROUP BY scope ORDER BY sum(amount) DESC, scope LIMIT ?`,
 		func(r *stmt) error {
 			list = append(list, gatehouse.CeilingUse{Scope: r.text(), Used: gatehouse.DecimalFromMicros(r.int())})
@@ -55,8 +56,8 @@ func (t *readTx) CeilingUses(tenant string, spans []gatehouse.CeilingSpan) ([]ga
 		return nil, err
 	}
 	used := make([]gatehouse.Decimal, 0, len(spans))
-	err = t.each(`SELECT coalesce((SELECT sum(amount) FROM ceiling_claim
-  WHERE tenant = ? AND ceiling = u.value ->> 0 AND scope = u.value ->> 1 AND reserved_at > u.value ->> 2 AND released_at IS NULL), 0)
+	err = t.each(`SELECT coalesce((SELECT sum(amount) FROM ceiling_sum
+  WHERE tenant = ? AND ceiling = u.value ->> 0 AND scope = u.value ->> 1 AND counted_at > u.value ->> 2), 0)
 FROM json_each(?) u ORDER BY u.key`,
 		func(r *stmt) error {
 			used = append(used, gatehouse.DecimalFromMicros(r.int()))

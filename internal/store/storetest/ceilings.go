@@ -61,12 +61,15 @@ func (s *suite) ceilings() {
 		return list
 	}
 	before := reserved.Add(-time.Hour)
+	counted := claim("0").CountedAt(reserved)
 	fullest := []gatehouse.CeilingUse{{Scope: "agent:y", Used: "9"}, {Scope: "agent:x", Used: "7"}, {Scope: "tenant", Used: "1.250001"}}
 	s.same("all accounts, the fullest first", uses(tenant, "", before, 10), fullest)
 	s.same("the fullest two", uses(tenant, "", before, 2), fullest[:2])
 	s.same("of one scope", uses(tenant, "tenant", before, 1), fullest[2:])
 	s.same("of another tenant", uses("acme", "", before, 10), []gatehouse.CeilingUse(nil))
-	s.same("at the edge of the window", uses(tenant, "tenant", reserved, 10), []gatehouse.CeilingUse(nil))
+	s.same("at the edge of the window", uses(tenant, "tenant", counted, 10), []gatehouse.CeilingUse(nil))
+	s.same("within the slice of time that the claims were reserved in",
+		uses(tenant, "tenant", counted.Add(-time.Microsecond), 10), fullest[2:])
 	sums := func(tenant string, spans ...gatehouse.CeilingSpan) (list []gatehouse.Decimal) {
 		s.Helper()
 		s.view(func(tx gatehouse.ReadTx) (err error) {
@@ -77,7 +80,7 @@ func (s *suite) ceilings() {
 	}
 	many := []gatehouse.CeilingSpan{
 		{Ceiling: "daily", Scope: "tenant", Since: before}, {Ceiling: "daily", Scope: "none", Since: before},
-		{Ceiling: "other", Scope: "tenant", Since: before}, {Ceiling: "daily", Scope: "tenant", Since: reserved},
+		{Ceiling: "other", Scope: "tenant", Since: before}, {Ceiling: "daily", Scope: "tenant", Since: counted},
 		{Ceiling: "daily", Scope: "agent:x", Since: before}, {Ceiling: "daily", Scope: "tenant", Since: before},
 	}
 	s.same("several spans, in their order", sums(tenant, many...),
@@ -85,7 +88,7 @@ func (s *suite) ceilings() {
 	s.same("several spans of another tenant", sums("acme", many[:2]...), []gatehouse.Decimal{"0", "0"})
 	s.same("no spans", sums(tenant), []gatehouse.Decimal{})
 	s.update(func(tx gatehouse.Tx) error {
-		sum, err := tx.CeilingUsed(tenant, "daily", "tenant", reserved)
+		sum, err := tx.CeilingUsed(tenant, "daily", "tenant", counted)
 		if err == nil && sum.Cmp("0") != 0 {
 			s.Errorf("reserved at the edge of the window: used %s", sum)
 		}
