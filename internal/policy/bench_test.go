@@ -2,6 +2,8 @@ package policy_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
@@ -20,6 +22,8 @@ func BenchmarkEvaluate(b *testing.B) {
 		{"default/L3", policy.Default(), price},
 		{"default/L5", policy.Default(), facts("bulk_delete", `{}`)},
 		{"ten-rules", mustParse(b, tenRules), price},
+		{"ten-of-10", mustParse(b, manyRules(10)), price},
+		{"ten-of-1000", mustParse(b, manyRules(1000)), price},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -30,6 +34,21 @@ func BenchmarkEvaluate(b *testing.B) {
 			}
 		})
 	}
+}
+
+// manyRules is a policy of n rules, of which ten apply to a price change.
+func manyRules(n int) string {
+	var b strings.Builder
+	b.WriteString("version: 1\nrisk: {price_change: 3}\nrules:\n")
+	for i := range n {
+		actionType := "price_change"
+		if i >= 10 {
+			actionType = "refund"
+		}
+		fmt.Fprintf(&b, "  - {id: r%d, then: needs_approval, when: 'action.type == %q && dec(change.price) > %d'}\n",
+			i, actionType, i)
+	}
+	return b.String()
 }
 
 func BenchmarkParseDefault(b *testing.B) {

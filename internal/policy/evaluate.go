@@ -95,10 +95,14 @@ func (p *Policy) judge(ctx context.Context, f Facts, observe func(*rule, bool, e
 		return denied(v.risk, "the policy cannot be evaluated: "+err.Error())
 	}
 	var found []finding
-	risk := v.risk
+	risk, facts := v.risk, v.guardedFacts()
 	for i := range p.rules {
 		r := &p.rules[i]
-		matched, err := r.when.holds(v)
+		var matched bool
+		var err error
+		if !r.when.excluded(facts) {
+			matched, err = r.when.holds(v)
+		}
 		if observe != nil {
 			observe(r, matched, err)
 		}
@@ -118,6 +122,9 @@ func (p *Policy) judge(ctx context.Context, f Facts, observe func(*rule, bool, e
 	}
 	return verdict
 }
+
+// maxReasons bounds the reasons that a verdict keeps; it names every rule.
+const maxReasons = 20
 
 // settle finds the outcome, the rules that decided it, and their words.
 func settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Verdict {
@@ -139,10 +146,16 @@ func settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Verdict {
 		return v
 	}
 	for _, f := range found {
-		if f.outcome() == v.Outcome {
-			v.Rules = append(v.Rules, f.id)
+		if f.outcome() != v.Outcome {
+			continue
+		}
+		v.Rules = append(v.Rules, f.id)
+		if len(v.Reasons) < maxReasons {
 			v.Reasons = append(v.Reasons, f.words())
 		}
+	}
+	if more := len(v.Rules) - maxReasons; more > 0 {
+		v.Reasons = append(v.Reasons, fmt.Sprintf("and %d more rules", more))
 	}
 	return v
 }

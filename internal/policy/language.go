@@ -67,7 +67,10 @@ func newCompiler() (*compiler, error) {
 }
 
 // expression is a compiled expression. It is safe for concurrent use.
-type expression struct{ *expr.Expression }
+type expression struct {
+	*expr.Expression
+	guards []guard
+}
 
 // The kinds of result that an expression can be asked for.
 var (
@@ -81,7 +84,7 @@ func (c *compiler) compile(source string, want []*cel.Type) (*expression, []expr
 	if errs != nil {
 		return nil, errs
 	}
-	return &expression{e}, nil
+	return &expression{e, guardsOf(e.Tree())}, nil
 }
 
 // reachable refuses a comparison of action.type with a name that it never has:
