@@ -7,8 +7,8 @@
 // was approved is what is sent.
 //
 // Abilities beyond Execute are the small interfaces [Checker], [StateReader],
-// [ReadBacker], [Validator], [Floorer], [Conditional] and [Prober]; a connector
-// has those that it implements.
+// [ReadBacker], [Validator], [Typed], [Floorer], [Conditional] and [Prober]; a
+// connector has those that it implements.
 package connector
 
 import (

@@ -3,102 +3,14 @@ package httpconn
 import (
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
-
-// maxShown bounds what a receipt keeps of an answer's body, maxShownHeader what it
-// keeps of one header, in bytes.
-const (
-	maxShown       = 4 << 10
-	maxShownHeader = 512
-)
-
-// shownHeaders are those of an answer that a receipt keeps.
-var shownHeaders = []string{
-	"Content-Type", "Date", "Etag", "Last-Modified", "Location", "Retry-After",
-	"X-Request-Id", "X-Correlation-Id", "Idempotency-Replayed", "Idempotent-Replayed",
-}
-
-// metadata describes an answer for the receipt. doc is the answer's JSON, of
-// which one spelling is known.
-func metadata(a *answer, doc document) gatehouse.JSON {
-	members := []gatehouse.Member{{Name: "status", Value: gatehouse.JSON(strconv.Itoa(a.status))}}
-	var hs []gatehouse.Member
-	for _, name := range shownHeaders {
-		if v := a.header.Get(name); v != "" {
-			if len(v) > maxShownHeader {
-				v = v[:maxShownHeader]
-			}
-			hs = append(hs, gatehouse.Member{Name: name, Value: gatehouse.StringJSON(v)})
-		}
-	}
-	members = append(members, gatehouse.Member{Name: "headers", Value: gatehouse.ObjectJSON(hs...)})
-	body := string(a.body)
-	if doc.json != "" {
-		body = string(doc.json)
-	}
-	cut := a.cut
-	if len(body) > maxShown {
-		end := maxShown
-		for end > 0 && !utf8.RuneStart(body[end]) {
-			end--
-		}
-		body = body[:end]
-		if cut == "" {
-			cut = "only the first 4 KiB are kept"
-		}
-	}
-	if len(body) > 0 {
-		value, err := gatehouse.Canonicalize([]byte(body))
-		if err != nil {
-			value = gatehouse.StringJSON(body)
-		}
-		members = append(members, gatehouse.Member{Name: "body", Value: value})
-	}
-	if cut != "" {
-		members = append(members, gatehouse.Member{Name: "body_truncated", Value: gatehouse.StringJSON(cut)})
-	}
-	return gatehouse.ObjectJSON(members...)
-}
-
-// says is an answer's body as the target wrote it, cut to the length that is stored.
-func says(a *answer, doc document) string {
-	body := string(a.body)
-	if doc.json != "" {
-		body = string(doc.json)
-	}
-	return cutText(strings.ToValidUTF8(body, "\uFFFD"), gatehouse.MaxTargetSays)
-}
-
-// cutText shortens a text to at most so many bytes, at a character.
-func cutText(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	const more = "…"
-	end := most - len(more)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + more
-}
 
 // document is an answer's JSON, "" when it has none.
 type document struct{ json gatehouse.JSON }
-
-func parseDocument(a *answer) document {
-	if a.cut != "" {
-		return document{}
-	}
-	j, err := gatehouse.Canonicalize(a.body)
-	if err != nil {
-		return document{}
-	}
-	return document{j}
-}
 
 // at follows an RFC 6901 pointer.
 func (d document) at(p Pointer) (gatehouse.JSON, bool) {
@@ -143,12 +55,12 @@ func (m *match) matches(call connector.Call, doc document) bool {
 }
 
 // version finds the version in an answer.
-func (s *source) version(a *answer, doc document) (string, bool) {
+func (s *source) version(a *rest.Answer, doc document) (string, bool) {
 	if s == nil {
 		return "", false
 	}
 	if s.header != "" {
-		v := a.header.Get(s.header)
+		v := a.Header.Get(s.header)
 		return v, v != ""
 	}
 	j, ok := doc.at(*s.pointer)
@@ -167,7 +79,7 @@ func sameVersion(a, b string) bool {
 }
 
 // reversal describes the change that undoes an applied one, nil for none.
-func (op *operation) reversal(call connector.Call, a *answer, doc document, externalID string) *gatehouse.Reversal {
+func (op *operation) reversal(call connector.Call, a *rest.Answer, doc document, externalID string) *gatehouse.Reversal {
 	r := op.reverse
 	if r == nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // Check reads the target and compares version and pre-image. An operation
@@ -42,22 +43,22 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 // not there. needed says that an answer without JSON tells too little.
 func (c *Connector) look(
 	ctx context.Context, op *operation, call connector.Call, needed bool,
-) (a *answer, doc document, gone bool, err error) {
+) (a *rest.Answer, doc document, gone bool, err error) {
 	a, doc, err = c.get(ctx, op, op.check.path, op.check.headers, call)
 	switch {
 	case err != nil:
 		return nil, document{}, false, err
-	case a.status == http.StatusNotFound || a.status == http.StatusGone:
+	case a.Status == http.StatusNotFound || a.Status == http.StatusGone:
 		return a, doc, true, nil
-	case a.status < 200 || a.status > 299:
+	case a.Status < 200 || a.Status > 299:
 		return nil, document{}, false, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: describe(a), Says: says(a, doc),
-			RetryAfter: retryAfter(a.header),
+			Kind: connector.Transient, Code: "check_failed", Detail: a.Describe(), Says: a.Says(doc.json),
+			RetryAfter: rest.RetryAfter(a.Header),
 		}
 	case doc.json == "" && needed:
 		return nil, document{}, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed",
-			Detail: describe(a) + ", but with no JSON that can be read",
+			Detail: a.Describe() + ", but with no JSON that can be read",
 		}
 	}
 	return a, doc, false, nil
@@ -109,11 +110,11 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	if err != nil {
 		return connector.Inconclusive, connector.Result{}, err
 	}
-	if !contains(r.status, a.status) || a.cut != "" ||
+	if !contains(r.status, a.Status) || a.Cut != "" ||
 		r.json != nil && !r.json.matches(call, doc) || r.change != nil && !stands(call.ProposedChange, doc, *r.change) {
 		return connector.Inconclusive, connector.Result{}, nil
 	}
-	res := connector.Result{ResponseMetadata: metadata(a, doc)}
+	res := connector.Result{ResponseMetadata: a.Metadata(doc.json)}
 	if r.cfg.ExternalID != nil {
 		if j, ok := doc.at(*r.cfg.ExternalID); ok {
 			res.ExternalID = plain(j)
@@ -140,20 +141,18 @@ func stands(change gatehouse.JSON, doc document, p Pointer) bool {
 }
 
 // get sends a GET. It can be repeated, so its failures are transient.
-func (c *Connector) get(ctx context.Context, op *operation, path *pathTemplate, hs headers, call connector.Call) (*answer, document, error) {
+func (c *Connector) get(
+	ctx context.Context, op *operation, path *pathTemplate, hs headers, call connector.Call,
+) (*rest.Answer, document, error) {
 	d, err := c.draft(http.MethodGet, path, hs, values{call: call})
 	if err != nil {
 		return nil, document{}, &connector.Error{Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, op.timeout)
 	defer cancel()
-	a, err := c.send(ctx, d)
+	a, err := rest.Send(ctx, c.client, d)
 	if err != nil {
-		e := unanswered(ctx, err)
-		if e.Kind == connector.Ambiguous {
-			e.Kind = connector.Transient
-		}
-		return nil, document{}, e
+		return nil, document{}, rest.Unread(ctx, err)
 	}
-	return a, parseDocument(a), nil
+	return a, document{a.JSON()}, nil
 }

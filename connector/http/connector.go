@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // defaultTimeout bounds a request where the configuration does not.
@@ -49,7 +49,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if cfg.Type != "" && cfg.Type != "http" {
 		return nil, fmt.Errorf("type: is %s, not http", gatehouse.Quote(cfg.Type))
 	}
-	base, err := parseBase(cfg)
+	base, err := rest.ParseBase(cfg.BaseURL, cfg.AllowPrivate, cfg.Auth != nil)
 	if err != nil {
 		return nil, fmt.Errorf("base_url: %w", err)
 	}
@@ -62,7 +62,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	b := &builder{cfg: cfg, secrets: secrets}
 	common := b.common()
 	c := &Connector{
-		base: base, fingerprint: fingerprint(cfg), client: newClient(cfg.AllowPrivate),
+		base: base, fingerprint: fingerprint(cfg), client: rest.NewClient(cfg.AllowPrivate),
 		entities:   cfg.Entities,
 		operations: make(map[string]*operation, len(cfg.Operations)),
 	}
@@ -76,42 +76,6 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		return nil, b.err
 	}
 	return c, nil
-}
-
-func parseBase(cfg Config) (*url.URL, error) {
-	u, err := url.Parse(cfg.BaseURL)
-	switch {
-	case cfg.BaseURL == "":
-		return nil, errors.New("is required")
-	case err != nil:
-		return nil, errors.New("is not a URL")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("must be http or https")
-	case u.Host == "" || u.Hostname() == "":
-		return nil, errors.New("has no host")
-	case u.User != nil:
-		return nil, errors.New("cannot hold credentials; use auth")
-	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return nil, errors.New("cannot have a query or fragment")
-	}
-	for _, segment := range strings.Split(u.Path, "/") {
-		if segment == "." || segment == ".." {
-			return nil, errors.New("cannot have dot segments")
-		}
-	}
-	if !cfg.AllowPrivate {
-		if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
-			if err := guard().SafeAddr(ip.Unmap()); err != nil {
-				return nil, fmt.Errorf("%s is an inside address; set allow_private if that is meant", ip)
-			}
-		}
-		if u.Scheme == "http" && cfg.Auth != nil {
-			return nil, errors.New("credentials would go over plain http; use https, or set allow_private inside a network that you trust")
-		}
-	}
-	u.Path = strings.TrimSuffix(u.Path, "/")
-	u.RawPath = strings.TrimSuffix(u.RawPath, "/")
-	return u, nil
 }
 
 // fingerprint hashes the definition; of secrets it has the names. Levels and

@@ -2,14 +2,12 @@ package httpconn
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // Execute sends the request once and classifies the answer.
@@ -28,15 +26,15 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	}
 	ctx, cancel := context.WithTimeout(ctx, op.timeout)
 	defer cancel()
-	a, err := c.send(ctx, d)
-	res := connector.Result{RequestMetadata: d.metadata()}
+	a, err := rest.Send(ctx, c.client, d)
+	res := connector.Result{RequestMetadata: d.Metadata()}
 	if err != nil {
-		return res, unanswered(ctx, err)
+		return res, rest.Unanswered(ctx, err)
 	}
-	doc := parseDocument(a)
-	res.ResponseMetadata = metadata(a, doc)
+	doc := document{a.JSON()}
+	res.ResponseMetadata = a.Metadata(doc.json)
 	if failure := op.classify(call, a, doc); failure != nil {
-		failure.Says = says(a, doc)
+		failure.Says = a.Says(doc.json)
 		return res, failure
 	}
 	if op.cfg.ExternalID != nil {
@@ -48,46 +46,15 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// unanswered classifies a request without an answer.
-func unanswered(ctx context.Context, err error) *connector.Error {
-	var s *sendError
-	e := &connector.Error{Kind: connector.Ambiguous, Code: "connection_lost", Detail: "the connection failed before an answer came", Err: err}
-	if !errors.As(err, &s) {
-		return e
-	}
-	timeout := ctx.Err() != nil
-	switch {
-	case s.refused:
-		e.Kind, e.Code, e.Detail = connector.Terminal, "address_refused", "the host is at an inside address; nothing was sent"
-	case !s.connected && timeout:
-		e.Kind, e.Code, e.Detail = connector.NotSent, "timeout", "the time was over before there was a connection"
-	case !s.connected:
-		e.Kind, e.Code, e.Detail = connector.NotSent, "unreachable", "no connection: "+reason(s.err)
-	case timeout:
-		e.Code, e.Detail = "timeout", "no answer came in time"
-	}
-	return e
-}
-
-// reason shortens the error of a failed connection.
-func reason(err error) string {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err.Error()
-		}
-		err = next
-	}
-}
-
 // classify returns nil when the answer proves that the change was applied.
-func (op *operation) classify(call connector.Call, a *answer, doc document) *connector.Error {
+func (op *operation) classify(call connector.Call, a *rest.Answer, doc document) *connector.Error {
 	byDefault := op.byDefault(a)
 	for _, r := range op.rules {
 		matches, known := r.matches(call, a, doc)
 		if !known {
 			return &connector.Error{
-				Kind: connector.Ambiguous, Code: "answer_cut", Detail: "the answer is not whole (" + a.cut + "), so its outcome cannot be told",
+				Kind: connector.Ambiguous, Code: "answer_cut",
+				Detail: "the answer is not whole (" + a.Cut + "), so its outcome cannot be told",
 			}
 		}
 		if !matches {
@@ -96,9 +63,9 @@ func (op *operation) classify(call connector.Call, a *answer, doc document) *con
 		if r.applied {
 			return nil
 		}
-		e := &connector.Error{Kind: r.kind, Code: r.code, Detail: describe(a), RetryAfter: retryAfter(a.header)}
+		e := &connector.Error{Kind: r.kind, Code: r.code, Detail: a.Describe(), RetryAfter: rest.RetryAfter(a.Header)}
 		if e.Code == "" {
-			e.Code = "http_" + strconv.Itoa(a.status)
+			e.Code = "http_" + strconv.Itoa(a.Status)
 			if byDefault != nil {
 				e.Code = byDefault.Code
 			}
@@ -110,27 +77,29 @@ func (op *operation) classify(call connector.Call, a *answer, doc document) *con
 
 // matches reports whether a rule speaks of the answer; known is false when
 // that stands in a part of the answer that did not come.
-func (r rule) matches(call connector.Call, a *answer, doc document) (matches, known bool) {
-	if len(r.status) > 0 && !contains(r.status, a.status) {
+func (r rule) matches(call connector.Call, a *rest.Answer, doc document) (matches, known bool) {
+	if len(r.status) > 0 && !contains(r.status, a.Status) {
 		return false, true
 	}
 	if r.json == nil {
 		return true, true
 	}
-	if a.cut != "" {
+	if a.Cut != "" {
 		return false, false
 	}
 	return r.json.matches(call, doc), true
 }
 
 // byDefault classifies by status alone.
-func (op *operation) byDefault(a *answer) *connector.Error {
-	if contains(op.success, a.status) {
+func (op *operation) byDefault(a *rest.Answer) *connector.Error {
+	if contains(op.success, a.Status) {
 		return nil
 	}
-	e := &connector.Error{Code: "http_" + strconv.Itoa(a.status), Detail: describe(a), RetryAfter: retryAfter(a.header)}
+	e := &connector.Error{
+		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), RetryAfter: rest.RetryAfter(a.Header),
+	}
 	repeatable := op.class != connector.ClassC
-	switch s := a.status; {
+	switch s := a.Status; {
 	case (s == http.StatusConflict || s == http.StatusPreconditionFailed) && op.conditional != nil:
 		e.Kind, e.Code = connector.Terminal, string(gatehouse.CodeTargetChanged)
 	case s == http.StatusTooManyRequests:
@@ -145,7 +114,7 @@ func (op *operation) byDefault(a *answer) *connector.Error {
 		// It points to the result of what was done (RFC 9110, section 15.4.4).
 		e.Kind, e.Code = connector.Ambiguous, "redirect"
 	case s >= 300 && s < 400:
-		e.Kind, e.Code, e.Detail = connector.Terminal, "redirect", describe(a)+"; redirects are not followed"
+		e.Kind, e.Code, e.Detail = connector.Terminal, "redirect", a.Describe()+"; redirects are not followed"
 	case s >= 400 && s < 500:
 		e.Kind = connector.Terminal
 	default:
@@ -153,31 +122,4 @@ func (op *operation) byDefault(a *answer) *connector.Error {
 		e.Kind = connector.Ambiguous
 	}
 	return e
-}
-
-func describe(a *answer) string {
-	return fmt.Sprintf("the target answered %d %s", a.status, http.StatusText(a.status))
-}
-
-// maxRetryAfter bounds a target's wish.
-const maxRetryAfter = 24 * time.Hour
-
-// retryAfter reads RFC 9110, section 10.2.3: seconds, or a date.
-func retryAfter(h http.Header) time.Duration {
-	s := h.Get("Retry-After")
-	if s == "" {
-		return 0
-	}
-	if n, err := strconv.ParseUint(s, 10, 31); err == nil {
-		return min(time.Duration(n)*time.Second, maxRetryAfter)
-	}
-	at, err := http.ParseTime(s)
-	if err != nil {
-		return 0
-	}
-	now := time.Now()
-	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = date // the same clock
-	}
-	return max(0, min(at.Sub(now), maxRetryAfter))
 }

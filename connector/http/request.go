@@ -1,64 +1,47 @@
 package httpconn
 
 import (
-	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// draft is a request with all places filled.
-type draft struct {
-	method  string
-	url     *url.URL
-	header  http.Header
-	secret  map[string]bool // names of headers whose values are not shown
-	body    []byte
-	hasBody bool
-}
-
 // draft fills the places of a path and headers. Errors are *missing.
-func (c *Connector) draft(method string, path *pathTemplate, hs headers, v values) (*draft, error) {
+func (c *Connector) draft(method string, path *pathTemplate, hs headers, v values) (*rest.Request, error) {
 	escaped, query, err := path.render(v)
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{method: method, header: make(http.Header), secret: make(map[string]bool)}
+	d := rest.NewRequest(method, nil)
 	u := *c.base
 	raw := c.base.EscapedPath() + escaped
 	if u.Path, err = url.PathUnescape(raw); err != nil {
 		return nil, &missing{"/target", "makes a path that cannot be"}
 	}
 	u.RawPath, u.RawQuery = raw, query
-	d.url = &u
+	d.URL = &u
 	for _, h := range hs {
 		if h.value == nil && h.secret != "" {
-			d.header.Set(h.name, h.secret)
-			d.secret[h.name] = true
+			d.SetSecret(h.name, h.secret)
 			continue
 		}
 		s, err := h.value.render(v, asHeader)
 		if err != nil {
 			return nil, err
 		}
-		d.header.Set(h.name, s)
+		d.Header.Set(h.name, s)
 	}
 	return d, nil
 }
 
 // request makes the draft of an operation's request.
-func (c *Connector) request(op *operation, call connector.Call) (*draft, error) {
+func (c *Connector) request(op *operation, call connector.Call) (*rest.Request, error) {
 	if err := c.checkNames(op, call); err != nil {
 		return nil, err
 	}
@@ -77,19 +60,19 @@ func (c *Connector) request(op *operation, call connector.Call) (*draft, error) 
 		if err != nil {
 			return nil, err
 		}
-		d.body, d.hasBody = []byte(j), true
+		d.Body, d.HasBody = []byte(j), true
 	default:
-		d.body, d.hasBody = []byte(call.ProposedChange), true
+		d.Body, d.HasBody = []byte(call.ProposedChange), true
 	}
 	if op.idempotency != "" && call.IdempotencyKey != "" {
-		d.header.Set(op.idempotency, call.TargetKey())
+		d.Header.Set(op.idempotency, call.TargetKey())
 	}
 	if op.conditional != nil {
 		value, err := op.conditional.value(v)
 		if err != nil {
 			return nil, err
 		}
-		d.header.Set(op.conditional.header, value)
+		d.Header.Set(op.conditional.header, value)
 	}
 	return d, nil
 }
@@ -114,54 +97,6 @@ func (c *conditional) value(v values) (string, error) {
 		return "", &missing{pointerOf(c.from), "must be one entity-tag"}
 	}
 	return `"` + s + `"`, nil
-}
-
-// metadata describes the request for the receipt. Secrets are left out.
-func (d *draft) metadata() gatehouse.JSON {
-	shown := make([]gatehouse.Member, 0, len(d.header))
-	names := make([]string, 0, len(d.header))
-	for name := range d.header {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		value := gatehouse.StringJSON(d.header.Get(name))
-		if d.secret[name] {
-			value = `"[redacted]"`
-		}
-		shown = append(shown, gatehouse.Member{Name: name, Value: value})
-	}
-	members := []gatehouse.Member{
-		{Name: "method", Value: gatehouse.StringJSON(d.method)},
-		{Name: "url", Value: gatehouse.StringJSON(d.url.String())},
-		{Name: "headers", Value: gatehouse.ObjectJSON(shown...)},
-	}
-	if d.hasBody {
-		sum := sha256.Sum256(d.body)
-		members = append(members, gatehouse.Member{Name: "body_sha256", Value: gatehouse.StringJSON(hex.EncodeToString(sum[:]))},
-			gatehouse.Member{Name: "body_bytes", Value: gatehouse.JSON(strconv.Itoa(len(d.body)))})
-	}
-	return gatehouse.ObjectJSON(members...)
-}
-
-// oneShot is a body that can be read once, whatever net/http would like.
-type oneShot struct{ io.Reader }
-
-func (oneShot) Close() error { return nil }
-
-// http makes the request. It can be sent once.
-func (d *draft) http(ctx context.Context) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, d.method, d.url.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.URL = d.url
-	req.Header = d.header.Clone()
-	if d.hasBody {
-		req.Body, req.ContentLength = oneShot{bytes.NewReader(d.body)}, int64(len(d.body))
-	}
-	req.GetBody = nil
-	return req, nil
 }
 
 // Validate implements [connector.Validator]: it fills every place of the

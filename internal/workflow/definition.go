@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
 // The bounds of a workflow.
@@ -49,7 +50,7 @@ type Definition struct {
 	// Steps are in the order of the file.
 	Steps []*Step
 
-	input  *inputSchema
+	input  *jsonshape.Schema
 	output *Template
 	// outputReads are the steps that the output reads.
 	outputReads map[string]bool

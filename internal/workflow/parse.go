@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 	"github.com/gatehouse-dev/gatehouse/internal/form"
+	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
 // The bounds of what a file says.
@@ -218,7 +219,7 @@ func (p *parser) input(n *yaml.Node) {
 		p.Fail(n, "input: %v", err)
 		return
 	}
-	s, err := newInputSchema(j)
+	s, err := jsonshape.Compile(j)
 	if err != nil {
 		p.Fail(n, "input is no JSON Schema: %s", expr.Brief(err.Error(), 200))
 		return

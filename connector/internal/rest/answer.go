@@ -1,0 +1,100 @@
+package rest
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// maxShown bounds what a receipt keeps of an answer's body, maxShownHeader what it
+// keeps of one header, in bytes.
+const (
+	maxShown       = 4 << 10
+	maxShownHeader = 512
+)
+
+// shownHeaders are those of an answer that a receipt keeps.
+var shownHeaders = []string{
+	"Content-Type", "Date", "Etag", "Last-Modified", "Location", "Retry-After",
+	"X-Request-Id", "X-Correlation-Id", "Idempotency-Replayed", "Idempotent-Replayed",
+}
+
+// JSON is the answer's body in canonical form, "" where it did not come whole or
+// is no JSON.
+func (a *Answer) JSON() gatehouse.JSON {
+	if a.Cut != "" {
+		return ""
+	}
+	j, err := gatehouse.Canonicalize(a.Body)
+	if err != nil {
+		return ""
+	}
+	return j
+}
+
+// Metadata describes the answer for the receipt. doc is its JSON, of which one
+// spelling is known, or "".
+func (a *Answer) Metadata(doc gatehouse.JSON) gatehouse.JSON {
+	members := []gatehouse.Member{{Name: "status", Value: gatehouse.JSON(strconv.Itoa(a.Status))}}
+	var hs []gatehouse.Member
+	for _, name := range shownHeaders {
+		if v := a.Header.Get(name); v != "" {
+			if len(v) > maxShownHeader {
+				v = v[:maxShownHeader]
+			}
+			hs = append(hs, gatehouse.Member{Name: name, Value: gatehouse.StringJSON(v)})
+		}
+	}
+	members = append(members, gatehouse.Member{Name: "headers", Value: gatehouse.ObjectJSON(hs...)})
+	body := string(a.Body)
+	if doc != "" {
+		body = string(doc)
+	}
+	cut := a.Cut
+	if len(body) > maxShown {
+		end := maxShown
+		for end > 0 && !utf8.RuneStart(body[end]) {
+			end--
+		}
+		body = body[:end]
+		if cut == "" {
+			cut = "only the first 4 KiB are kept"
+		}
+	}
+	if len(body) > 0 {
+		value, err := gatehouse.Canonicalize([]byte(body))
+		if err != nil {
+			value = gatehouse.StringJSON(body)
+		}
+		members = append(members, gatehouse.Member{Name: "body", Value: value})
+	}
+	if cut != "" {
+		members = append(members, gatehouse.Member{Name: "body_truncated", Value: gatehouse.StringJSON(cut)})
+	}
+	return gatehouse.ObjectJSON(members...)
+}
+
+// Says is the answer's body as the target wrote it, cut to the length that is
+// stored. doc is as for Metadata.
+func (a *Answer) Says(doc gatehouse.JSON) string {
+	body := string(a.Body)
+	if doc != "" {
+		body = string(doc)
+	}
+	return cutText(strings.ToValidUTF8(body, "\uFFFD"), gatehouse.MaxTargetSays)
+}
+
+// cutText shortens a text to at most so many bytes, at a character.
+func cutText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	const more = "…"
+	end := most - len(more)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + more
+}

@@ -1,0 +1,89 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Unanswered classifies what [Send] returned for a request without an answer: not
+// sent where there was no connection, terminal for an inside address, and ambiguous
+// otherwise. ctx is the one that was sent with.
+func Unanswered(ctx context.Context, err error) *connector.Error {
+	var s *SendError
+	e := &connector.Error{
+		Kind: connector.Ambiguous, Code: "connection_lost",
+		Detail: "the connection failed before an answer came", Err: err,
+	}
+	if !errors.As(err, &s) {
+		return e
+	}
+	timeout := ctx.Err() != nil
+	switch {
+	case s.Refused:
+		e.Kind, e.Code = connector.Terminal, "address_refused"
+		e.Detail = "the host is at an inside address; nothing was sent"
+	case !s.Connected && timeout:
+		e.Kind, e.Code, e.Detail = connector.NotSent, "timeout", "the time was over before there was a connection"
+	case !s.Connected:
+		e.Kind, e.Code, e.Detail = connector.NotSent, "unreachable", "no connection: "+reason(s.Err)
+	case timeout:
+		e.Code, e.Detail = "timeout", "no answer came in time"
+	}
+	return e
+}
+
+// reason shortens the error of a failed connection.
+func reason(err error) string {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err.Error()
+		}
+		err = next
+	}
+}
+
+// Unread is [Unanswered] for a request that only reads: it can be repeated, so
+// nothing about it is ambiguous.
+func Unread(ctx context.Context, err error) *connector.Error {
+	e := Unanswered(ctx, err)
+	if e.Kind == connector.Ambiguous {
+		e.Kind = connector.Transient
+	}
+	return e
+}
+
+// Describe names the answer's status.
+func (a *Answer) Describe() string {
+	return fmt.Sprintf("the target answered %d %s", a.Status, http.StatusText(a.Status))
+}
+
+// maxRetryAfter bounds a target's wish.
+const maxRetryAfter = 24 * time.Hour
+
+// RetryAfter reads RFC 9110, section 10.2.3: seconds, or a date. It is at most a
+// day, and 0 for none.
+func RetryAfter(h http.Header) time.Duration {
+	s := h.Get("Retry-After")
+	if s == "" {
+		return 0
+	}
+	if n, err := strconv.ParseUint(s, 10, 31); err == nil {
+		return min(time.Duration(n)*time.Second, maxRetryAfter)
+	}
+	at, err := http.ParseTime(s)
+	if err != nil {
+		return 0
+	}
+	now := time.Now()
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date // the same clock
+	}
+	return max(0, min(at.Sub(now), maxRetryAfter))
+}

@@ -1,0 +1,146 @@
+package rest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+// maxResponse bounds what is read of an answer, in bytes.
+const maxResponse = 1 << 20
+
+// guard refuses inside addresses of every kind, on any port.
+func guard() *ssrf.Guardian { return ssrf.New(ssrf.WithAnyPort()) }
+
+// ParseBase reads the address of an API: http or https, without credentials,
+// query, fragment or dot segments. A slash at its end is cut off. Without
+// allowPrivate it refuses the literal address of a host inside, and plain http
+// for requests that carry credentials.
+func ParseBase(raw string, allowPrivate, credentials bool) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case raw == "":
+		return nil, errors.New("is required")
+	case err != nil:
+		return nil, errors.New("is not a URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("must be http or https")
+	case u.Host == "" || u.Hostname() == "":
+		return nil, errors.New("has no host")
+	case u.User != nil:
+		return nil, errors.New("cannot hold credentials; use auth")
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		return nil, errors.New("cannot have a query or fragment")
+	}
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		if segment == "." || segment == ".." {
+			return nil, errors.New("cannot have dot segments")
+		}
+	}
+	if !allowPrivate {
+		if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+			if err := guard().SafeAddr(ip.Unmap()); err != nil {
+				return nil, fmt.Errorf("%s is an inside address; set allow_private if that is meant", ip)
+			}
+		}
+		if u.Scheme == "http" && credentials {
+			return nil, errors.New("credentials would go over plain http; use https, " +
+				"or set allow_private inside a network that you trust")
+		}
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	u.RawPath = strings.TrimSuffix(u.RawPath, "/")
+	return u, nil
+}
+
+// NewClient makes a client that sends each request once, on a connection of
+// its own. With no connection ever reused and HTTP/1.1 alone, net/http has no
+// case left in which it would send a request again by itself. Without
+// allowPrivate it connects to no inside address, whatever a name resolves to.
+func NewClient(allowPrivate bool) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: -1}
+	if !allowPrivate {
+		// Control sees the address that is really dialed, after resolution.
+		dialer.Control = guard().Safe
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:                  nil,
+			DialContext:            dialer.DialContext,
+			DisableKeepAlives:      true,
+			DisableCompression:     true,
+			ForceAttemptHTTP2:      false,
+			TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+			TLSHandshakeTimeout:    10 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Answer is what came back.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	// Cut says why the body is not whole, "" when it is.
+	Cut string
+}
+
+// SendError is a request without an answer.
+type SendError struct {
+	// Connected is whether there was a connection to write to.
+	Connected bool
+	// Refused is whether the address is an inside one.
+	Refused bool
+	Err     error
+}
+
+func (e *SendError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *SendError) Unwrap() error { return e.Err }
+
+// Send sends a request once. The error is a *[SendError].
+func Send(ctx context.Context, client *http.Client, r *Request) (*Answer, error) {
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		// Called before the first byte of the request is written, after the
+		// TLS handshake.
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	req, err := r.http(ctx)
+	if err != nil {
+		return nil, &SendError{Err: err}
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, &SendError{Connected: connected.Load(), Refused: errors.Is(err, ssrf.ErrProhibitedIP), Err: err}
+	}
+	defer res.Body.Close()
+	a := &Answer{Status: res.StatusCode, Header: res.Header}
+	a.Body, err = io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
+	switch {
+	case len(a.Body) > maxResponse:
+		a.Body, a.Cut = a.Body[:maxResponse], "larger than 1 MiB"
+	case err != nil:
+		a.Cut = "the connection broke off"
+		if ctx.Err() != nil {
+			a.Cut = "the time was over"
+		}
+	}
+	return a, nil
+}

@@ -1,0 +1,159 @@
+// Package jsonshape checks JSON texts against JSON Schemas (2020-12), with a pointer
+// to each thing wrong. A schema takes no references: what a text costs to check is
+// then bounded by the schema's size.
+package jsonshape
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Schema is a compiled schema.
+type Schema struct{ schema *jsonschema.Schema }
+
+// maxProblems bounds what Check lists.
+const maxProblems = 20
+
+// Compile compiles a JSON Schema 2020-12 without references.
+func Compile(schema gatehouse.JSON) (*Schema, error) {
+	if !numbersInRange(schema) {
+		return nil, errors.New("a number has an exponent out of range")
+	}
+	if err := refuseReferences(schema); err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(schema)))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(noLoader{})
+	if err := c.AddResource("schema.json", doc); err != nil {
+		return nil, err
+	}
+	s, err := c.Compile("schema.json")
+	if err != nil {
+		var invalid *jsonschema.SchemaValidationError
+		if errors.As(err, &invalid) {
+			var why *jsonschema.ValidationError
+			if errors.As(invalid.Err, &why) {
+				if v := violations(why, ""); len(v) > 0 {
+					return nil, fmt.Errorf("%s %s", v[0].Pointer, v[0].Detail)
+				}
+			}
+		}
+		return nil, errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+	return &Schema{s}, nil
+}
+
+type noLoader struct{}
+
+func (noLoader) Load(string) (any, error) { return nil, errors.New("references are not taken") }
+
+func refuseReferences(j gatehouse.JSON) error {
+	if members, err := j.Fields(); err == nil {
+		for _, m := range members {
+			switch m.Name {
+			case "$ref", "$dynamicRef", "$recursiveRef", "$id", "$schema":
+				return fmt.Errorf("%s is not taken", m.Name)
+			}
+			if err := refuseReferences(m.Value); err != nil {
+				return err
+			}
+		}
+	}
+	if elements, err := j.Elements(); err == nil {
+		for _, e := range elements {
+			if err := refuseReferences(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Check returns what is wrong with a value, nothing for nothing. Pointers begin with
+// under. The value is in canonical form.
+func (s *Schema) Check(under string, j gatehouse.JSON) (v gatehouse.Violations) {
+	if !numbersInRange(j) {
+		v.Add(under, "has a number whose exponent is out of range")
+		return v
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(j)))
+	if err != nil {
+		v.Add(under, "does not read: %v", err)
+		return v
+	}
+	var invalid *jsonschema.ValidationError
+	if err := s.schema.Validate(value); errors.As(err, &invalid) {
+		return violations(invalid, under)
+	} else if err != nil {
+		v.Add(under, "cannot be checked: %v", err)
+	}
+	return v
+}
+
+// numbersInRange keeps numbers such as 1e1000000 from being written out.
+func numbersInRange(j gatehouse.JSON) bool {
+	switch j[0] {
+	case '{':
+		members, err := j.Fields()
+		for _, m := range members {
+			if !numbersInRange(m.Value) {
+				return false
+			}
+		}
+		return err == nil
+	case '[':
+		elements, err := j.Elements()
+		for _, e := range elements {
+			if !numbersInRange(e) {
+				return false
+			}
+		}
+		return err == nil
+	case '"', 't', 'f', 'n':
+		return true
+	}
+	_, ok := j.Number()
+	return ok
+}
+
+// violations lists the innermost reasons.
+func violations(e *jsonschema.ValidationError, under string) (out gatehouse.Violations) {
+	english := message.NewPrinter(language.English)
+	var walk func(e *jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		if len(out) >= maxProblems {
+			return
+		}
+		if len(e.Causes) == 0 {
+			pointer := under
+			for _, segment := range e.InstanceLocation {
+				pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(segment)
+			}
+			out.Add(pointer, "%s", cut(e.ErrorKind.LocalizedString(english)))
+			return
+		}
+		for _, cause := range e.Causes {
+			walk(cause)
+		}
+	}
+	walk(e)
+	return out
+}
+
+func cut(s string) string {
+	if r := []rune(s); len(r) > 200 {
+		return string(r[:200]) + "…"
+	}
+	return s
+}
