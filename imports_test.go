@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"connector/http":          {"", "connector", "connector/internal/rest", "internal/spelling"},
 	"connector/internal/rest": {"", "connector"},
 	"connector/worker":        {"", "connector"},
+	"connector/netsuite":      {"", "connector", "connector/internal/rest", "internal/jsonshape", "internal/spelling"},
 	"internal/spelling":       {""},
 	"internal/expr":           {""},
 	"internal/form":           {""},

@@ -22,10 +22,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/connector"
-	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
-	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
-	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 	"github.com/gatehouse-dev/gatehouse/internal/api"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
@@ -168,31 +164,6 @@ func (n *node) connectors(ctx context.Context) ([]engine.Target, error) {
 		targets = append(targets, engine.Target{Name: name, Connector: c, Tenants: entry.Tenants})
 	}
 	return targets, nil
-}
-
-// newConnector makes what an entry defines; secret finds a secret by its name.
-func newConnector(ctx context.Context, entry config.Connector, secret func(string) (string, error)) (connector.Connector, error) {
-	switch entry.Type {
-	case "sql":
-		var c sqlconn.Config
-		if err := entry.Decode(&c); err != nil {
-			return nil, err
-		}
-		return sqlconn.New(ctx, c, secret)
-	case "http":
-		var c httpconn.Config
-		if err := entry.Decode(&c); err != nil {
-			return nil, err
-		}
-		return httpconn.New(ctx, c, secret)
-	case "worker":
-		var c workerconn.Config
-		if err := entry.Decode(&c); err != nil {
-			return nil, err
-		}
-		return workerconn.New(c)
-	}
-	return nil, fmt.Errorf("%s: type must be sql, http or worker, not %s", entry.At(), gatehouse.Quote(entry.Type))
 }
 
 // Close closes the store, the connectors and the backplane.

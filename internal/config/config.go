@@ -60,7 +60,7 @@ type Config struct {
 
 // Connector is one entry of connectors, to be decoded by its type.
 type Connector struct {
-	// Type is sql, http or worker.
+	// Type is that of a built-in connector, such as sql.
 	Type string
 	// Tenants lists who may use it; absent means default only.
 	Tenants []string

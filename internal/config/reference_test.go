@@ -29,6 +29,8 @@ var sections = []section{
 	{"Connectors of type sql", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/sql", "Config"},
 	{"Connectors of type http", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/http",
 		"Config"},
+	{"Connectors of type netsuite", "See [NetSuite](connectors/netsuite.md).", "connectors.NAME.",
+		"../../connector/netsuite", "Config"},
 	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker",
 		"Config"},
 	{"NATS", "See [events](events.md).", "nats.", "../feed", "Config"},

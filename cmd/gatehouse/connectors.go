@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
+	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
+	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+)
+
+// secretOf finds a secret by its name.
+type secretOf func(name string) (string, error)
+
+// maker makes a connector of an entry.
+type maker func(ctx context.Context, entry config.Connector, secret secretOf) (connector.Connector, error)
+
+// connectorTypes are the built-in connectors, by what an entry calls its type.
+func connectorTypes() map[string]maker {
+	return map[string]maker{
+		"sql":      of(sqlconn.New),
+		"http":     of(httpconn.New),
+		"netsuite": of(netsuite.New),
+		"worker":   of(newWorker),
+	}
+}
+
+func newWorker(_ context.Context, c workerconn.Config, _ func(string) (string, error)) (connector.Connector, error) {
+	return workerconn.New(c)
+}
+
+// of makes a maker of a connector's New, which takes a configuration of its own type.
+func of[C any](
+	create func(context.Context, C, func(string) (string, error)) (connector.Connector, error),
+) maker {
+	return func(ctx context.Context, entry config.Connector, secret secretOf) (connector.Connector, error) {
+		var c C
+		if err := entry.Decode(&c); err != nil {
+			return nil, err
+		}
+		return create(ctx, c, secret)
+	}
+}
+
+// newConnector makes what an entry defines; secret finds a secret by its name.
+func newConnector(ctx context.Context, entry config.Connector, secret secretOf) (connector.Connector, error) {
+	types := connectorTypes()
+	if create, ok := types[entry.Type]; ok {
+		return create(ctx, entry, secret)
+	}
+	return nil, fmt.Errorf("%s: type must be one of %s, not %s", entry.At(),
+		strings.Join(slices.Sorted(maps.Keys(types)), ", "), gatehouse.Quote(entry.Type))
+}

@@ -1,0 +1,254 @@
+package netsuite
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// The defaults of a configuration.
+const (
+	defaultTimeout     = time.Minute
+	defaultConcurrency = 2
+)
+
+// Connector changes records of one NetSuite account.
+type Connector struct {
+	cfg         Config
+	fingerprint string
+	entities    map[string]*entity
+	restURL     *url.URL
+	restletsURL *url.URL
+	client      *http.Client
+	oauth2      *oauth2
+	tba         *tba
+	timeout     time.Duration
+	// slots has one place for each request that may be under way.
+	slots chan struct{}
+	// records orders the changes of one record that this process makes through
+	// the record service, which compares and writes in two requests.
+	records keyed
+}
+
+var (
+	_ connector.Connector   = (*Connector)(nil)
+	_ connector.Checker     = (*Connector)(nil)
+	_ connector.StateReader = (*Connector)(nil)
+	_ connector.ReadBacker  = (*Connector)(nil)
+	_ connector.Validator   = (*Connector)(nil)
+	_ connector.Typed       = (*Connector)(nil)
+	_ connector.Floorer     = (*Connector)(nil)
+	_ connector.Declarer    = (*Connector)(nil)
+)
+
+var (
+	accountForm = regexp.MustCompile(`^[A-Za-z0-9]+([_-][A-Za-z0-9]+)?$`)
+	scriptForm  = regexp.MustCompile(`^[A-Za-z0-9_]{1,100}$`)
+)
+
+// New makes a connector of a configuration, with the values of the secrets that it
+// names. It makes no call.
+func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
+	return newConnector(cfg, secrets, time.Now)
+}
+
+func newConnector(
+	cfg Config, secrets func(name string) (string, error), now func() time.Time,
+) (*Connector, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	c := &Connector{client: rest.NewClient(cfg.AllowPrivate), timeout: cfg.Timeout.D()}
+	if c.timeout == 0 {
+		c.timeout = defaultTimeout
+	}
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = defaultConcurrency
+	}
+	c.slots = make(chan struct{}, cfg.Concurrency)
+	var err error
+	if cfg.Entities, err = resolve(cfg.Entities); err != nil {
+		return nil, err
+	}
+	c.cfg = cfg
+	c.entities = make(map[string]*entity, len(cfg.Entities))
+	for _, name := range slices.Sorted(maps.Keys(cfg.Entities)) {
+		needsREST := cfg.via(opCreate) == viaREST || c.reader() == readsREST
+		if c.entities[name], err = compileEntity(name, cfg.Entities[name], needsREST); err != nil {
+			return nil, err
+		}
+		if c.entities[name].Line != nil && cfg.via(opUpdate) != viaRESTlet {
+			return nil, fmt.Errorf("entities.%s: is a line of a sublist, which only a restlet can change", name)
+		}
+	}
+	host := strings.ReplaceAll(strings.ToLower(cfg.Account), "_", "-")
+	if c.restURL, err = baseURL(cfg.RESTURL, host, "suitetalk", cfg.AllowPrivate); err != nil {
+		return nil, fmt.Errorf("rest_url: %w", err)
+	}
+	if c.restletsURL, err = baseURL(cfg.RESTletsURL, host, "restlets", cfg.AllowPrivate); err != nil {
+		return nil, fmt.Errorf("restlets_url: %w", err)
+	}
+	if err := c.authenticate(secrets, now); err != nil {
+		return nil, err
+	}
+	c.fingerprint = cfg.fingerprint()
+	return c, nil
+}
+
+func baseURL(configured, host, service string, allowPrivate bool) (*url.URL, error) {
+	if configured == "" {
+		configured = "https://" + host + "." + service + ".api.netsuite.com"
+	}
+	return rest.ParseBase(configured, allowPrivate, true)
+}
+
+// check looks at what needs no compiling.
+func (c *Config) check() error {
+	switch {
+	case c.Type != "" && c.Type != "netsuite":
+		return fmt.Errorf("type: is %s, not netsuite", gatehouse.Quote(c.Type))
+	case !accountForm.MatchString(c.Account):
+		return errors.New("account: must be an account id such as 1234567 or 1234567_SB1")
+	case c.Concurrency < 0 || c.Concurrency > 1000:
+		return errors.New("concurrency: must be 1 to 1000")
+	case len(c.Entities) == 0:
+		return errors.New("entities: at least one is needed")
+	}
+	if r := c.RESTlet; r != nil {
+		if !scriptForm.MatchString(r.Script) || !scriptForm.MatchString(r.Deploy) {
+			return errors.New("restlet: needs script and deploy, each an id or a number")
+		}
+		if r.Reads != "" && (r.Reads != viaREST || r.Protocol == protocolOurs) {
+			return errors.New("restlet.reads: must be rest, and is for the protocol plain")
+		}
+		switch r.Protocol {
+		case "":
+			own := *r
+			own.Protocol = protocolPlain
+			c.RESTlet = &own
+		case protocolPlain, protocolOurs:
+		default:
+			return errors.New("restlet.protocol: must be gatehouse or plain")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Operations)) {
+		at, op := "operations."+name, c.Operations[name]
+		switch {
+		case name != opCreate && name != opUpdate:
+			return fmt.Errorf("%s: must be create or update", at)
+		case op.Floor != 0 && !op.Floor.Valid():
+			return fmt.Errorf("%s.floor: must be 1 to 5", at)
+		case op.Via != "" && op.Via != viaREST && op.Via != viaRESTlet:
+			return fmt.Errorf("%s.via: must be rest or restlet", at)
+		case op.Via == viaRESTlet && c.RESTlet == nil:
+			return fmt.Errorf("%s.via: there is no restlet", at)
+		}
+	}
+	return nil
+}
+
+// authenticate prepares the one way to authenticate.
+func (c *Connector) authenticate(secrets func(string) (string, error), now func() time.Time) error {
+	value := func(at string, s Secret) (string, error) {
+		if s.Secret == "" || secrets == nil {
+			return "", fmt.Errorf("%s: needs the name of a secret", at)
+		}
+		v, err := secrets(s.Secret)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", at, err)
+		}
+		return v, nil
+	}
+	auth := c.cfg.Auth
+	switch {
+	case (auth.OAuth2 == nil) == (auth.TBA == nil):
+		return errors.New("auth: needs exactly one of oauth2 and tba")
+	case auth.OAuth2 != nil:
+		key, err := value("auth.oauth2.private_key", auth.OAuth2.PrivateKey)
+		if err != nil {
+			return err
+		}
+		tokenURL := *c.restURL
+		tokenURL.Path += tokenPath
+		if c.oauth2, err = newOAuth2(auth.OAuth2, key, &tokenURL, c.client, now); err != nil {
+			return fmt.Errorf("auth.oauth2: %w", err)
+		}
+	default:
+		c.tba = &tba{
+			realm: strings.ReplaceAll(strings.ToUpper(c.cfg.Account), "-", "_"), nonce: rand.Text, now: now,
+		}
+		for _, s := range []struct {
+			at   string
+			name Secret
+			into *string
+		}{
+			{"consumer_key", auth.TBA.ConsumerKey, &c.tba.consumerKey},
+			{"consumer_secret", auth.TBA.ConsumerSecret, &c.tba.consumerSecret},
+			{"token", auth.TBA.Token, &c.tba.tokenID},
+			{"token_secret", auth.TBA.TokenSecret, &c.tba.tokenSecret},
+		} {
+			var err error
+			if *s.into, err = value("auth.tba."+s.at, s.name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fingerprint hashes the definition; of secrets it has the names. Levels, time-outs
+// and concurrency change what is asked of people and clocks, not what is sent.
+func (c *Config) fingerprint() string {
+	entities := make(map[string]Entity, len(c.Entities))
+	for name, e := range c.Entities {
+		fields := make(map[string]Field, len(e.Fields))
+		for field, f := range e.Fields {
+			f.Level = 0
+			fields[field] = f
+		}
+		e.Fields = fields
+		entities[name] = e
+	}
+	b, err := json.Marshal(struct {
+		Type, Account, RESTURL, RESTletsURL string
+		AllowPrivate                        bool
+		Auth                                Auth
+		RESTlet                             *RESTlet
+		Create, Update                      string
+		Entities                            map[string]Entity
+	}{
+		"netsuite", c.Account, c.RESTURL, c.RESTletsURL, c.AllowPrivate, c.Auth, c.RESTlet,
+		c.via(opCreate), c.via(opUpdate), entities,
+	})
+	if err != nil {
+		panic("netsuite: " + err.Error()) // strings and numbers always marshal
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Fingerprint implements [connector.Connector].
+func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// Operation implements [connector.Connector].
+func (c *Connector) Operation(name string) (connector.Operation, bool) {
+	if name != opCreate && name != opUpdate {
+		return connector.Operation{}, false
+	}
+	return connector.Operation{Name: name, Class: c.cfg.class(name), Reverses: name == opUpdate}, true
+}

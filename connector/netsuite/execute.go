@@ -1,0 +1,254 @@
+package netsuite
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Execute implements [connector.Connector]. It writes at most once. An update of
+// class C reads the record before, and after.
+func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
+	e, v := c.look(call)
+	if len(v) > 0 {
+		return connector.Result{}, invalid(v)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	var res connector.Result
+	var failure *connector.Error
+	switch restlet := c.cfg.via(call.Operation) == viaRESTlet; {
+	case call.Operation == opUpdate && c.cfg.class(opUpdate) == connector.ClassC:
+		res, failure = c.update(ctx, e, call)
+	case restlet:
+		res, _, failure = c.callRESTlet(ctx, e, call, nil)
+	default:
+		res, failure = c.create(ctx, e, call)
+	}
+	if failure != nil {
+		return res, failure
+	}
+	return res, nil
+}
+
+// update changes a record without a condition at NetSuite: it compares before, and
+// reads what came of it.
+func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) (connector.Result, *connector.Error) {
+	id, _ := e.split(call.Target.EntityRef)
+	unlock := c.records.lock(ctx, e.Record+"/"+id)
+	if unlock == nil {
+		return connector.Result{}, notSent("timeout",
+			"the time was over while another change of the record was under way")
+	}
+	defer unlock()
+	var before *record
+	if c.readerOf(e) != readsNothing {
+		var failure *connector.Error
+		if before, failure = c.readRecord(ctx, e, call.Target.EntityRef, c.readerOf(e)); failure != nil {
+			failure.Kind = connector.NotSent // the change has not been
+			return connector.Result{}, failure
+		}
+		if state := e.differences(before, call); !state.Matches {
+			return connector.Result{}, changed(state)
+		}
+	}
+	if c.cfg.via(opUpdate) == viaRESTlet {
+		res, after, failure := c.callRESTlet(ctx, e, call, before)
+		if failure == nil && after == nil {
+			failure = c.verify(ctx, e, call, &res, call.Target.EntityRef)
+		}
+		return res, failure
+	}
+	r := c.record(http.MethodPatch, e, id)
+	r.SetJSON(e.recordBody(call.ProposedChange))
+	x, failure := c.do(ctx, r)
+	res := connector.Result{RequestMetadata: r.Metadata()}
+	if failure != nil {
+		return res, failure
+	}
+	if x.answer.Status != http.StatusNoContent && x.answer.Status != http.StatusOK {
+		res.ResponseMetadata = x.answer.Metadata(x.doc)
+		return res, x.refusal(false)
+	}
+	res.ExternalID = id
+	res.ResponseMetadata = c.proof(x, e, id)
+	res.Reversal = e.reversal(call, before)
+	return res, c.verify(ctx, e, call, &res, id)
+}
+
+func changed(state connector.State) *connector.Error {
+	return &connector.Error{
+		Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
+		Detail: "the record is not as the proposal says: expected " + brief(state.Expected) + ", is " +
+			brief(state.Actual),
+	}
+}
+
+// brief cuts a text for a detail.
+func brief(j gatehouse.JSON) string {
+	r := []rune(string(j))
+	if len(r) > 200 {
+		return string(r[:200]) + "…"
+	}
+	return string(r)
+}
+
+// create makes a record under the key as its external id.
+func (c *Connector) create(ctx context.Context, e *entity, call connector.Call) (connector.Result, *connector.Error) {
+	eid := "eid:" + call.TargetKey()
+	r := c.record(http.MethodPut, e, eid)
+	r.SetJSON(e.recordBody(call.ProposedChange))
+	x, failure := c.do(ctx, r)
+	res := connector.Result{RequestMetadata: r.Metadata()}
+	if failure != nil {
+		return res, failure
+	}
+	switch x.answer.Status {
+	case http.StatusNoContent, http.StatusCreated, http.StatusOK:
+	default:
+		res.ResponseMetadata = x.answer.Metadata(x.doc)
+		return res, x.refusal(false)
+	}
+	location := x.answer.Header.Get("Location")
+	id := location[strings.LastIndexByte(location, '/')+1:]
+	if !recordRef.MatchString(id) {
+		id = ""
+	}
+	res.ExternalID = id
+	res.ResponseMetadata = c.proof(x, e, id)
+	failure = c.verify(ctx, e, call, &res, eid)
+	res.Reversal = e.undoCreate(call, res.ExternalID)
+	return res, failure
+}
+
+// verify reads what a change has made. Where it cannot be read the change counts as
+// applied, which NetSuite has said, and the receipt says that it was not compared.
+func (c *Connector) verify(
+	ctx context.Context, e *entity, call connector.Call, res *connector.Result, ref string,
+) *connector.Error {
+	note := func(name string, value gatehouse.JSON) {
+		res.ResponseMetadata = with(res.ResponseMetadata, name, value)
+	}
+	how := c.readerOf(e)
+	if call.Operation == opCreate {
+		how = readsREST
+	}
+	if how == readsNothing {
+		note("compared", "false")
+		return nil
+	}
+	r, failure := c.readRecord(ctx, e, ref, how)
+	note("compared", gatehouse.MustJSON(failure == nil && r != nil))
+	if r == nil {
+		return nil
+	}
+	if res.ExternalID == "" && r.id != "" {
+		res.ExternalID = r.id
+		note("ns_internal_id", gatehouse.StringJSON(r.id))
+	}
+	return e.asApproved(r, call.ProposedChange)
+}
+
+// asApproved compares what a change has made with what was approved. The change is
+// there, so the failure is ambiguous.
+func (e *entity) asApproved(r *record, change gatehouse.JSON) *connector.Error {
+	names := e.differing(r, change)
+	if len(names) == 0 {
+		return nil
+	}
+	return &connector.Error{
+		Kind: connector.Ambiguous, Code: "not_as_approved",
+		Detail: "NetSuite has saved other values than the approved ones: " + brief(r.state(names)),
+	}
+}
+
+// proof is the answer's metadata with what receipts of NetSuite have.
+func (c *Connector) proof(x *exchange, e *entity, id string) gatehouse.JSON {
+	j := with(x.answer.Metadata(x.doc), "record_type", gatehouse.StringJSON(e.Record))
+	if id != "" {
+		j = with(j, "ns_internal_id", gatehouse.StringJSON(id))
+	}
+	at := text(x.doc, "applied_at")
+	if _, err := time.Parse(time.RFC3339, at); err != nil {
+		date, err := http.ParseTime(x.answer.Header.Get("Date"))
+		if err != nil {
+			date = time.Now()
+		}
+		at = date.UTC().Format(time.RFC3339)
+	}
+	j = with(j, "applied_at", gatehouse.StringJSON(at))
+	if r := c.cfg.RESTlet; r != nil && strings.HasSuffix(x.request.URL.Path, "/restlet.nl") {
+		j = with(j, "script", gatehouse.StringJSON(r.Script))
+		j = with(j, "deploy", gatehouse.StringJSON(r.Deploy))
+	}
+	return j
+}
+
+// with sets a member of an object.
+func with(j gatehouse.JSON, name string, value gatehouse.JSON) gatehouse.JSON {
+	members, _ := j.Fields()
+	members = slices.DeleteFunc(members, func(m gatehouse.Member) bool { return m.Name == name })
+	return gatehouse.ObjectJSON(append(members, gatehouse.Member{Name: name, Value: value})...)
+}
+
+// reversal describes the way back from an update: what was read before, else what
+// the proposal says of it.
+func (e *entity) reversal(call connector.Call, before *record) *gatehouse.Reversal {
+	members, _ := call.ProposedChange.Fields()
+	for i, m := range members {
+		old, ok := call.CurrentState.Get(m.Name)
+		if before != nil {
+			old, ok = before.fields[m.Name]
+		}
+		if !ok {
+			return nil
+		}
+		members[i].Value = old
+	}
+	back := call.Target
+	back.Version = ""
+	return &gatehouse.Reversal{
+		Operation: opUpdate, Target: back, CurrentState: call.ProposedChange,
+		ProposedChange: gatehouse.ObjectJSON(members...),
+	}
+}
+
+// undoCreate makes the new record inactive, where records of its type can be.
+func (e *entity) undoCreate(call connector.Call, id string) *gatehouse.Reversal {
+	const inactive = "inactive"
+	f, ok := e.fields[inactive]
+	if !ok || f.Type != typeBoolean || id == "" {
+		return nil
+	}
+	if was, ok := call.ProposedChange.Get(inactive); ok && was == "true" {
+		return nil
+	}
+	return &gatehouse.Reversal{
+		Operation: opUpdate, Target: gatehouse.Target{EntityType: call.Target.EntityType, EntityRef: id},
+		CurrentState: `{"inactive":false}`, ProposedChange: `{"inactive":true}`,
+	}
+}
+
+// found is the result of a call whose effect was read back.
+func (c *Connector) found(e *entity, call connector.Call, r *record) connector.Result {
+	res := connector.Result{ExternalID: r.id}
+	if res.ExternalID == "" {
+		res.ExternalID, _ = e.split(call.Target.EntityRef)
+	}
+	res.ResponseMetadata = gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "ns_internal_id", Value: gatehouse.StringJSON(res.ExternalID)},
+		gatehouse.Member{Name: "record_type", Value: gatehouse.StringJSON(e.Record)},
+		gatehouse.Member{Name: "lastmodified", Value: gatehouse.StringJSON(r.modified)},
+	)
+	if call.Operation == opCreate {
+		res.Reversal = e.undoCreate(call, res.ExternalID)
+	} else {
+		res.Reversal = e.reversal(call, nil)
+	}
+	return res
+}

@@ -1,0 +1,70 @@
+package netsuite
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// levels are the declared levels of an entity's fields.
+func (e *entity) levels() connector.FieldLevels {
+	out := make(connector.FieldLevels)
+	for name, f := range e.fields {
+		if f.Level != 0 {
+			out[name] = f.Level
+		}
+	}
+	return out
+}
+
+// operationFloor is the level of an operation that touches no declared field: 4
+// for a create, which makes an entity.
+func (c *Connector) operationFloor(op string) gatehouse.RiskLevel {
+	switch declared := c.cfg.Operations[op].Floor; {
+	case declared != 0:
+		return declared
+	case op == opCreate:
+		return gatehouse.L4
+	}
+	return gatehouse.L3
+}
+
+// Floor implements [connector.Floorer]. An operation that is declared has that
+// floor. Else an update whose fields are all declared has theirs.
+func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
+	e, ok := c.entities[call.Target.EntityType]
+	if !ok || len(call.Target.EntityRefs) > 0 {
+		return gatehouse.L5
+	}
+	fields, all := e.levels().Of(connector.Fields(call.ProposedChange))
+	if call.Operation == opUpdate && c.cfg.Operations[opUpdate].Floor == 0 && all {
+		return fields
+	}
+	return max(c.operationFloor(call.Operation), fields)
+}
+
+// Declarations implements [connector.Declarer].
+func (c *Connector) Declarations() []connector.Declaration {
+	var out []connector.Declaration
+	for _, entity := range slices.Sorted(maps.Keys(c.entities)) {
+		for _, op := range []string{opCreate, opUpdate} {
+			if l := c.operationFloor(op); l < gatehouse.L3 {
+				out = append(out, connector.Declaration{Operation: op, EntityType: entity, Level: l})
+			}
+		}
+		if c.cfg.Operations[opUpdate].Floor != 0 {
+			continue // the fields can only raise it
+		}
+		levels := c.entities[entity].levels()
+		for _, name := range slices.Sorted(maps.Keys(levels)) {
+			if levels[name] < gatehouse.L3 {
+				out = append(out, connector.Declaration{
+					Operation: opUpdate, EntityType: entity, Field: name, Level: levels[name],
+				})
+			}
+		}
+	}
+	return out
+}

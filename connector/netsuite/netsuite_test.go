@@ -1,0 +1,409 @@
+package netsuite_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
+	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
+)
+
+// secrets are those of the fake account.
+func secrets(name string) (string, error) {
+	switch name {
+	case "NS_CONSUMER_KEY":
+		return "ck", nil
+	case "NS_CONSUMER_SECRET":
+		return "consumer-s3cret-value", nil
+	case "NS_TOKEN":
+		return "tk", nil
+	case "NS_TOKEN_SECRET":
+		return "token-s3cret-value", nil
+	case "NS_KEY":
+		return certificatePEM(), nil
+	}
+	return "", fmt.Errorf("there is no secret %s", name)
+}
+
+var tbaAuth = netsuite.Auth{TBA: &netsuite.TBA{
+	ConsumerKey:    netsuite.Secret{Secret: "NS_CONSUMER_KEY"},
+	ConsumerSecret: netsuite.Secret{Secret: "NS_CONSUMER_SECRET"},
+	Token:          netsuite.Secret{Secret: "NS_TOKEN"}, TokenSecret: netsuite.Secret{Secret: "NS_TOKEN_SECRET"},
+}}
+
+var oauth2Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{
+	ClientID: "client-1", CertificateID: "cert-1", PrivateKey: netsuite.Secret{Secret: "NS_KEY"},
+}}
+
+// config is the fake account through the record service.
+func (a *account) config() netsuite.Config {
+	return netsuite.Config{
+		Account: "1234567_SB1", RESTURL: a.URL, RESTletsURL: a.URL, AllowPrivate: true, Auth: oauth2Auth,
+		Entities: map[string]netsuite.Entity{"vendor": {}, "customer": {}, "sales_order": {}, "journal": {}},
+	}
+}
+
+// draft is the seed's way: its RESTlet, with token-based authentication.
+func (a *account) draft() netsuite.Config {
+	cfg := a.config()
+	cfg.Auth = tbaAuth
+	cfg.RESTlet = &netsuite.RESTlet{Script: "customscript_gfs_platform_query", Deploy: "customdeploy_gfs"}
+	return cfg
+}
+
+func newConnector(t testing.TB, cfg netsuite.Config) *netsuite.Connector {
+	t.Helper()
+	c, err := netsuite.New(t.Context(), cfg, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*netsuite.Connector)
+}
+
+func canonical(s string) gatehouse.JSON {
+	j, err := gatehouse.Canonicalize([]byte(s))
+	if err != nil {
+		panic(err)
+	}
+	return j
+}
+
+// update is a change of the vendor that the fake account has.
+func update(state, change string) connector.Call {
+	return connector.Call{
+		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Attempt: 1, Operation: "update",
+		Digest: gatehouse.NewDigest(canonical(change)), Target: gatehouse.Target{EntityType: "vendor", EntityRef: "42"},
+		CurrentState: canonical(state), ProposedChange: canonical(change),
+	}
+}
+
+func create(entity, change string) connector.Call {
+	c := update(`{}`, change)
+	c.Operation, c.Target, c.CurrentState = "create", gatehouse.Target{EntityType: entity, EntityRef: "new"}, ""
+	return c
+}
+
+// fixture holds the vendor 42.
+func (a *account) fixture(t *testing.T, cfg netsuite.Config) *connectortest.Fixture {
+	return &connectortest.Fixture{
+		Connector: newConnector(t, cfg),
+		Call:      update(`{"credit_limit":1000.00,"phone":"555-0100"}`, `{"credit_limit":2500.50,"phone":"555-0199"}`),
+		Disturb: func(*testing.T) {
+			a.set(func(a *account) {
+				a.records["vendor/42"].Fields["creditLimit"] = json.Number("7.00")
+				a.records["vendor/42"].Modified++
+			})
+		},
+		Read: func(*testing.T) gatehouse.JSON {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return gatehouse.MustJSON(a.records["vendor/42"].Fields)
+		},
+		Effects: func(*testing.T) int {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return a.effects
+		},
+		Secrets: []string{"consumer-s3cret-value", "token-s3cret-value", certificatePEM()},
+	}
+}
+
+func TestConformanceOfTheRecordService(t *testing.T) {
+	t.Parallel()
+	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+		a := newAccount(t)
+		return a.fixture(t, a.config())
+	}})
+}
+
+// TestConformanceOfTheDraftsRESTlet: the RESTlet of one's own, read through the record
+// service.
+func TestConformanceOfTheDraftsRESTlet(t *testing.T) {
+	t.Parallel()
+	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+		a := newAccount(t)
+		cfg := a.draft()
+		cfg.RESTlet.Reads = "rest"
+		return a.fixture(t, cfg)
+	}})
+}
+
+// TestDraftsPushPath is the push of the draft as it stands: its RESTlet, token-based
+// authentication, and no way to read.
+func TestDraftsPushPath(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	c := newConnector(t, a.draft())
+	call := update(`{"credit_limit":1000.00}`, `{"credit_limit":2500.50}`)
+	if state, err := c.Check(t.Context(), call); err != nil || !state.Unchecked {
+		t.Errorf("Check: %+v, %v; want it unchecked", state, err)
+	}
+	res, err := c.Execute(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]gatehouse.JSON{
+		"ns_internal_id": `"42"`, "applied_at": `"2026-11-24T03:00:00Z"`, "record_type": `"vendor"`,
+		"script": `"customscript_gfs_platform_query"`, "deploy": `"customdeploy_gfs"`,
+	} {
+		if got, _ := res.ResponseMetadata.Get(name); got != want {
+			t.Errorf("the receipt's %s is %s, want %s", name, got, want)
+		}
+	}
+	if res.ExternalID != "42" || res.Reversal == nil || res.Reversal.ProposedChange != `{"credit_limit":1000.00}` {
+		t.Errorf("%+v", res)
+	}
+	if got := a.records["vendor/42"].Fields["creditLimit"]; got != json.Number("2500.50") {
+		t.Errorf("the credit limit is %v", got)
+	}
+}
+
+func kindOf(t *testing.T, err error) *connector.Error {
+	t.Helper()
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v, want a *connector.Error", err)
+	}
+	return e
+}
+
+// TestCreateIsIdempotent: however often a create is asked for, there is one record.
+func TestCreateIsIdempotent(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	c := newConnector(t, a.config())
+	if op, _ := c.Operation("create"); op.Class != connector.ClassA {
+		t.Errorf("class %s", op.Class)
+	}
+	call := create("vendor", `{"company_name":"Initech","credit_limit":"12.50","terms":"5"}`)
+	var ids []string
+	for range 3 {
+		res, err := c.Execute(t.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, res.ExternalID)
+		if res.Reversal == nil || res.Reversal.Target.EntityRef != res.ExternalID {
+			t.Errorf("reversal %+v", res.Reversal)
+		}
+	}
+	if a.effects != 1 || ids[0] == "" || ids[0] != ids[2] {
+		t.Errorf("%d effects, ids %v", a.effects, ids)
+	}
+	finding, res, err := c.ReadBack(t.Context(), call)
+	if err != nil || finding != connector.Present || res.ExternalID != ids[0] {
+		t.Errorf("read back %v, %+v, %v", finding, res, err)
+	}
+	if got := a.writes()[0]; got != "PUT /services/rest/record/v1/vendor/eid:"+call.TargetKey() {
+		t.Errorf("wrote %s", got)
+	}
+}
+
+// TestLinesAreCreatedAsApproved: a sales order with lines, and a journal.
+func TestLinesAreCreatedAsApproved(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	c := newConnector(t, a.config())
+	order := create("sales_order",
+		`{"customer":"7","date":"2026-11-24","lines":[{"item":"11","quantity":3,"rate":"19.99"}]}`)
+	if _, err := c.Execute(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	a.set(func(a *account) {
+		a.userEvent = func(fields map[string]any) {
+			fields["item"].(map[string]any)["items"].([]any)[0].(map[string]any)["rate"] = json.Number("18.00")
+		}
+	})
+	order.IdempotencyKey = "act_2:1"
+	if _, err := c.Execute(t.Context(), order); kindOf(t, err).Code != "not_as_approved" {
+		t.Errorf("a line whose rate a script has changed: %v", err)
+	}
+	for change, want := range map[string]string{
+		`{"lines":[{"account":"1","debit":10},{"account":"2","credit":"9.99"}]}`:  "/proposed_change/lines",
+		`{"lines":[{"account":"1","debit":10},{"account":"2","credit":"10.00"}]}`: "",
+		`{"lines":[{"account":"1","debit":10.001}]}`:                              "/proposed_change/lines/0/debit",
+		`{"lines":[{"debit":1}]}`:                                                 "/proposed_change/lines/0",
+	} {
+		err := c.Validate(create("journal", change))
+		if want == "" && err == nil {
+			continue
+		}
+		if err == nil || !strings.Contains(fmt.Sprintf("%+v", err), want) {
+			t.Errorf("%s: %v, want %q", change, err, want)
+		}
+	}
+}
+
+// TestValuesChangedByAScript are told, and settle nothing.
+func TestValuesChangedByAScript(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.userEvent = func(fields map[string]any) { fields["creditLimit"] = json.Number("500") }
+	c := newConnector(t, a.config())
+	call := update(`{"credit_limit":1000}`, `{"credit_limit":2500}`)
+	_, err := c.Execute(t.Context(), call)
+	if e := kindOf(t, err); e.Code != "not_as_approved" || e.Kind != connector.Ambiguous ||
+		!strings.Contains(e.Detail, "500") {
+		t.Errorf("%v", err)
+	}
+	if finding, _, err := c.ReadBack(t.Context(), call); finding != connector.Inconclusive || err != nil {
+		t.Errorf("read back %v, %v", finding, err)
+	}
+}
+
+// TestLostAnswers: the connection ends before or after the effect.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	for _, applied := range []bool{false, true} {
+		a := newAccount(t)
+		a.applied = applied
+		a.fault = func(w http.ResponseWriter, _ *http.Request) bool {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				conn.Close()
+			}
+			return true
+		}
+		c := newConnector(t, a.config())
+		call := update(`{}`, `{"phone":"1"}`)
+		_, err := c.Execute(t.Context(), call)
+		if e := kindOf(t, err); e.Kind != connector.Ambiguous {
+			t.Errorf("applied %v: %v", applied, e)
+		}
+		if got := len(a.writes()); got != 1 {
+			t.Errorf("%d writes", got)
+		}
+		want := connector.Inconclusive
+		if applied {
+			want = connector.Present
+		}
+		if finding, _, err := c.ReadBack(t.Context(), call); finding != want || err != nil {
+			t.Errorf("applied %v: read back %v, %v", applied, finding, err)
+		}
+	}
+}
+
+// TestErrorTable: what NetSuite's codes prove.
+func TestErrorTable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		code   string
+		script bool
+		kind   connector.Kind
+		want   string
+	}{
+		{400, "SSS_REQUEST_LIMIT_EXCEEDED", true, connector.Transient, "rate_limited"},
+		{429, "EXCEEDED_MAX_CONCUR_RQST", false, connector.Transient, "rate_limited"},
+		{401, "INVALID_LOGIN", false, connector.Transient, "login_refused"},
+		{401, "INVALID_LOGIN_ATTEMPT", true, connector.Transient, "login_refused"},
+		{400, "RCRD_HAS_BEEN_CHANGED", true, connector.Terminal, "target_changed"},
+		{400, "CLOSED_TRAN_PRD", false, connector.Terminal, "period_closed"},
+		{400, "UNIQUE_RCRD_ID_REQD", false, connector.Terminal, "already_exists"},
+		{400, "SSS_USAGE_LIMIT_EXCEEDED", true, connector.Ambiguous, "usage_limit"},
+		{400, "MY_SCRIPTS_OWN", true, connector.Ambiguous, "script_my_scripts_own"},
+		{400, "SOMETHING_NEW", false, connector.Terminal, "http_400"},
+		{500, "UNEXPECTED_ERROR", true, connector.Ambiguous, "http_500"},
+		{500, "UNEXPECTED_ERROR", false, connector.Ambiguous, "http_500"},
+		{403, "INSUFFICIENT_PERMISSION", false, connector.Terminal, "forbidden"},
+	} {
+		a := newAccount(t)
+		a.fault = func(w http.ResponseWriter, _ *http.Request) bool {
+			fail(w, c.status, c.code, c.script)
+			return true
+		}
+		cfg := a.config()
+		if c.script {
+			cfg = a.draft()
+		}
+		_, err := newConnector(t, cfg).Execute(t.Context(), update(`{}`, `{"phone":"1"}`))
+		if e := kindOf(t, err); e.Kind != c.kind || e.Code != c.want || !strings.Contains(e.Says, c.code) {
+			t.Errorf("%d %s: %v, want %v %s", c.status, c.code, e, c.kind, c.want)
+		}
+	}
+}
+
+// TestPoolIsNotOverrun: no more requests are under way than the configuration says.
+func TestPoolIsNotOverrun(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.pool = 2
+	c := newConnector(t, a.config())
+	done := make(chan error)
+	for i := range 8 {
+		go func() {
+			call := create("vendor", `{"company_name":"V"}`)
+			call.IdempotencyKey = fmt.Sprint("k", i)
+			_, err := c.Execute(t.Context(), call)
+			done <- err
+		}()
+	}
+	for range 8 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTokenIsRenewed after the account has dropped it, by the next call.
+func TestTokenIsRenewed(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	c := newConnector(t, a.config())
+	if _, err := c.Execute(t.Context(), update(`{}`, `{"phone":"1"}`)); err != nil {
+		t.Fatal(err)
+	}
+	a.set(func(a *account) { clear(a.tokens) })
+	if _, err := c.Execute(t.Context(), update(`{}`, `{"phone":"2"}`)); kindOf(t, err).Kind != connector.NotSent {
+		t.Errorf("with a token that was dropped: %v", err)
+	}
+	if _, err := c.Execute(t.Context(), update(`{}`, `{"phone":"3"}`)); err != nil {
+		t.Error(err)
+	}
+	tokens := 0
+	for _, line := range a.log {
+		if line == "GET token" {
+			tokens++
+		}
+	}
+	if tokens != 2 {
+		t.Errorf("%d tokens were fetched", tokens)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	c := newConnector(t, a.config())
+	for name, c2 := range map[string]struct {
+		call connector.Call
+		want string
+	}{
+		"unknown field":    {update(`{}`, `{"nickname":"x"}`), "nickname"},
+		"exponent":         {update(`{}`, `{"credit_limit":1e3}`), "exponent"},
+		"too many digits":  {update(`{}`, `{"credit_limit":12345678901234567.00}`), "15 digits"},
+		"scale":            {update(`{}`, `{"credit_limit":1.005}`), "2 digits"},
+		"nothing":          {update(`{}`, `{}`), "/proposed_change"},
+		"unknown preimage": {update(`{"nickname":"x"}`, `{"phone":"1"}`), "/current_state/nickname"},
+		"missing name":     {create("vendor", `{"phone":"1"}`), "company_name"},
+		"no such date": {create("sales_order",
+			`{"customer":"1","date":"2026-02-30","lines":[{"item":"1","quantity":1}]}`), "date"},
+		"unknown entity": {create("vendors", `{"phone":"1"}`), "vendors"},
+	} {
+		err := c.Validate(c2.call)
+		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || !strings.Contains(fmt.Sprintf("%+v", err), c2.want) {
+			t.Errorf("%s: %v, want %q", name, err, c2.want)
+		}
+	}
+	bad := update(`{}`, `{"phone":"1"}`)
+	bad.Target.EntityRef = "../customer/1"
+	if gatehouse.CodeOf(c.Validate(bad)) != gatehouse.CodeInvalid {
+		t.Error("a path passes for an internal id")
+	}
+}

@@ -1,0 +1,54 @@
+package netsuite
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// TestOracleVectors signs the requests of Oracle's documentation of token-based
+// authentication.
+func TestOracleVectors(t *testing.T) {
+	t.Parallel()
+	a := tba{
+		realm:          "123456",
+		consumerKey:    "ef40afdd8abaac111b13825dd5e5e2ddddb44f86d5a0dd6dcf38c20aae6b67e4",
+		consumerSecret: "d26ad321a4b2f23b0741c8d38392ce01c3e23e109df6c96eac6d099e9ab9e8b5",
+		tokenID:        "2b0ce516420110bcbd36b69e99196d1b7f6de3c6234c5afb799b73d87569f5cc",
+		tokenSecret:    "c29a677df7d5439a458c063654187e3d678d73aca8e3c9d8bea1478a3eb0d295",
+		nonce:          func() string { return "fjaLirsIcCGVZWzBX0pg" },
+		now:            func() time.Time { return time.Unix(1508242306, 0) },
+	}
+	for _, v := range []struct{ method, url, signature string }{
+		{
+			http.MethodPost, "https://123456.restlets.api.netsuite.com/app/site/hosting/restlet.nl" +
+				"?script=6&deploy=1&customParam=someValue&testParam=someOtherValue",
+			"+KK4SKNgz4ZiILGLwOMtfYlgcXSy1eis8ldE9X90azQ=",
+		},
+		{
+			http.MethodGet, "https://123456.suitetalk.api.netsuite.com/services/rest/record/v1/employee/40",
+			"B5OIWznZ2YP0OB7VrJrGkYsTh+8H+5T9Hag+o92q0zY=",
+		},
+	} {
+		u, err := url.Parse(v.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rest.NewRequest(v.method, u)
+		a.sign(r)
+		header := r.Header.Get("Authorization")
+		if want := `oauth_signature="` + encode(v.signature) + `"`; !strings.Contains(header, want) {
+			t.Errorf("%s %s: %s lacks %s", v.method, v.url, header, want)
+		}
+		if strings.Contains(header, "script") || strings.Contains(header, "customParam") {
+			t.Errorf("parameters of the query stand in the header: %s", header)
+		}
+		if !strings.HasPrefix(header, `OAuth realm="123456", `) {
+			t.Errorf("no realm: %s", header)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package netsuite
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// The ways of reading a record.
+const (
+	readsNothing = iota
+	readsREST
+	readsRESTlet
+)
+
+// reader is how the target of an update is read.
+func (c *Connector) reader() int {
+	switch {
+	case c.cfg.via(opUpdate) == viaREST:
+		return readsREST
+	case c.cfg.RESTlet.Protocol == protocolOurs:
+		return readsRESTlet
+	case c.cfg.RESTlet.Reads == viaREST:
+		return readsREST
+	}
+	return readsNothing
+}
+
+// readerOf is how a target of this entity is read: the record service has no
+// address for a line.
+func (c *Connector) readerOf(e *entity) int {
+	if how := c.reader(); e.Line == nil || how != readsREST {
+		return how
+	}
+	return readsNothing
+}
+
+// record is what was read of a target, in canonical values.
+type record struct {
+	id       string
+	modified string
+	fields   map[string]gatehouse.JSON
+}
+
+// state returns members of the record.
+func (r *record) state(names []string) gatehouse.JSON {
+	members := make([]gatehouse.Member, len(names))
+	for i, name := range names {
+		members[i] = gatehouse.Member{Name: name, Value: r.fields[name]}
+	}
+	return gatehouse.ObjectJSON(members...)
+}
+
+// readRecord reads a target; nil where there is none. A failure proves nothing of the
+// target, and can be repeated.
+func (c *Connector) readRecord(ctx context.Context, e *entity, ref string, how int) (*record, *connector.Error) {
+	var x *exchange
+	var failure *connector.Error
+	w := wireREST
+	if how == readsRESTlet {
+		w = wireOurs
+		x, failure = c.do(ctx, c.restlet(http.MethodGet, e.readParameters(ref)))
+	} else {
+		x, failure = c.do(ctx, c.record(http.MethodGet, e, ref))
+	}
+	if failure != nil {
+		if failure.Kind == connector.Ambiguous {
+			failure.Kind = connector.Transient
+		}
+		return nil, failure
+	}
+	if x.answer.Status == http.StatusNotFound && how == readsREST || errorCode(x.doc) == "RCRD_DSNT_EXIST" {
+		return nil, nil
+	}
+	object := x.doc
+	if how == readsRESTlet {
+		if outcome, _ := x.doc.Get("outcome"); outcome == `"not_found"` {
+			return nil, nil
+		}
+		object, _ = x.doc.Get("fields")
+	}
+	if x.answer.Status != http.StatusOK || !object.IsObject() {
+		failure = x.refusal(false)
+		failure.Kind, failure.Code = connector.Transient, "check_failed"
+		return nil, failure
+	}
+	return e.recordOf(x.doc, object, w), nil
+}
+
+// recordOf takes a record out of an answer, or of a part of it.
+func (e *entity) recordOf(doc, object gatehouse.JSON, w wire) *record {
+	out := &record{fields: make(map[string]gatehouse.JSON, len(e.fields))}
+	out.id = text(doc, "ns_internal_id")
+	out.modified = text(doc, "lastmodified")
+	if w == wireREST {
+		out.id, out.modified = text(doc, "id"), text(doc, "lastModifiedDate")
+	}
+	for name, f := range e.fields {
+		key := f.inner(w)
+		if f.Type == typeLines {
+			key = f.Sublist
+		}
+		value, ok := object.Get(key)
+		if !ok && w != wireREST {
+			continue
+		}
+		out.fields[name] = f.read(value, w)
+	}
+	return out
+}
+
+// text is a member's text, or a number's digits; "" for anything else.
+func text(j gatehouse.JSON, name string) string {
+	value, _ := j.Get(name)
+	if s, ok := value.Text(); ok {
+		return s
+	}
+	if d, ok := value.Number(); ok {
+		return string(d)
+	}
+	return ""
+}
+
+// readParameters ask our RESTlet for all fields of a record or a line.
+func (e *entity) readParameters(ref string) url.Values {
+	id, line := e.split(ref)
+	q := url.Values{"protocol": {protocol}, "do": {"read"}, "record_type": {e.Record}, "ns_internal_id": {id}}
+	var names []string
+	for _, f := range e.fields {
+		if f.Type != typeLines {
+			names = append(names, f.Field.Field)
+		}
+	}
+	slices.Sort(names)
+	q.Set("fields", strings.Join(slices.Compact(names), ","))
+	if e.Line != nil {
+		q.Set("sublist", e.Line.Sublist)
+		q.Set("key", e.Line.Key)
+		q.Set("value", line)
+	}
+	return q
+}
+
+// differences compares a record with what a call says of it.
+func (e *entity) differences(r *record, call connector.Call) connector.State {
+	if r == nil {
+		return connector.State{Expected: expectation(call), Actual: "null"}
+	}
+	if call.Target.Version != "" && call.Target.Version != r.modified {
+		return connector.State{
+			Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(r.modified),
+		}
+	}
+	pre, _ := call.CurrentState.Fields()
+	var expected, actual []gatehouse.Member
+	for _, m := range pre {
+		if got := r.fields[m.Name]; !e.fields[m.Name].same(m.Value, got) {
+			expected = append(expected, m)
+			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
+		}
+	}
+	if expected == nil {
+		return connector.State{Matches: true}
+	}
+	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+}
+
+func expectation(call connector.Call) gatehouse.JSON {
+	if call.Target.Version != "" {
+		return gatehouse.StringJSON(call.Target.Version)
+	}
+	if call.CurrentState != "" {
+		return call.CurrentState
+	}
+	return "{}"
+}
+
+// differing lists the members of a change that do not stand in the record.
+func (e *entity) differing(r *record, change gatehouse.JSON) []string {
+	members, _ := change.Fields()
+	var out []string
+	for _, m := range members {
+		if got, ok := r.fields[m.Name]; !ok || !e.fields[m.Name].same(m.Value, got) {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// Check implements [connector.Checker].
+func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
+	e, v := c.look(call)
+	switch {
+	case len(v) > 0:
+		return connector.State{}, invalid(v)
+	case call.Operation == opCreate:
+		return connector.State{Matches: true}, nil
+	case c.readerOf(e) == readsNothing:
+		return connector.State{Matches: true, Unchecked: true}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	r, failure := c.readRecord(ctx, e, call.Target.EntityRef, c.readerOf(e))
+	if failure != nil {
+		return connector.State{}, failure
+	}
+	return e.differences(r, call), nil
+}
+
+// ReadsState implements [connector.StateReader].
+func (c *Connector) ReadsState(call connector.Call) bool {
+	e, v := c.look(call)
+	return len(v) == 0 && call.Operation == opUpdate && c.readerOf(e) != readsNothing
+}
+
+// ReadState implements [connector.StateReader].
+func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
+	if !c.ReadsState(call) {
+		return connector.Snapshot{}, &connector.Error{
+			Kind: connector.Terminal, Code: "unsupported", Detail: "the state of this target cannot be read",
+		}
+	}
+	e := c.entities[call.Target.EntityType]
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	r, failure := c.readRecord(ctx, e, call.Target.EntityRef, c.readerOf(e))
+	if failure != nil {
+		return connector.Snapshot{}, failure
+	}
+	if r == nil {
+		return connector.Snapshot{Gone: true}, nil
+	}
+	names := connector.Fields(call.CurrentState)
+	for _, name := range connector.Fields(call.ProposedChange) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	out := connector.Snapshot{Matches: e.differences(r, call).Matches, CurrentState: r.state(names)}
+	if call.Target.Version != "" {
+		out.Version = r.modified
+	}
+	return out, nil
+}
+
+// ReadBack implements [connector.ReadBacker]. It never finds that there was no
+// effect, since an earlier call may still be on its way.
+func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
+	e, v := c.look(call)
+	if len(v) > 0 {
+		return connector.Inconclusive, connector.Result{}, invalid(v)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	if c.cfg.via(call.Operation) == viaRESTlet && c.cfg.RESTlet.Protocol == protocolOurs {
+		return c.readBackKey(ctx, e, call)
+	}
+	ref, how := call.Target.EntityRef, c.readerOf(e)
+	if call.Operation == opCreate {
+		if c.cfg.via(opCreate) != viaREST {
+			return connector.Inconclusive, connector.Result{}, nil
+		}
+		ref, how = "eid:"+call.TargetKey(), readsREST
+	}
+	if how == readsNothing {
+		return connector.Inconclusive, connector.Result{}, nil
+	}
+	r, failure := c.readRecord(ctx, e, ref, how)
+	switch {
+	case failure != nil:
+		return connector.Inconclusive, connector.Result{}, failure
+	case r == nil || len(e.differing(r, call.ProposedChange)) > 0:
+		return connector.Inconclusive, connector.Result{}, nil
+	}
+	res := c.found(e, call, r)
+	return connector.Present, res, nil
+}
+
+func invalid(v gatehouse.Violations) *connector.Error {
+	err := v.Err()
+	return &connector.Error{
+		Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
+	}
+}

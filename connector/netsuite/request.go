@@ -1,0 +1,178 @@
+package netsuite
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// protocol is what our RESTlet calls its own dialect, in what it takes and answers.
+const protocol = "gatehouse/1"
+
+// exchange is a request and its answer.
+type exchange struct {
+	request *rest.Request
+	answer  *rest.Answer
+	doc     gatehouse.JSON
+}
+
+// do sends a request once, when there is a place among those under way.
+func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connector.Error) {
+	x := &exchange{request: r}
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		return x, notSent("timeout", "the time was over while other requests to the account were under way")
+	}
+	if ctx.Err() != nil {
+		return x, notSent("timeout", "the time was over before anything was sent")
+	}
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("User-Agent", "gatehouse")
+	var token string
+	if c.oauth2 != nil {
+		var err error
+		if token, err = c.oauth2.bearer(ctx); err != nil {
+			return x, asFailure(err)
+		}
+		r.SetSecret("Authorization", "Bearer "+token)
+	} else {
+		c.tba.sign(r)
+	}
+	a, err := rest.Send(ctx, c.client, r)
+	if err != nil {
+		return x, rest.Unanswered(ctx, err)
+	}
+	if a.Status == http.StatusUnauthorized && token != "" {
+		c.oauth2.forget(ctx, token)
+	}
+	x.answer, x.doc = a, a.JSON()
+	return x, nil
+}
+
+// asFailure returns the *connector.Error that err is.
+func asFailure(err error) *connector.Error {
+	if e, ok := err.(*connector.Error); ok { //nolint:errorlint // bearer returns no other
+		return e
+	}
+	return &connector.Error{Kind: connector.Ambiguous, Code: "connector_error", Detail: "the connector failed",
+		Err: err}
+}
+
+// record makes a request of the record service. id is an internal id, or eid: and
+// an external one.
+func (c *Connector) record(method string, e *entity, id string) *rest.Request {
+	u := *c.restURL
+	u.Path += "/services/rest/record/v1/" + e.RESTRecord + "/" + id
+	u.RawPath = ""
+	if method == http.MethodGet && e.hasLines() {
+		u.RawQuery = "expandSubResources=true"
+	}
+	return rest.NewRequest(method, &u)
+}
+
+func (e *entity) hasLines() bool {
+	for _, f := range e.fields {
+		if f.Type == typeLines {
+			return true
+		}
+	}
+	return false
+}
+
+// restlet makes a request of the RESTlet.
+func (c *Connector) restlet(method string, parameters url.Values) *rest.Request {
+	u := *c.restletsURL
+	u.Path += "/app/site/hosting/restlet.nl"
+	u.RawPath = ""
+	query := url.Values{"script": {c.cfg.RESTlet.Script}, "deploy": {c.cfg.RESTlet.Deploy}}
+	for name, values := range parameters {
+		query[name] = values
+	}
+	// RFC 3986 spells a space as %20, and so does the signature.
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
+	return rest.NewRequest(method, &u)
+}
+
+// recordBody spells a change for the record service.
+func (e *entity) recordBody(change gatehouse.JSON) gatehouse.JSON {
+	members, _ := change.Fields()
+	for i, m := range members {
+		f := e.fields[m.Name]
+		if f.Type == typeLines {
+			items := gatehouse.Member{Name: "items", Value: f.send(m.Value, wireREST)}
+			members[i] = gatehouse.Member{Name: f.Sublist, Value: gatehouse.ObjectJSON(items)}
+			continue
+		}
+		members[i] = gatehouse.Member{Name: f.REST, Value: f.send(m.Value, wireREST)}
+	}
+	return gatehouse.ObjectJSON(members...)
+}
+
+// restletBody is what a RESTlet takes: of the approved action, and of the account's
+// names for what it changes.
+func (c *Connector) restletBody(e *entity, call connector.Call) gatehouse.JSON {
+	w := c.restletWire()
+	member := func(name, text string) gatehouse.Member {
+		return gatehouse.Member{Name: name, Value: gatehouse.StringJSON(text)}
+	}
+	fields, lines := e.spell(call.ProposedChange, w)
+	members := []gatehouse.Member{
+		member("protocol", protocol), member("do", call.Operation), member("idempotency_key", call.TargetKey()),
+		member("digest", string(call.Digest)), member("action_id", call.ActionID), member("record_type", e.Record),
+		{Name: "fields", Value: fields},
+	}
+	if lines != "{}" {
+		members = append(members, gatehouse.Member{Name: "lines", Value: lines})
+	}
+	if call.Operation == opUpdate {
+		id, line := e.split(call.Target.EntityRef)
+		members = append(members, member("ns_internal_id", id))
+		if e.Line != nil {
+			members = append(members, gatehouse.Member{Name: "line", Value: gatehouse.ObjectJSON(
+				member("sublist", e.Line.Sublist), member("key", e.Line.Key), member("value", line))})
+		}
+		if expect, _ := e.spell(call.CurrentState, w); expect != "{}" {
+			members = append(members, gatehouse.Member{Name: "expect", Value: expect})
+		}
+		if call.Target.Version != "" {
+			members = append(members, member("expect_lastmodified", call.Target.Version))
+		}
+	}
+	return gatehouse.ObjectJSON(members...)
+}
+
+func (c *Connector) restletWire() wire {
+	if c.cfg.RESTlet.Protocol == protocolOurs {
+		return wireOurs
+	}
+	return wirePlain
+}
+
+// spell returns fields, and lines by their sublist, in a RESTlet's words.
+func (e *entity) spell(object gatehouse.JSON, w wire) (fields, lines gatehouse.JSON) {
+	members, _ := object.Fields()
+	var flat, nested []gatehouse.Member
+	for _, m := range members {
+		switch f := e.fields[m.Name]; {
+		case f == nil:
+		case f.Type == typeLines:
+			nested = append(nested, gatehouse.Member{Name: f.Sublist, Value: f.send(m.Value, w)})
+		default:
+			flat = append(flat, gatehouse.Member{Name: f.Field.Field, Value: f.send(m.Value, w)})
+		}
+	}
+	return gatehouse.ObjectJSON(flat...), gatehouse.ObjectJSON(nested...)
+}
+
+// split takes an entity_ref apart: the record's id, and the line's key or "".
+func (e *entity) split(ref string) (id, line string) {
+	id, line, _ = strings.Cut(ref, "/")
+	return id, line
+}

@@ -1,0 +1,171 @@
+package netsuite
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// callRESTlet sends a change to the RESTlet. before is what was read of the record, if
+// it was; after is what the answer says of it, nil for nothing.
+func (c *Connector) callRESTlet(
+	ctx context.Context, e *entity, call connector.Call, before *record,
+) (res connector.Result, after *record, failure *connector.Error) {
+	r := c.restlet(http.MethodPost, nil)
+	r.SetJSON(c.restletBody(e, call))
+	x, failure := c.do(ctx, r)
+	res.RequestMetadata = r.Metadata()
+	if failure != nil {
+		return res, nil, failure
+	}
+	res.ResponseMetadata = x.answer.Metadata(x.doc)
+	if x.answer.Status < 200 || x.answer.Status > 299 {
+		return res, nil, x.refusal(true)
+	}
+	if failure = c.judge(x); failure != nil {
+		return res, nil, failure
+	}
+	after = c.settle(e, call, x, before, &res)
+	if after != nil {
+		failure = e.asApproved(after, call.ProposedChange)
+		res.ResponseMetadata = with(res.ResponseMetadata, "compared", "true")
+	}
+	return res, after, failure
+}
+
+// judge reads what a RESTlet says beside the status 200; nil when it has saved.
+func (c *Connector) judge(x *exchange) *connector.Error {
+	e := &connector.Error{Code: "answer_unreadable", Detail: "the RESTlet's answer cannot be read",
+		Says: x.answer.Says(x.doc)}
+	if !x.doc.IsObject() {
+		return e
+	}
+	if c.cfg.RESTlet.Protocol == protocolOurs {
+		return ofOurs(x.doc, e)
+	}
+	if why, ok := x.doc.Get("error"); ok && why != "null" && why != `""` && why != "false" {
+		if m, known := meanings[errorCode(x.doc)]; known {
+			e.Kind, e.Code = m.kind, m.code
+		} else {
+			e.Code = "script_error"
+		}
+		e.Detail = "the RESTlet answered with an error"
+		return e
+	}
+	if internalID(x.doc) == "" {
+		e.Code, e.Detail = "no_internal_id", "the RESTlet's answer names no ns_internal_id"
+		return e
+	}
+	return nil
+}
+
+// refusals are what our RESTlet proves by the outcome refused.
+var refusals = map[string]meaning{
+	"target_changed":       {connector.Terminal, string(gatehouse.CodeTargetChanged)},
+	"idempotency_conflict": {connector.Terminal, "idempotency_conflict"},
+	"governance":           {connector.Transient, "usage_limit"},
+}
+
+// ofOurs reads the outcome that our RESTlet tells.
+func ofOurs(doc gatehouse.JSON, e *connector.Error) *connector.Error {
+	if text(doc, "protocol") != protocol {
+		e.Code, e.Detail = "restlet_protocol", "the RESTlet is not the one that the configuration says"
+		return e
+	}
+	detail := text(doc, "detail")
+	switch text(doc, "outcome") {
+	case "applied":
+		if internalID(doc) == "" {
+			return e
+		}
+		return nil
+	case "in_doubt":
+		e.Code = "in_doubt"
+		e.Detail = "an earlier call under this key began, and left no result: " + detail
+	case "refused":
+		code := text(doc, "code")
+		m, ok := refusals[code]
+		if !ok {
+			m, ok = meanings[code]
+		}
+		if !ok {
+			m = meaning{connector.Terminal, "refused"}
+		}
+		e.Kind, e.Code, e.Detail = m.kind, m.code, "the RESTlet refused: "+detail
+	}
+	return e
+}
+
+func internalID(doc gatehouse.JSON) string {
+	for _, name := range []string{"ns_internal_id", "internal_id", "internalId", "internalid", "id"} {
+		if id := text(doc, name); recordRef.MatchString(id) {
+			return id
+		}
+	}
+	return ""
+}
+
+// settle completes the result of a change that the RESTlet has saved.
+func (c *Connector) settle(
+	e *entity, call connector.Call, x *exchange, before *record, res *connector.Result,
+) (after *record) {
+	res.ExternalID = internalID(x.doc)
+	res.ResponseMetadata = c.proof(x, e, res.ExternalID)
+	w := c.restletWire()
+	if object, _ := x.doc.Get("before"); object.IsObject() && before == nil {
+		before = e.recordOf(x.doc, object, w)
+	}
+	if object, _ := x.doc.Get("after"); object.IsObject() {
+		after = e.recordOf(x.doc, object, w)
+	}
+	if call.Operation == opCreate {
+		res.Reversal = e.undoCreate(call, res.ExternalID)
+	} else {
+		res.Reversal = e.reversal(call, before)
+	}
+	return after
+}
+
+// readBackKey asks our RESTlet what became of a key. A key that is in doubt is
+// settled by the record itself, if it has what was approved.
+func (c *Connector) readBackKey(
+	ctx context.Context, e *entity, call connector.Call,
+) (connector.Finding, connector.Result, error) {
+	none := connector.Result{}
+	x, failure := c.do(ctx, c.restlet(http.MethodGet, url.Values{
+		"protocol": {protocol}, "do": {"status"}, "operation": {call.Operation}, "record_type": {e.Record},
+		"idempotency_key": {call.TargetKey()},
+	}))
+	if failure != nil {
+		if failure.Kind == connector.Ambiguous {
+			failure.Kind = connector.Transient
+		}
+		return connector.Inconclusive, none, failure
+	}
+	if x.answer.Status != http.StatusOK || text(x.doc, "protocol") != protocol {
+		failure = x.refusal(false)
+		failure.Kind = connector.Transient
+		return connector.Inconclusive, none, failure
+	}
+	switch outcome := text(x.doc, "outcome"); {
+	case outcome == "applied" && (call.Operation == opCreate || text(x.doc, "digest") == string(call.Digest)):
+		var res connector.Result
+		after := c.settle(e, call, x, nil, &res)
+		if after != nil && len(e.differing(after, call.ProposedChange)) > 0 {
+			return connector.Inconclusive, none, nil
+		}
+		return connector.Present, res, nil
+	case outcome == "in_doubt" && call.Operation == opUpdate && text(x.doc, "digest") == string(call.Digest):
+		r, failure := c.readRecord(ctx, e, call.Target.EntityRef, readsRESTlet)
+		if failure != nil {
+			return connector.Inconclusive, none, failure
+		}
+		if r != nil && len(e.differing(r, call.ProposedChange)) == 0 {
+			return connector.Present, c.found(e, call, r), nil
+		}
+	}
+	return connector.Inconclusive, none, nil
+}

@@ -1,0 +1,133 @@
+package netsuite
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
+)
+
+var (
+	recordRef = regexp.MustCompile(`^[1-9][0-9]{0,17}$`)
+	lineRef   = regexp.MustCompile(`^[1-9][0-9]{0,17}/[1-9][0-9]{0,17}$`)
+)
+
+// Validate implements [connector.Validator]. It makes no call.
+func (c *Connector) Validate(call connector.Call) error {
+	_, v := c.look(call)
+	return v.Err()
+}
+
+// look finds the entity of a call, and what is wrong with it.
+func (c *Connector) look(call connector.Call) (*entity, gatehouse.Violations) {
+	var v gatehouse.Violations
+	if call.Operation != opCreate && call.Operation != opUpdate {
+		v.Add("/operation", "must be create or update")
+		return nil, v
+	}
+	e, ok := c.entities[call.Target.EntityType]
+	if !ok {
+		name := call.Target.EntityType
+		if near, found := spelling.Near(name, maps.Keys(c.entities)); found {
+			v.Add("/target/entity_type", "%s", "is another spelling of "+gatehouse.Quote(near)+"; write it so")
+		} else {
+			v.Add("/target/entity_type", "%s", connector.UnknownEntity(name, maps.Keys(c.entities)))
+		}
+		return nil, v
+	}
+	shape, ok := e.shapes[call.Operation]
+	if !ok {
+		v.Add("/operation", "a line of a sublist can be updated only")
+		return nil, v
+	}
+	c.lookAtTarget(e, call, &v)
+	if problems := shape.Check("/proposed_change", call.ProposedChange); len(problems) > 0 {
+		return e, append(v, problems...)
+	}
+	checkMembers("/proposed_change", e.fields, call.ProposedChange, &v)
+	if call.Operation == opCreate && len(e.Balanced) == 2 {
+		e.checkBalance(call.ProposedChange, &v)
+	}
+	return e, v
+}
+
+func (c *Connector) lookAtTarget(e *entity, call connector.Call, v *gatehouse.Violations) {
+	pre, _ := call.CurrentState.Fields()
+	if len(call.Target.EntityRefs) > 0 {
+		v.Add("/target/entity_refs", "is not taken: one action changes one record")
+	}
+	if call.Operation == opCreate {
+		if call.Target.Version != "" || len(pre) > 0 {
+			v.Add("/current_state", "must be empty: there is no record yet")
+		}
+		return
+	}
+	switch ref := call.Target.EntityRef; {
+	case e.Line != nil && !lineRef.MatchString(ref):
+		v.Add("/target/entity_ref", "must be the record's internal id, a slash, and the id of the line's %s",
+			e.Line.Key)
+	case e.Line == nil && !recordRef.MatchString(ref):
+		v.Add("/target/entity_ref", "must be the record's internal id")
+	}
+	if call.Target.Version != "" && c.readerOf(e) == readsNothing {
+		v.Add("/target/version", "cannot be compared: this RESTlet tells no state")
+	}
+	for _, m := range pre {
+		f, ok := e.fields[m.Name]
+		if !ok || f.Type == typeLines {
+			v.Add("/current_state/"+escape(m.Name), "is not a field that can be compared")
+		}
+	}
+}
+
+func checkMembers(at string, fields map[string]*field, object gatehouse.JSON, v *gatehouse.Violations) {
+	members, _ := object.Fields()
+	for _, m := range members {
+		f, ok := fields[m.Name]
+		if !ok {
+			continue // the schema has refused it
+		}
+		here := at + "/" + escape(m.Name)
+		f.check(here, m.Value, v)
+		if f.Type != typeLines {
+			continue
+		}
+		lines, _ := m.Value.Elements()
+		for i, line := range lines {
+			checkMembers(here+"/"+string(gatehouse.MustJSON(i)), f.lines, line, v)
+		}
+	}
+}
+
+func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+
+// checkBalance compares the sums of the two balanced fields over all lines.
+func (e *entity) checkBalance(change gatehouse.JSON, v *gatehouse.Violations) {
+	for _, name := range slices.Sorted(maps.Keys(e.fields)) {
+		if e.fields[name].Type != typeLines {
+			continue
+		}
+		value, _ := change.Get(name)
+		sums := [2]gatehouse.Decimal{"0", "0"}
+		lines, _ := value.Elements()
+		for _, line := range lines {
+			for side, of := range e.Balanced {
+				j, _ := line.Get(of)
+				if s, ok := number(j); ok {
+					d, err := gatehouse.ParseDecimal(s)
+					if err == nil {
+						sums[side] = sums[side].Add(d)
+					}
+				}
+			}
+		}
+		if sums[0].Cmp(sums[1]) != 0 {
+			v.Add("/proposed_change/"+name, "does not balance: %s is %s, %s is %s",
+				e.Balanced[0], sums[0], e.Balanced[1], sums[1])
+		}
+	}
+}
