@@ -54,6 +54,7 @@ var (
 	_ connector.Typed       = (*Connector)(nil)
 	_ connector.Floorer     = (*Connector)(nil)
 	_ connector.Declarer    = (*Connector)(nil)
+	_ connector.Conditional = (*Connector)(nil)
 )
 
 var (

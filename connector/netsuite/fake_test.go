@@ -160,11 +160,11 @@ func (a *account) serveScript(w http.ResponseWriter, r *http.Request, raw []byte
 		return
 	}
 	var body map[string]any
+	if r.Header.Get("Content-Type") != "application/json" {
+		fail(w, 415, "UNSUPPORTED_MEDIA_TYPE", true)
+		return
+	}
 	if r.Method == http.MethodPost {
-		if r.Header.Get("Content-Type") != "application/json" {
-			fail(w, 415, "UNSUPPORTED_MEDIA_TYPE", true)
-			return
-		}
 		if err := decode(raw, &body); err != nil {
 			fail(w, 400, "SYNTAX_ERROR", true)
 			return

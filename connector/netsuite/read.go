@@ -281,6 +281,14 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	return connector.Present, res, nil
 }
 
+// Conditional implements [connector.Conditional]: our RESTlet compares what the call
+// names, and saves only what it has loaded.
+func (c *Connector) Conditional(call connector.Call) bool {
+	pre, _ := call.CurrentState.Fields()
+	return call.Operation == opUpdate && c.cfg.class(opUpdate) == connector.ClassB &&
+		(call.Target.Version != "" || len(pre) > 0)
+}
+
 func invalid(v gatehouse.Violations) *connector.Error {
 	err := v.Err()
 	return &connector.Error{

@@ -97,7 +97,9 @@ func (c *Connector) restlet(method string, parameters url.Values) *rest.Request 
 	}
 	// RFC 3986 spells a space as %20, and so does the signature.
 	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
-	return rest.NewRequest(method, &u)
+	r := rest.NewRequest(method, &u)
+	r.Header.Set("Content-Type", "application/json") // without it a RESTlet answers text
+	return r
 }
 
 // recordBody spells a change for the record service.

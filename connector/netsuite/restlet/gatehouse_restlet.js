@@ -1,0 +1,319 @@
+/**
+ * Carries out changes that were approved at Gatehouse, each at most once.
+ *
+ * An update is guarded twice. It is made only if the record still has the values
+ * that the proposal expects. And its key is kept, as a record of the custom type
+ * customrecord_gatehouse_key whose external id is the key: inserted before the
+ * save, completed with the result after it. These are three transactions. A key
+ * without a result is in doubt: the save may have happened, so it is not made again.
+ *
+ * A create needs no such record: the new record's external id is the key.
+ *
+ * What was refused has changed nothing. An exception that leaves this script
+ * proves nothing.
+ *
+ * @NApiVersion 2.1
+ * @NScriptType Restlet
+ * @NModuleScope SameAccount
+ */
+define(['N/record', 'N/search', 'N/runtime', 'N/log'], (record, search, runtime, log) => {
+  const PROTOCOL = 'gatehouse/1';
+  const KEY_TYPE = 'customrecord_gatehouse_key';
+  const DIGEST = 'custrecord_gatehouse_digest';
+  const ACTION = 'custrecord_gatehouse_action';
+  const RESULT = 'custrecord_gatehouse_result';
+
+  /** What one change costs at most, in units of governance: three loads, three saves. */
+  const USAGE = 150;
+
+  const NUMERIC = new Set(['currency', 'currency2', 'float', 'integer', 'percent', 'rate', 'posfloat', 'posinteger']);
+
+  const answer = (outcome, more) => ({ protocol: PROTOCOL, outcome, ...more });
+  const refused = (code, detail) => answer('refused', { code, detail: String(detail).slice(0, 500) });
+  const inDoubt = (digest, detail) => answer('in_doubt', { digest, detail: String(detail).slice(0, 500) });
+
+  /** A value as it travels: digits as text, dates as YYYY-MM-DD, null for nothing. */
+  function toWire(type, value) {
+    if (type === 'checkbox') return value === true || value === 'T';
+    if (value === null || value === undefined || value === '') return null;
+    if (value instanceof Date) {
+      const two = (n) => String(n).padStart(2, '0');
+      return `${value.getFullYear()}-${two(value.getMonth() + 1)}-${two(value.getDate())}`;
+    }
+    if (typeof value === 'number' && /e/.test(String(value))) return value.toFixed(15).replace(/\.?0+$/, '');
+    return String(value);
+  }
+
+  /** A value as SuiteScript takes it. */
+  function fromWire(type, value) {
+    if (type === 'checkbox') return value === true;
+    if (value === null) return '';
+    if (NUMERIC.has(type)) return Number(value);
+    if (type === 'date') {
+      const [year, month, day] = value.split('-').map(Number);
+      return new Date(year, month - 1, day);
+    }
+    return value;
+  }
+
+  function same(type, a, b) {
+    if (a === null || b === null || a === '' || b === '') return (a ?? '') === (b ?? '');
+    if (NUMERIC.has(type)) return Number(a) === Number(b);
+    return String(a) === String(b);
+  }
+
+  /** The fields of a record, or of one line of it, for reading and writing. */
+  function fieldsOf(rec, line) {
+    const at = line && {
+      sublistId: line.sublist,
+      line: rec.findSublistLineWithValue({ sublistId: line.sublist, fieldId: line.key, value: line.value }),
+    };
+    if (at && at.line < 0) return null;
+    const type = (fieldId) => {
+      const field = at ? rec.getSublistField({ ...at, fieldId }) : rec.getField({ fieldId });
+      if (!field) throw Object.assign(new Error(`there is no field ${fieldId}`), { name: 'INVALID_FLD_VALUE' });
+      return field.type;
+    };
+    const get = (fieldId) =>
+      toWire(type(fieldId), at ? rec.getSublistValue({ ...at, fieldId }) : rec.getValue({ fieldId }));
+    return {
+      get,
+      set: (fieldId, value) => {
+        const v = fromWire(type(fieldId), value);
+        if (at) rec.setSublistValue({ ...at, fieldId, value: v });
+        else rec.setValue({ fieldId, value: v });
+      },
+      all: (names) => Object.fromEntries(names.map((name) => [name, get(name)])),
+      differing: (expected) =>
+        Object.keys(expected).filter((name) => !same(type(name), expected[name], get(name))),
+    };
+  }
+
+  /** The lines of a new record, with the fields that were asked for. */
+  function linesOf(rec, asked) {
+    const out = {};
+    for (const [sublistId, lines] of Object.entries(asked || {})) {
+      const count = rec.getLineCount({ sublistId });
+      out[sublistId] = [];
+      for (let line = 0; line < count; line += 1) {
+        const names = Object.keys(lines[Math.min(line, lines.length - 1)]);
+        out[sublistId].push(Object.fromEntries(names.map((fieldId) => [
+          fieldId,
+          toWire(rec.getSublistField({ sublistId, fieldId, line }).type, rec.getSublistValue({ sublistId, fieldId, line })),
+        ])));
+      }
+    }
+    return out;
+  }
+
+  function modified(rec) {
+    const at = rec.getValue({ fieldId: 'lastmodifieddate' });
+    return at instanceof Date ? at.toISOString() : String(at ?? '');
+  }
+
+  /** The internal id of a record by its external one; null for none. */
+  function byExternalId(type, key) {
+    const rows = search.create({ type, filters: [['externalid', 'anyof', [key]]], columns: ['internalid'] })
+      .run().getRange({ start: 0, end: 1 });
+    return rows.length === 0 ? null : String(rows[0].id);
+  }
+
+  /** What is kept under a key; null for nothing. */
+  function kept(key) {
+    const id = byExternalId(KEY_TYPE, key);
+    if (id === null) return null;
+    const rec = record.load({ type: KEY_TYPE, id });
+    const result = rec.getValue({ fieldId: RESULT });
+    return { id, digest: rec.getValue({ fieldId: DIGEST }), result: result ? JSON.parse(result) : null };
+  }
+
+  /** The answer to a call whose key is there already. */
+  function again(found, digest) {
+    if (found.digest !== digest) return refused('idempotency_conflict', 'the key has made another change');
+    if (found.result === null) return inDoubt(found.digest, 'the change may have been saved; read the record');
+    return { ...found.result, replayed: true };
+  }
+
+  function keep(request) {
+    const rec = record.create({ type: KEY_TYPE });
+    rec.setValue({ fieldId: 'externalid', value: request.idempotency_key });
+    rec.setValue({ fieldId: DIGEST, value: request.digest });
+    rec.setValue({ fieldId: ACTION, value: request.action_id });
+    return rec.save();
+  }
+
+  function forget(id) {
+    try {
+      record.delete({ type: KEY_TYPE, id });
+    } catch (e) {
+      log.error({ title: 'gatehouse: a key stays in doubt', details: `${id}: ${e.message}` });
+    }
+  }
+
+  function load(request) {
+    return record.load({ type: request.record_type, id: request.ns_internal_id });
+  }
+
+  /** The outcome of a change that was saved: what the record is now. */
+  function applied(request, before, asked) {
+    const result = answer('applied', {
+      ns_internal_id: String(request.ns_internal_id), record_type: request.record_type, digest: request.digest,
+      before, after: null, applied_at: new Date().toISOString(),
+    });
+    try {
+      const rec = load(request);
+      const fields = fieldsOf(rec, request.line);
+      if (fields !== null) {
+        result.after = { ...fields.all(Object.keys(asked)), ...linesOf(rec, request.lines) };
+        result.lastmodified = modified(rec);
+      }
+    } catch (e) {
+      log.error({ title: 'gatehouse: a saved record could not be read', details: e.message });
+    }
+    return result;
+  }
+
+  function update(request) {
+    const found = kept(request.idempotency_key);
+    if (found !== null) return again(found, request.digest);
+    let rec;
+    let fields;
+    let before;
+    try {
+      rec = load(request);
+      fields = fieldsOf(rec, request.line);
+      if (fields === null) return refused('target_changed', 'there is no such line');
+      if (request.expect_lastmodified && request.expect_lastmodified !== modified(rec)) {
+        return refused('target_changed', `the record was modified at ${modified(rec)}`);
+      }
+      const differing = fields.differing(request.expect || {});
+      if (differing.length > 0) {
+        return refused('target_changed', `not as expected: ${JSON.stringify(fields.all(differing))}`);
+      }
+      before = fields.all(Object.keys(request.fields));
+      for (const [name, value] of Object.entries(request.fields)) fields.set(name, value);
+    } catch (e) {
+      return refused(e.name === 'RCRD_DSNT_EXIST' ? 'target_changed' : e.name, e.message);
+    }
+
+    let key;
+    try {
+      key = keep(request);
+    } catch (e) {
+      const other = kept(request.idempotency_key); // a concurrent call was first
+      return other === null ? refused(e.name, e.message) : again(other, request.digest);
+    }
+    try {
+      rec.save();
+    } catch (e) {
+      return unsaved(request, key, before, e);
+    }
+    const result = applied(request, before, request.fields);
+    try {
+      record.submitFields({ type: KEY_TYPE, id: key, values: { [RESULT]: JSON.stringify(result) } });
+    } catch (e) {
+      log.error({ title: 'gatehouse: a result was not kept', details: `${key}: ${e.message}` });
+    }
+    return result;
+  }
+
+  /**
+   * The outcome of a save that threw. A script that runs after the save can throw,
+   * too, so only a conflict, or a record that is as before, proves that nothing was
+   * saved.
+   */
+  function unsaved(request, key, before, e) {
+    if (e.name === 'RCRD_HAS_BEEN_CHANGED') {
+      forget(key);
+      return refused('target_changed', e.message);
+    }
+    try {
+      const fields = fieldsOf(load(request), request.line);
+      if (fields !== null && fields.differing(before).length === 0) {
+        forget(key);
+        return refused(e.name, e.message);
+      }
+    } catch (reading) {
+      log.error({ title: 'gatehouse: a record could not be read', details: reading.message });
+    }
+    return inDoubt(request.digest, `${e.name}: ${e.message}`);
+  }
+
+  function create(request) {
+    const made = (id) => applied({ ...request, ns_internal_id: id }, null, request.fields);
+    const there = byExternalId(request.record_type, request.idempotency_key);
+    if (there !== null) return { ...made(there), replayed: true };
+    let rec;
+    try {
+      rec = record.create({ type: request.record_type });
+      rec.setValue({ fieldId: 'externalid', value: request.idempotency_key });
+      const fields = fieldsOf(rec);
+      for (const [name, value] of Object.entries(request.fields)) fields.set(name, value);
+      for (const [sublistId, lines] of Object.entries(request.lines || {})) {
+        lines.forEach((values, line) => {
+          for (const [fieldId, value] of Object.entries(values)) {
+            const field = rec.getSublistField({ sublistId, fieldId, line });
+            if (!field) throw Object.assign(new Error(`no field ${fieldId}`), { name: 'INVALID_FLD_VALUE' });
+            rec.setSublistValue({ sublistId, fieldId, line, value: fromWire(field.type, value) });
+          }
+        });
+      }
+    } catch (e) {
+      return refused(e.name, e.message);
+    }
+    try {
+      return made(rec.save());
+    } catch (e) {
+      const first = byExternalId(request.record_type, request.idempotency_key);
+      return first === null ? refused(e.name, e.message) : { ...made(first), replayed: true };
+    }
+  }
+
+  function post(request) {
+    if (request.protocol !== PROTOCOL) return refused('protocol', `this is ${PROTOCOL}`);
+    if (runtime.getCurrentScript().getRemainingUsage() < USAGE) return refused('governance', 'too little usage is left');
+    switch (request.do) {
+      case 'update': return update(request);
+      case 'create': return create(request);
+      default: return refused('invalid', `cannot do ${request.do}`);
+    }
+  }
+
+  function read(request) {
+    let rec;
+    try {
+      rec = load(request);
+    } catch (e) {
+      if (e.name === 'RCRD_DSNT_EXIST') return answer('not_found');
+      throw e;
+    }
+    const line = request.sublist && { sublist: request.sublist, key: request.key, value: request.value };
+    const fields = fieldsOf(rec, line);
+    if (fields === null) return answer('not_found');
+    return answer('found', {
+      ns_internal_id: String(request.ns_internal_id), lastmodified: modified(rec), fields: fields.all(request.fields.split(',')),
+    });
+  }
+
+  function status(request) {
+    if (request.operation === 'create') {
+      const id = byExternalId(request.record_type, request.idempotency_key);
+      return id === null ? answer('none') : answer('applied', { ns_internal_id: id, record_type: request.record_type });
+    }
+    const found = kept(request.idempotency_key);
+    if (found === null) return answer('none');
+    return found.result === null ? inDoubt(found.digest, 'there is no result') : found.result;
+  }
+
+  function get(request) {
+    if (request.protocol !== PROTOCOL) return refused('protocol', `this is ${PROTOCOL}`);
+    switch (request.do) {
+      case 'read': return read(request);
+      case 'status': return status(request);
+      case 'ping': return answer('ready');
+      default: return refused('invalid', `cannot do ${request.do}`);
+    }
+  }
+
+  return { get, post };
+});

@@ -1,0 +1,47 @@
+// Serves the RESTlet in one account in memory, for the tests in Go: a line of JSON in,
+// a line of JSON out.
+'use strict';
+
+const readline = require('node:readline');
+const { Account } = require('./account.js');
+
+const account = new Account();
+const restlet = account.restlet();
+
+const commands = {
+  post: ({ body }) => restlet.post(body),
+  get: ({ query }) => restlet.get(query),
+  put: ({ type, id, values, sublists }) => account.put(type, id, values, sublists),
+  set: ({ type, id, values }) => {
+    const row = account.row(type, id);
+    Object.assign(row.values, values);
+    row.version += 1;
+  },
+  row: ({ type, id }) => ({ values: account.row(type, id).values, sublists: account.row(type, id).sublists }),
+  effects: () => account.effects,
+  // The next save throws when all is saved, as a script that runs out of time does.
+  dieAfterSave: ({ type }) => {
+    account.hooks.afterSave = (saved) => {
+      if (saved !== type) return;
+      account.hooks = {};
+      throw Object.assign(new Error('script execution time exceeded'), { name: 'SSS_TIME_LIMIT_EXCEEDED' });
+    };
+  },
+  // Each save of the type gets these values.
+  userEvent: ({ type, values }) => {
+    account.hooks.beforeSave = (saved, into) => {
+      if (saved === type) Object.assign(into, values);
+    };
+  },
+};
+
+readline.createInterface({ input: process.stdin }).on('line', (line) => {
+  const command = JSON.parse(line);
+  let reply;
+  try {
+    reply = { result: commands[command.command](command) ?? null };
+  } catch (e) {
+    reply = { error: { code: e.name, message: e.message } };
+  }
+  process.stdout.write(`${JSON.stringify(reply)}\n`);
+});
