@@ -74,6 +74,56 @@ func (f FieldLevels) Of(fields []string) (level gatehouse.RiskLevel, all bool) {
 	return level, all
 }
 
+// Levels are what an operator declares of one operation.
+type Levels struct {
+	// Floor is the least risk level of the operation, 1 to 5; 0 for none.
+	Floor gatehouse.RiskLevel
+	// Fields lower an operation without Floor, where a change touches them alone.
+	Fields FieldLevels
+}
+
+// Validate checks the levels; at is where they stand in the configuration, and
+// undeclared the floor that holds without them. Fields lower nothing above L3.
+func (l Levels) Validate(at string, undeclared gatehouse.RiskLevel) error {
+	switch {
+	case l.Floor != 0 && !l.Floor.Valid():
+		return fmt.Errorf("%s.floor: must be 1 to 5", at)
+	case len(l.Fields) > 0 && l.Floor == 0 && undeclared > gatehouse.L3:
+		return fmt.Errorf("%s.fields: only floor lowers an operation of level %d", at, undeclared)
+	}
+	return l.Fields.Validate(at + ".fields")
+}
+
+// Of is the floor of a change: what is declared of the operation, else of every
+// field that it touches, else undeclared. A declared field can always raise it.
+func (l Levels) Of(undeclared gatehouse.RiskLevel, change gatehouse.JSON) gatehouse.RiskLevel {
+	fields, all := l.Fields.Of(Fields(change))
+	switch {
+	case l.Floor != 0:
+		return max(l.Floor, fields)
+	case all && undeclared == gatehouse.L3:
+		return fields
+	}
+	return max(undeclared, fields)
+}
+
+// Declarations lists what the levels declare below L3.
+func (l Levels) Declarations(operation, entityType string) []Declaration {
+	if l.Floor != 0 { // the fields can only raise it
+		if l.Floor < gatehouse.L3 {
+			return []Declaration{{Operation: operation, EntityType: entityType, Level: l.Floor}}
+		}
+		return nil
+	}
+	var out []Declaration
+	for _, field := range slices.Sorted(maps.Keys(l.Fields)) {
+		if level := l.Fields[field]; level < gatehouse.L3 {
+			out = append(out, Declaration{Operation: operation, EntityType: entityType, Field: field, Level: level})
+		}
+	}
+	return out
+}
+
 // Fields returns the names of the top-level fields that a change touches.
 func Fields(change gatehouse.JSON) []string {
 	members, err := change.Fields()

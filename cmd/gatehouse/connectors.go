@@ -11,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
+	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
@@ -25,10 +26,11 @@ type maker func(ctx context.Context, entry config.Connector, secret secretOf) (c
 // connectorTypes are the built-in connectors, by what an entry calls its type.
 func connectorTypes() map[string]maker {
 	return map[string]maker{
-		"sql":      of(sqlconn.New),
-		"http":     of(httpconn.New),
-		"netsuite": of(netsuite.New),
-		"worker":   of(newWorker),
+		"sql":        of(sqlconn.New),
+		"servicenow": of(servicenow.New),
+		"http":       of(httpconn.New),
+		"netsuite":   of(netsuite.New),
+		"worker":     of(newWorker),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,11 @@ func TestDocs(t *testing.T) {
 		t.Fatalf("%d pages of proof, %v", len(proof), err)
 	}
 	parser := testParser(t)
-	for _, page := range append(append(pages, proof...), "../../README.md") {
+	connectors, err := filepath.Glob("../../docs/connectors/*.md")
+	if err != nil || len(connectors) == 0 {
+		t.Fatalf("%d pages of connectors, %v", len(connectors), err)
+	}
+	for _, page := range slices.Concat(pages, proof, connectors, []string{"../../README.md"}) {
 		seen := checkCommands(t, parser, page)
 		if filepath.Base(page) != "cli.md" {
 			continue

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
 // Harness makes fixtures, a new one for each test.
@@ -129,6 +130,27 @@ func describes(t *testing.T, f *Fixture) {
 		if err := v.Validate(f.Call); err != nil {
 			t.Errorf("the fixture's call is refused: %v", err)
 		}
+	}
+	if s, ok := f.Connector.(connector.Typed); ok {
+		fitsSchema(t, s, f.Call)
+	}
+}
+
+// fitsSchema checks the fixture's change against the schema of its operation.
+func fitsSchema(t *testing.T, s connector.Typed, c connector.Call) {
+	j, ok := s.Schema(c.Operation, c.Target.EntityType)
+	schema, err := jsonshape.Compile(j)
+	if !ok || err != nil {
+		t.Fatalf("the schema of %s: %v, %v", c.Operation, ok, err)
+	}
+	if v := schema.Check("/proposed_change", c.ProposedChange); len(v) > 0 {
+		t.Errorf("the fixture's change does not fit the schema: %v", v.Err())
+	}
+	if v := schema.Check("", `[]`); len(v) == 0 {
+		t.Error("the schema takes what is no object")
+	}
+	if _, ok := s.Schema("no-such-operation", c.Target.EntityType); ok {
+		t.Error("an unknown operation has a schema")
 	}
 }
 

@@ -42,7 +42,7 @@ type Connector struct {
 	slots chan struct{}
 	// records orders the changes of one record that this process makes through
 	// the record service, which compares and writes in two requests.
-	records keyed
+	records rest.Keyed
 }
 
 var (

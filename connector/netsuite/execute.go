@@ -40,7 +40,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 // reads what came of it.
 func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) (connector.Result, *connector.Error) {
 	id, _ := e.split(call.Target.EntityRef)
-	unlock := c.records.lock(ctx, e.Record+"/"+id)
+	unlock := c.records.Lock(ctx, e.Record+"/"+id)
 	if unlock == nil {
 		return connector.Result{}, notSent("timeout",
 			"the time was over while another change of the record was under way")

@@ -1,7 +1,6 @@
 package workerconn
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -9,15 +8,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
+func (o *Operation) levels() connector.Levels {
+	return connector.Levels{Floor: o.Floor, Fields: o.Fields}
+}
+
 func (o *Operation) checkLevels(name string) error {
-	at := "operations." + name
-	if o.Floor != 0 && !o.Floor.Valid() {
-		return fmt.Errorf("%s.floor: must be 1 to 5", at)
-	}
-	if len(o.Fields) > 0 && o.Floor == 0 && connector.UndeclaredFloor(name, false, false) > gatehouse.L3 {
-		return fmt.Errorf("%s.fields: only floor lowers a delete or a bulk operation", at)
-	}
-	return o.Fields.Validate(at + ".fields")
+	return o.levels().Validate("operations."+name, connector.UndeclaredFloor(name, false, false))
 }
 
 // Floor implements [connector.Floorer].
@@ -26,15 +22,8 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	if !ok {
 		return gatehouse.L5
 	}
-	fields, all := o.Fields.Of(connector.Fields(call.ProposedChange))
-	if o.Floor != 0 {
-		return max(o.Floor, fields)
-	}
 	undeclared := connector.UndeclaredFloor(call.Operation, false, len(call.Target.EntityRefs) > 0)
-	if all && undeclared == gatehouse.L3 {
-		return fields
-	}
-	return max(undeclared, fields)
+	return o.levels().Of(undeclared, call.ProposedChange)
 }
 
 // Declarations implements [connector.Declarer].
@@ -42,17 +31,7 @@ func (c *Connector) Declarations() []connector.Declaration {
 	var out []connector.Declaration
 	for _, name := range slices.Sorted(maps.Keys(c.operations)) {
 		o := c.operations[name]
-		if o.Floor != 0 {
-			if o.Floor < gatehouse.L3 {
-				out = append(out, connector.Declaration{Operation: name, Level: o.Floor})
-			}
-			continue // the fields can only raise it
-		}
-		for _, field := range slices.Sorted(maps.Keys(o.Fields)) {
-			if l := o.Fields[field]; l < gatehouse.L3 {
-				out = append(out, connector.Declaration{Operation: name, Field: field, Level: l})
-			}
-		}
+		out = append(out, o.levels().Declarations(name, "")...)
 	}
 	return out
 }

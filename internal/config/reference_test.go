@@ -31,6 +31,8 @@ var sections = []section{
 		"Config"},
 	{"Connectors of type netsuite", "See [NetSuite](connectors/netsuite.md).", "connectors.NAME.",
 		"../../connector/netsuite", "Config"},
+	{"Connectors of type servicenow", "See [ServiceNow](connectors/servicenow.md).", "connectors.NAME.",
+		"../../connector/servicenow", "Config"},
 	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker",
 		"Config"},
 	{"NATS", "See [events](events.md).", "nats.", "../feed", "Config"},

@@ -52,6 +52,15 @@ var (
 		"assignment_group": {refers: "sys_user_group"},
 		"work_notes":       {journal: "Work notes"}, "comments": {journal: "Additional comments"},
 	})
+	changeFields = with(automata, map[string]field{
+		"number": {}, "short_description": {}, "state": {}, "risk": {}, "correlation_id": {},
+		"assignment_group": {refers: "sys_user_group"}, "assigned_to": {refers: "sys_user"},
+	})
+	labelFields = with(automata, map[string]field{"name": {}})
+	entryFields = with(automata, map[string]field{
+		"label": {refers: "label"}, "table": {}, "table_key": {}, "title": {},
+	})
+	noteFields  = with(automata, map[string]field{"name": {}, "element_id": {}, "element": {}, "value": {}})
 	userFields  = with(automata, map[string]field{"user_name": {}, "name": {}})
 	groupFields = with(automata, map[string]field{"name": {}})
 )
@@ -70,6 +79,22 @@ func (s *Server) AddUser(userName, name string) string {
 // AddGroup adds a group to assign to, and returns its sys_id.
 func (s *Server) AddGroup(name string) string {
 	return s.add("sys_user_group", map[string]string{"name": name})
+}
+
+// AddLabel adds a label that records can have, and returns its sys_id.
+func (s *Server) AddLabel(name string) string { return s.add("label", map[string]string{"name": name}) }
+
+// Labels returns the names of the labels that a record has.
+func (s *Server) Labels(sysID string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := []string{}
+	for _, id := range s.tables["label_entry"].order {
+		if e := s.tables["label_entry"].records[id]; e.values["table_key"] == sysID {
+			names = append(names, s.tables["label"].records[e.values["label"]].values["name"])
+		}
+	}
+	return names
 }
 
 // AddIncident adds an incident as its user system would, outside of the
@@ -126,6 +151,7 @@ func (s *Server) insert(name string, fields map[string]string, user string) *rec
 			"opened_at": now, "category": "inquiry",
 		})
 	}
+	r.values["sys_id"] = id
 	s.update(t, r, fields, user)
 	maps.Copy(r.values, map[string]string{
 		"sys_id": id, "sys_mod_count": "0", "sys_class_name": name,
@@ -147,6 +173,9 @@ func (s *Server) update(t *table, r *record, fields map[string]string, user stri
 		case f.journal != "":
 			if value != "" {
 				r.journal[name] = append(r.journal[name], Entry{At: s.now(), By: user, Text: value})
+				s.insert("sys_journal_field", map[string]string{
+					"name": "incident", "element_id": r.values["sys_id"], "element": name, "value": value,
+				}, user)
 				changed = append(changed, name)
 			}
 		case r.values[name] != value:

@@ -103,7 +103,7 @@ var noRecord = failure{http.StatusNotFound, "No Record found", "Record doesn't e
 
 func (q *request) get() (*answer, *failure) {
 	r, ok := q.table.records[q.sysID]
-	if !ok {
+	if !ok || q.hidden() {
 		return nil, &noRecord
 	}
 	return &answer{status: http.StatusOK, result: q.show(r)}, nil
@@ -111,6 +111,9 @@ func (q *request) get() (*answer, *failure) {
 
 func (q *request) list() (*answer, *failure) {
 	found := q.server.find(q.table, q.filters)
+	if q.hidden() {
+		found = nil
+	}
 	if len(found) == 0 && q.version == "v1" {
 		return nil, &noRecord
 	}
@@ -195,13 +198,36 @@ func (q *request) link(f field, id string) string {
 	return q.base() + "/api/now/table/" + f.refers + "/" + id
 }
 
+func (q *request) hidden() bool { return slices.Contains(q.server.options.Hidden, q.name) }
+
+var noAccess = failure{
+	http.StatusForbidden, "Operation Failed", "ACL Exception Update Failed due to security constraints",
+}
+
+// remove deletes a record.
+func (q *request) remove() (*answer, *failure) {
+	switch {
+	case q.server.options.Users[q.user].ReadOnly:
+		return nil, &noAccess
+	case q.table.records[q.sysID] == nil:
+		return nil, &noRecord
+	}
+	delete(q.table.records, q.sysID)
+	q.table.order = slices.DeleteFunc(q.table.order, func(id string) bool { return id == q.sysID })
+	q.server.writes = append(q.server.writes, Write{
+		Method: http.MethodDelete, Table: q.name, SysID: q.sysID, User: q.user, At: q.server.options.Now(),
+	})
+	return &answer{status: http.StatusNoContent}, nil
+}
+
 // write inserts or updates.
 func (q *request) write(body []byte) (*answer, *failure) {
 	if kind, _, err := mime.ParseMediaType(q.http.Header.Get("Content-Type")); q.http.Header.Get("Content-Type") != "" && (err != nil || kind != "application/json") {
 		return nil, &failure{http.StatusUnsupportedMediaType, "Unsupported media type", "this fake takes application/json only"}
 	}
-	if q.name != "incident" || q.server.options.Users[q.user].ReadOnly {
-		return nil, &failure{http.StatusForbidden, "Operation Failed", "ACL Exception Update Failed due to security constraints"}
+	writable := slices.Contains([]string{"incident", "change_request", "label_entry"}, q.name)
+	if !writable || q.server.options.Users[q.user].ReadOnly {
+		return nil, &noAccess
 	}
 	r := q.table.records[q.sysID]
 	if q.sysID != "" && r == nil {
@@ -211,8 +237,26 @@ func (q *request) write(body []byte) (*answer, *failure) {
 	if bad != nil {
 		return nil, bad
 	}
+	for _, name := range q.server.options.Locked {
+		if field, ok := strings.CutPrefix(name, q.name+"."); ok {
+			delete(sent, field)
+		}
+	}
+	if rule := q.server.options.Rule; rule != nil {
+		was := map[string]string{}
+		if r != nil {
+			was = maps.Clone(r.values)
+		}
+		if !rule(q.name, was, sent) {
+			return nil, &failure{
+				http.StatusForbidden, "Operation Failed",
+				"Operation against file '" + q.name + "' was aborted by Business Rule 'Expected version^0123'. " +
+					"Business Rule Stack:Expected version",
+			}
+		}
+	}
 	a := &answer{status: http.StatusOK}
-	w := Write{Method: q.http.Method, User: q.user, At: q.server.options.Now(), Sent: sent}
+	w := Write{Method: q.http.Method, Table: q.name, User: q.user, At: q.server.options.Now(), Sent: sent}
 	if r == nil {
 		r = q.server.insert(q.name, sent, q.user)
 		for _, name := range slices.Sorted(maps.Keys(sent)) {

@@ -20,6 +20,16 @@ type Options struct {
 	Tokens map[string]string
 	// Now is the clock; time.Now by default.
 	Now func() time.Time
+	// Clients are the secrets of OAuth clients by their ids. A token is that of the
+	// user "gate", for TokenLife; 30 minutes by default.
+	Clients   map[string]string
+	TokenLife time.Duration
+	// Locked are fields, such as incident.state, that nobody may write by the API,
+	// and Hidden tables of which nobody is shown a record.
+	Locked, Hidden []string
+	// Rule is a business rule before an update or insert; nil for none. It may
+	// change what is to be written, and aborts it with false.
+	Rule func(table string, was map[string]string, write map[string]string) bool
 	// Trouble is asked before each authenticated request; nil for none. It may
 	// be called concurrently, and may block.
 	Trouble func(*http.Request) Trouble
@@ -41,6 +51,8 @@ type Trouble struct {
 	// Drop does what is asked and then breaks the connection off: the caller
 	// cannot know.
 	Drop bool
+	// Page answers with a page, as a sleeping instance does, and does nothing.
+	Page bool
 }
 
 // Server is the fake; it is an http.Handler.
@@ -51,11 +63,13 @@ type Server struct {
 	tables map[string]*table
 	serial int
 	writes []Write
+	tokens map[string]time.Time // that were given, and when they expire
 }
 
 // Write is a write that was carried out.
 type Write struct {
 	Method string
+	Table  string
 	SysID  string
 	User   string
 	At     time.Time
@@ -73,11 +87,15 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Server{options: o, tables: map[string]*table{
-		"incident":       {fields: incidentFields, records: map[string]*record{}},
-		"sys_user":       {fields: userFields, records: map[string]*record{}},
-		"sys_user_group": {fields: groupFields, records: map[string]*record{}},
-	}}
+	s := &Server{options: o, tables: map[string]*table{}, tokens: map[string]time.Time{}}
+	for name, fields := range map[string]map[string]field{
+		"incident": incidentFields, "change_request": changeFields,
+		"sys_user": userFields, "sys_user_group": groupFields,
+		"label": labelFields, "label_entry": entryFields, "sys_journal_field": noteFields,
+	} {
+		s.tables[name] = &table{fields: fields, records: map[string]*record{}}
+	}
+	return s
 }
 
 // Writes returns the ledger: every write that was carried out, in order.
@@ -117,6 +135,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "This is a fake ServiceNow, for tests and examples.\n")
 		return
 	}
+	if r.URL.Path == "/oauth_token.do" {
+		s.giveToken(w, r)
+		return
+	}
 	user, ok := s.authenticate(r)
 	if !ok {
 		w.Header().Set("WWW-Authenticate", `BASIC realm="Service-now"`)
@@ -126,6 +148,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var trouble Trouble
 	if s.options.Trouble != nil {
 		trouble = s.options.Trouble(r)
+	}
+	if trouble.Page {
+		_, _ = io.WriteString(w, "<html>Your instance is hibernating.</html>")
+		return
 	}
 	if trouble.Status != 0 {
 		if trouble.RetryAfter != "" {
@@ -149,7 +175,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range a.header {
 		w.Header().Set(name, value)
 	}
-	if r.Method != http.MethodGet && r.Header.Get("X-no-response-body") == "true" {
+	if a.status == http.StatusNoContent || r.Method != http.MethodGet && r.Header.Get("X-no-response-body") == "true" {
 		w.WriteHeader(a.status)
 		return
 	}
@@ -165,8 +191,12 @@ type answer struct {
 
 func (s *Server) authenticate(r *http.Request) (user string, ok bool) {
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
-		user, ok = s.options.Tokens[token]
-		return user, ok
+		if user, ok = s.options.Tokens[token]; ok {
+			return user, ok
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return "gate", s.tokens[token].After(s.options.Now())
 	}
 	user, password, _ := r.BasicAuth()
 	u, ok := s.options.Users[user]
@@ -204,6 +234,8 @@ func (s *Server) answer(r *http.Request, user string, body []byte) (*answer, *fa
 		return q.get()
 	case r.Method == http.MethodPost && q.sysID == "", (r.Method == http.MethodPatch || r.Method == http.MethodPut) && q.sysID != "":
 		return q.write(body)
+	case r.Method == http.MethodDelete && q.name == "label_entry" && q.sysID != "":
+		return q.remove()
 	case r.Method == http.MethodDelete:
 		return nil, unsupported("DELETE")
 	}

@@ -1,19 +1,19 @@
-package netsuite
+package rest
 
 import (
 	"context"
 	"sync"
 )
 
-// keyed is a lock for each name. The zero value is ready.
-type keyed struct {
+// Keyed is a lock for each name, within this process. The zero value is ready.
+type Keyed struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // closed when the holder is done
 }
 
-// lock waits for the name's lock, or for the end of ctx, and returns what gives it
+// Lock waits for the name's lock, or for the end of ctx, and returns what gives it
 // back; nil when the time was over.
-func (k *keyed) lock(ctx context.Context, name string) (unlock func()) {
+func (k *Keyed) Lock(ctx context.Context, name string) (unlock func()) {
 	for {
 		k.mu.Lock()
 		wait, taken := k.held[name]

@@ -1,0 +1,174 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// API is a JSON API of one system. After an answer of 429 that says how long to
+// wait, no call is made until then. It is safe for concurrent use.
+type API struct {
+	Client *http.Client
+	Base   *url.URL
+	// Header is sent with each request.
+	Header http.Header
+	// Credential returns the value of the header Authorization.
+	Credential func(ctx context.Context) (string, *connector.Error)
+	// Refused, if not nil, is told of a credential that was answered with 401;
+	// it reports whether another one can be had.
+	Refused func(credential string) bool
+
+	mu   sync.Mutex
+	held time.Time
+}
+
+// Ask makes a call that changes nothing. It can be repeated, so its failures are
+// never ambiguous; a 401 is asked again with another credential if there is one.
+func (a *API) Ask(
+	ctx context.Context,
+	method, path string,
+	query url.Values,
+	body gatehouse.JSON,
+) (*Answer, *connector.Error) {
+	for again := true; ; again = false {
+		r, failed := a.request(ctx, method, path, query, body)
+		if failed != nil {
+			return nil, failed
+		}
+		answer, failed := a.send(ctx, r)
+		switch {
+		case failed == nil && answer.Status == http.StatusUnauthorized && again && a.refused(r):
+			continue
+		case failed != nil && failed.Kind == connector.Ambiguous:
+			failed.Kind = connector.Transient
+		}
+		return answer, failed
+	}
+}
+
+// Do makes a call, once. The request is nil when there was none to make; a
+// failure is then not_sent or terminal.
+func (a *API) Do(
+	ctx context.Context, method, path string, query url.Values, body gatehouse.JSON,
+) (*Request, *Answer, *connector.Error) {
+	r, failed := a.request(ctx, method, path, query, body)
+	if failed != nil {
+		return nil, nil, failed
+	}
+	answer, failed := a.send(ctx, r)
+	if failed == nil && answer.Status == http.StatusUnauthorized {
+		a.refused(r) // another attempt has another credential
+	}
+	return r, answer, failed
+}
+
+func (a *API) refused(r *Request) bool {
+	return a.Refused != nil && a.Refused(r.Header.Get("Authorization"))
+}
+
+// request makes a request; path is escaped and begins with a slash.
+func (a *API) request(
+	ctx context.Context, method, path string, query url.Values, body gatehouse.JSON,
+) (*Request, *connector.Error) {
+	if wait := a.wait(); wait > 0 {
+		return nil, &connector.Error{
+			Kind: connector.NotSent, Code: "rate_limited", RetryAfter: wait,
+			Detail: "the target asked for no calls before " + time.Now().Add(wait).UTC().Format(time.RFC3339),
+		}
+	}
+	u := *a.Base
+	u.RawPath = a.Base.EscapedPath() + path
+	var err error
+	if u.Path, err = url.PathUnescape(u.RawPath); err != nil {
+		return nil, &connector.Error{
+			Kind:   connector.Terminal,
+			Code:   string(gatehouse.CodeInvalid),
+			Detail: "the target makes no path",
+			Err:    err,
+		}
+	}
+	u.RawQuery = query.Encode()
+	r := NewRequest(method, &u)
+	r.Header = a.Header.Clone()
+	if body != "" {
+		r.SetJSON(body)
+	}
+	credential, failed := a.Credential(ctx)
+	if failed != nil {
+		return nil, failed
+	}
+	r.SetSecret("Authorization", credential)
+	return r, nil
+}
+
+func (a *API) send(ctx context.Context, r *Request) (*Answer, *connector.Error) {
+	answer, err := Send(ctx, a.Client, r)
+	if err != nil {
+		return nil, Unanswered(ctx, err)
+	}
+	if answer.Status == http.StatusTooManyRequests {
+		a.Hold(RetryAfter(answer.Header))
+	}
+	return answer, nil
+}
+
+// Hold makes no call for so long.
+func (a *API) Hold(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if until := time.Now().Add(d); d > 0 && until.After(a.held) {
+		a.held = until
+	}
+}
+
+func (a *API) wait() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Until(a.held)
+}
+
+// Failure classifies by its status alone an answer that is no success: 429 is
+// transient; 408, 425, 303, 5xx and a 2xx are ambiguous; the rest of 3xx and 4xx
+// is terminal.
+func (a *Answer) Failure() *connector.Error {
+	e := &connector.Error{
+		Code: "http_" + strconv.Itoa(
+			a.Status,
+		),
+		Detail:     a.Describe(),
+		Says:       a.Says(a.JSON()),
+		RetryAfter: RetryAfter(a.Header),
+	}
+	switch s := a.Status; {
+	case s == http.StatusTooManyRequests:
+		e.Kind = connector.Transient
+	case s == http.StatusRequestTimeout || s == http.StatusTooEarly:
+		e.Kind = connector.Ambiguous
+	case s == http.StatusSeeOther:
+		// It points to the result of what was done (RFC 9110, section 15.4.4).
+		e.Kind, e.Code = connector.Ambiguous, "redirect"
+	case s >= 300 && s < 400:
+		e.Kind, e.Code, e.Detail = connector.Terminal, "redirect", a.Describe()+"; redirects are not followed"
+	case s >= 400 && s < 500:
+		e.Kind = connector.Terminal
+	default:
+		e.Kind = connector.Ambiguous
+	}
+	return e
+}
+
+// NothingSent turns the failure of a read that precedes a change into one of the
+// change: of that nothing was sent.
+func NothingSent(e *connector.Error) *connector.Error {
+	if e.Kind == connector.Ambiguous || e.Kind == connector.Transient {
+		e.Kind = connector.NotSent
+	}
+	return e
+}

@@ -1,0 +1,106 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// spare is how long before its end a token is not used any more.
+const spare = time.Minute
+
+// Token is an access token that is fetched when needed, by one caller at a time,
+// and kept in memory until shortly before it expires.
+type Token struct {
+	// Fetch gets a new one, and when it expires.
+	Fetch func(ctx context.Context) (token string, expires time.Time, failed *connector.Error)
+
+	turn    chan struct{}
+	once    sync.Once
+	token   string
+	expires time.Time
+}
+
+// Get returns a token that is still good. A failure proves that nothing was
+// changed: it is not_sent or terminal.
+func (t *Token) Get(ctx context.Context) (string, *connector.Error) {
+	if failed := t.take(ctx); failed != nil {
+		return "", failed
+	}
+	defer t.release()
+	if t.token != "" && time.Until(t.expires) > spare {
+		return t.token, nil
+	}
+	token, expires, failed := t.Fetch(ctx)
+	if failed != nil {
+		return "", NothingSent(failed)
+	}
+	t.token, t.expires = token, expires
+	return token, nil
+}
+
+// Drop forgets a token that was refused; another one that has come meanwhile stays.
+func (t *Token) Drop(token string) {
+	if t.take(context.Background()) == nil {
+		defer t.release()
+		if t.token == token {
+			t.token = ""
+		}
+	}
+}
+
+func (t *Token) take(ctx context.Context) *connector.Error {
+	t.once.Do(func() { t.turn = make(chan struct{}, 1) })
+	select {
+	case t.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &connector.Error{
+			Kind: connector.NotSent, Code: "timeout", Detail: "the time was over before there was an access token",
+		}
+	}
+}
+
+func (t *Token) release() { <-t.turn }
+
+// FetchToken asks a token endpoint (RFC 6749, section 4.4), without retrying. The
+// form holds a secret; the answer holds one, and is not repeated in a failure.
+func FetchToken(
+	ctx context.Context,
+	client *http.Client,
+	u *url.URL,
+	form url.Values,
+) (string, time.Time, *connector.Error) {
+	r := NewRequest(http.MethodPost, u)
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Body, r.HasBody = []byte(form.Encode()), true
+	a, err := Send(ctx, client, r)
+	if err != nil {
+		return "", time.Time{}, Unanswered(ctx, err)
+	}
+	if a.Status != http.StatusOK {
+		failed := a.Failure()
+		failed.Code, failed.Detail, failed.Says = "token_refused", "no access token: "+a.Describe(), ""
+		return "", time.Time{}, failed
+	}
+	var got struct {
+		AccessToken string      `json:"access_token"`
+		ExpiresIn   json.Number `json:"expires_in"`
+	}
+	err = json.Unmarshal(a.Body, &got)
+	seconds, errSeconds := got.ExpiresIn.Int64()
+	if err != nil || errSeconds != nil || got.AccessToken == "" || seconds <= 0 {
+		return "", time.Time{}, &connector.Error{
+			Kind:   connector.NotSent,
+			Code:   "token_refused",
+			Detail: "the answer to the request for an access token has none",
+		}
+	}
+	return got.AccessToken, time.Now().Add(time.Duration(min(seconds, 86400)) * time.Second), nil
+}

@@ -1,0 +1,70 @@
+// Package typed holds the operations that a connector has built in, each with the
+// JSON Schema of what it takes.
+package typed
+
+import (
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
+)
+
+// Operation is one that a connector has built in.
+type Operation struct {
+	connector.Operation
+	// Change is the JSON Schema of its proposed change.
+	Change string
+}
+
+// Operations are a connector's, by name.
+type Operations struct{ byName map[string]operation }
+
+type operation struct {
+	connector.Operation
+	change gatehouse.JSON
+	schema *jsonshape.Schema
+}
+
+// NewOperations compiles operations.
+func NewOperations(list ...Operation) (*Operations, error) {
+	out := &Operations{byName: make(map[string]operation, len(list))}
+	for _, o := range list {
+		change, err := gatehouse.Canonicalize([]byte(o.Change))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Name, err)
+		}
+		schema, err := jsonshape.Compile(change)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Name, err)
+		}
+		out.byName[o.Name] = operation{o.Operation, change, schema}
+	}
+	return out, nil
+}
+
+// Operation describes an operation; false when there is none of the name.
+func (o *Operations) Operation(name string) (connector.Operation, bool) {
+	op, ok := o.byName[name]
+	return op.Operation, ok
+}
+
+// Schema is the JSON Schema of the proposed change of an operation.
+func (o *Operations) Schema(name string) (gatehouse.JSON, bool) {
+	op, ok := o.byName[name]
+	return op.change, ok
+}
+
+// Check adds a violation where a call names no operation, several entities, or a
+// change that does not fit the operation's schema.
+func (o *Operations) Check(v *gatehouse.Violations, c connector.Call) {
+	op, ok := o.byName[c.Operation]
+	if !ok {
+		v.Add("/operation", "is none of this connector")
+		return
+	}
+	if len(c.Target.EntityRefs) > 0 {
+		v.Add("/target/entity_refs", "this connector changes one entity at a time; give entity_ref")
+	}
+	*v = append(*v, op.schema.Check("/proposed_change", c.ProposedChange)...)
+}

@@ -1,0 +1,154 @@
+package servicenow
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Config defines a connector of type servicenow.
+type Config struct {
+	// Type is "servicenow" or empty.
+	Type string `yaml:"type"`
+	// Tenants lists who may use the connector; whoever wires it enforces that.
+	Tenants []string `yaml:"tenants"`
+	// Instance is its address, such as https://acme.service-now.com.
+	Instance string `yaml:"instance"`
+	// AllowPrivate permits an instance at an inside address, and plain http.
+	AllowPrivate bool `yaml:"allow_private"`
+	// Auth says how to authenticate.
+	Auth Auth `yaml:"auth"`
+	// Tables are the only ones that actions can name, as target.entity_type.
+	Tables map[string]Table `yaml:"tables"`
+	// Condition makes update and assign of class B. Optional.
+	Condition *Condition `yaml:"condition"`
+	// Timeout bounds a call, with what it reads before and after, 30s by default.
+	Timeout gatehouse.Span `yaml:"timeout"`
+}
+
+// Auth has exactly one of its members.
+type Auth struct {
+	// Basic sends a user name and a secret password.
+	Basic *Basic `yaml:"basic"`
+	// OAuth fetches tokens by the grant client_credentials.
+	OAuth *OAuth `yaml:"oauth"`
+}
+
+// Basic is HTTP basic authentication (RFC 7617).
+type Basic struct {
+	// Username is sent as it stands here.
+	Username string `yaml:"username"`
+	// Password names the secret.
+	Password Secret `yaml:"password"`
+}
+
+// OAuth is RFC 6749, section 4.4.
+type OAuth struct {
+	// ClientID is that of the OAuth application.
+	ClientID string `yaml:"client_id"`
+	// ClientSecret names the secret.
+	ClientSecret Secret `yaml:"client_secret"`
+}
+
+// Secret refers to a secret by name.
+type Secret struct {
+	// Secret is an entry of secrets.
+	Secret string `yaml:"secret"`
+}
+
+// Table is what an operator declares of a table.
+type Table struct {
+	// Fields declares levels of fields, 1 to 5. An update or assign whose fields
+	// are all declared has the largest of their levels as its floor. Elsewhere a
+	// declared field can only raise it.
+	Fields connector.FieldLevels `yaml:"fields"`
+	// Operations declares operations on this table, by name.
+	Operations map[string]Operation `yaml:"operations"`
+}
+
+// Operation is what an operator declares of an operation.
+type Operation struct {
+	// Floor is its least risk level, 1 to 5; 3 by default, 4 for create.
+	Floor gatehouse.RiskLevel `yaml:"floor"`
+}
+
+// Condition is the business rule of docs/connectors/servicenow.md on each table.
+type Condition struct {
+	// Field is the one that the rule reads the expected sys_mod_count from;
+	// u_gatehouse_expected by default.
+	Field string `yaml:"field"`
+}
+
+var (
+	nameForm  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,79}$`)
+	sysIDForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+)
+
+func (c *Config) validate() error {
+	if c.Type != "" && c.Type != "servicenow" {
+		return fmt.Errorf("type: is %s, not servicenow", gatehouse.Quote(c.Type))
+	}
+	if len(c.Tables) == 0 {
+		return errors.New("tables: at least one is needed, such as incident: {}")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Tables)) {
+		if !nameForm.MatchString(name) {
+			return fmt.Errorf("tables: %s cannot name a table", gatehouse.Quote(name))
+		}
+		for _, op := range slices.Sorted(maps.Keys(c.Tables[name].Operations)) {
+			at := fmt.Sprintf("tables.%s.operations.%s", name, op)
+			if !slices.Contains(operationNames, op) {
+				return fmt.Errorf("%s: there are %s", at, strings.Join(operationNames, ", "))
+			}
+			if f := c.Tables[name].Operations[op].Floor; !f.Valid() {
+				return fmt.Errorf("%s.floor: must be 1 to 5", at)
+			}
+		}
+		if err := c.Tables[name].Fields.Validate("tables." + name + ".fields"); err != nil {
+			return err
+		}
+	}
+	if c.Condition != nil {
+		if c.Condition.Field == "" {
+			c.Condition = &Condition{Field: "u_gatehouse_expected"}
+		}
+		if !nameForm.MatchString(c.Condition.Field) {
+			return fmt.Errorf("condition.field: %s cannot name a field", gatehouse.Quote(c.Condition.Field))
+		}
+	}
+	if (c.Auth.Basic == nil) == (c.Auth.OAuth == nil) {
+		return errors.New("auth: needs exactly one of basic and oauth")
+	}
+	return nil
+}
+
+// secret finds the value of a secret.
+func secret(at string, s Secret, secrets func(string) (string, error)) (string, error) {
+	if s.Secret == "" || secrets == nil {
+		return "", fmt.Errorf("%s: needs the name of a secret", at)
+	}
+	value, err := secrets(s.Secret)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", at, err)
+	}
+	return value, nil
+}
+
+// basic is the value of Authorization.
+func (b *Basic) header(secrets func(string) (string, error)) (string, error) {
+	if b.Username == "" || strings.ContainsAny(b.Username, ":\r\n") {
+		return "", errors.New("auth.basic.username: is missing, or has a colon or line break")
+	}
+	password, err := secret("auth.basic.password", b.Password, secrets)
+	if err != nil {
+		return "", err
+	}
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(b.Username+":"+password)), nil
+}

@@ -1,0 +1,194 @@
+package servicenow
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
+)
+
+// defaultTimeout bounds a request where the configuration does not.
+const defaultTimeout = 30 * time.Second
+
+// Connector changes records of one instance.
+type Connector struct {
+	api         *rest.API
+	tables      map[string]Table
+	condition   string // the field of the business rule, "" for none
+	operations  *typed.Operations
+	fingerprint string
+	timeout     time.Duration
+	records     rest.Keyed
+}
+
+var (
+	_ connector.Connector   = (*Connector)(nil)
+	_ connector.Checker     = (*Connector)(nil)
+	_ connector.StateReader = (*Connector)(nil)
+	_ connector.ReadBacker  = (*Connector)(nil)
+	_ connector.Validator   = (*Connector)(nil)
+	_ connector.Floorer     = (*Connector)(nil)
+	_ connector.Declarer    = (*Connector)(nil)
+	_ connector.Conditional = (*Connector)(nil)
+	_ connector.Typed       = (*Connector)(nil)
+	_ connector.Prober      = (*Connector)(nil)
+)
+
+// New makes a connector of a configuration, with the values of the secrets
+// that it names. It makes no call.
+func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	base, err := rest.ParseBase(cfg.Instance, cfg.AllowPrivate, true)
+	if err != nil {
+		return nil, fmt.Errorf("instance: %w", err)
+	}
+	c := &Connector{
+		api: &rest.API{
+			Client: rest.NewClient(cfg.AllowPrivate), Base: base,
+			Header: http.Header{"Accept": {"application/json"}, "User-Agent": {"gatehouse"}},
+		},
+		tables: cfg.Tables, timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout), fingerprint: fingerprint(cfg),
+	}
+	if cfg.Condition != nil {
+		c.condition = cfg.Condition.Field
+	}
+	if c.operations, err = newOperations(c.condition != ""); err != nil {
+		return nil, err
+	}
+	if cfg.Auth.Basic != nil {
+		header, err := cfg.Auth.Basic.header(secrets)
+		if err != nil {
+			return nil, err
+		}
+		c.api.Credential = func(context.Context) (string, *connector.Error) { return header, nil }
+		return c, nil
+	}
+	if err := c.useOAuth(cfg.Auth.OAuth, secrets); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// fingerprint hashes the definition; of secrets it has the names. Levels and
+// time-outs are left out, and of tables the names decide.
+func fingerprint(cfg Config) string {
+	b, err := json.Marshal(struct {
+		Type, Instance string
+		AllowPrivate   bool
+		Auth           Auth
+		Tables         []string
+		Condition      *Condition
+		// Form counts changes of what is sent for the same call.
+		Form int
+	}{"servicenow", cfg.Instance, cfg.AllowPrivate, cfg.Auth, slices.Sorted(maps.Keys(cfg.Tables)), cfg.Condition, 1})
+	if err != nil {
+		panic("servicenow: " + err.Error()) // strings always marshal
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Fingerprint implements [connector.Connector].
+func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// useOAuth fetches tokens at the instance.
+func (c *Connector) useOAuth(o *OAuth, secrets func(string) (string, error)) error {
+	if o.ClientID == "" {
+		return errors.New("auth.oauth.client_id: is required")
+	}
+	clientSecret, err := secret("auth.oauth.client_secret", o.ClientSecret, secrets)
+	if err != nil {
+		return err
+	}
+	form := url.Values{
+		"grant_type": {"client_credentials"}, "client_id": {o.ClientID}, "client_secret": {clientSecret},
+	}
+	u := *c.api.Base
+	u.Path += "/oauth_token.do"
+	token := &rest.Token{Fetch: func(ctx context.Context) (string, time.Time, *connector.Error) {
+		return rest.FetchToken(ctx, c.api.Client, &u, form)
+	}}
+	c.api.Credential = func(ctx context.Context) (string, *connector.Error) {
+		value, failed := token.Get(ctx)
+		return "Bearer " + value, failed
+	}
+	c.api.Refused = func(credential string) bool {
+		token.Drop(strings.TrimPrefix(credential, "Bearer "))
+		return true
+	}
+	return nil
+}
+
+// Probe reads nothing of one record of each table.
+func (c *Connector) Probe(ctx context.Context) error {
+	for _, table := range slices.Sorted(maps.Keys(c.tables)) {
+		query := url.Values{"sysparm_limit": {"1"}, "sysparm_fields": {"sys_id"}}
+		a, failed := c.api.Ask(ctx, http.MethodGet, tablePath(table), query, "")
+		switch {
+		case failed != nil:
+			return errors.New(failed.Detail)
+		case a.Status != http.StatusOK || a.JSON() == "":
+			return fmt.Errorf("table %s: %s", table, a.Describe())
+		}
+	}
+	return nil
+}
+
+// Execute implements [connector.Connector].
+func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
+	if err := c.Validate(call); err != nil {
+		return connector.Result{}, &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	unlock := c.records.Lock(ctx, c.lockName(call))
+	if unlock == nil {
+		return connector.Result{}, &connector.Error{
+			Kind: connector.NotSent, Code: "timeout", Detail: "the time was over before the call's turn came",
+		}
+	}
+	defer unlock()
+
+	var res connector.Result
+	var failed *connector.Error
+	switch call.Operation {
+	case opCreate:
+		res, failed = c.create(ctx, call)
+	case opWorkNote, opComment:
+		res, failed = c.note(ctx, call)
+	case opAddLabel, opRemoveLabel:
+		res, failed = c.label(ctx, call)
+	default:
+		res, failed = c.change(ctx, call)
+	}
+	if failed != nil {
+		return res, failed
+	}
+	return res, nil
+}
+
+// lockName names what calls take turns for: the record, or the one to be made.
+func (c *Connector) lockName(call connector.Call) string {
+	if call.Operation == opCreate {
+		return call.TargetKey()
+	}
+	return call.Target.EntityType + " " + call.Target.EntityRef
+}

@@ -1,0 +1,65 @@
+package servicenow
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// create makes a record whose correlation_id is the call's key. Nothing in
+// ServiceNow makes that unique, so it is looked for before.
+func (c *Connector) create(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	made, there, failed := c.created(ctx, call)
+	if failed != nil {
+		return connector.Result{}, rest.NothingSent(failed)
+	}
+	if there {
+		return connector.Result{ExternalID: made.externalID(), ResponseMetadata: madeBefore(made)}, nil
+	}
+	fields, _ := call.ProposedChange.Fields()
+	body := gatehouse.ObjectJSON(append(fields,
+		gatehouse.Member{Name: "correlation_id", Value: gatehouse.StringJSON(call.TargetKey())})...)
+	names := append(connector.Fields(call.ProposedChange), "correlation_id")
+	r, a, failed := c.api.Do(ctx, http.MethodPost, tablePath(call.Target.EntityType), shows(names...), body)
+	var res connector.Result
+	if r != nil {
+		res.RequestMetadata = r.Metadata()
+	}
+	if failed != nil {
+		return res, failed
+	}
+	res.ResponseMetadata = a.Metadata(a.JSON())
+	result, failed := resultOf(a)
+	if failed != nil {
+		return res, failed
+	}
+	made = record{result}
+	res.ExternalID = made.externalID()
+	if failed := notAsApproved(call, record{}, made); failed != nil {
+		failed.Says = a.Says(a.JSON())
+		return res, failed
+	}
+	return res, nil
+}
+
+// created looks for the record of the call's key.
+func (c *Connector) created(ctx context.Context, call connector.Call) (record, bool, *connector.Error) {
+	key := call.TargetKey()
+	names := append(connector.Fields(call.ProposedChange), "correlation_id")
+	found, failed := c.find(ctx, call.Target.EntityType, "correlation_id="+key, names...)
+	for _, r := range found {
+		// A query for a field that there is none of finds anything.
+		if r.is("correlation_id", key) {
+			return r, true, nil
+		}
+	}
+	return record{}, false, failed
+}
+
+// madeBefore notes that an earlier call had the effect.
+func madeBefore(r record) gatehouse.JSON {
+	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: r.json})
+}

@@ -1,0 +1,73 @@
+package servicenow
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// journalOf is the journal field that an operation adds to.
+func journalOf(operation string) string {
+	if operation == opComment {
+		return "comments"
+	}
+	return "work_notes"
+}
+
+// marker ends each note, so that it can be found again.
+func marker(call connector.Call) string { return "[gatehouse " + call.ActionID + "]" }
+
+// note adds to a journal. That cannot be undone, and the answer does not show it.
+func (c *Connector) note(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	on, failed := c.before(ctx, call)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	entry, there, failed := c.noted(ctx, call)
+	if failed != nil {
+		return connector.Result{}, rest.NothingSent(failed)
+	}
+	if there {
+		return connector.Result{ExternalID: on.externalID(), ResponseMetadata: madeBefore(entry)}, nil
+	}
+	text, _ := textOf(call.ProposedChange, "text")
+	body := marshal(map[string]string{journalOf(call.Operation): text + "\n\n" + marker(call)})
+	r, a, failed := c.api.Do(ctx, http.MethodPatch, recordPath(call.Target), shows(), body)
+	var res connector.Result
+	if r != nil {
+		res.RequestMetadata = r.Metadata()
+	}
+	if failed != nil {
+		return res, failed
+	}
+	res.ResponseMetadata = a.Metadata(a.JSON())
+	result, failed := resultOf(a)
+	if failed != nil {
+		return res, failed
+	}
+	res.ExternalID = record{result}.externalID()
+	if _, there, failed = c.noted(ctx, call); failed == nil && there {
+		return res, nil
+	}
+	return res, &connector.Error{
+		Code: "not_confirmed", Says: a.Says(a.JSON()),
+		Detail: "the journal does not show the note: it was dropped, or this user may not read sys_journal_field",
+	}
+}
+
+// noted looks for the note of an action in the journal.
+func (c *Connector) noted(ctx context.Context, call connector.Call) (record, bool, *connector.Error) {
+	field, mark := journalOf(call.Operation), marker(call)
+	query := "element_id=" + call.Target.EntityRef + "^element=" + field + "^valueLIKE" + mark
+	found, failed := c.find(ctx, "sys_journal_field", query, "element_id", "element", "value")
+	for _, r := range found {
+		text, _ := r.value("value")
+		if r.is("element_id", call.Target.EntityRef) && r.is("element", field) && strings.Contains(text, mark) {
+			return record{r.fields([]string{"sys_id", "element", "element_id"})}, true, nil
+		}
+	}
+	return record{}, false, failed
+}

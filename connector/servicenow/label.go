@@ -1,0 +1,121 @@
+package servicenow
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// A label (the user interface says tag) is a record of the table label; that a
+// record has it is an entry of the table label_entry.
+
+// label carries out add_label and remove_label. A label that the record has, or
+// has not, already stays so, and then there is nothing to undo.
+func (c *Connector) label(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	on, failed := c.before(ctx, call)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	id, failed := c.labelID(ctx, call)
+	if failed != nil {
+		return connector.Result{}, rest.NothingSent(failed)
+	}
+	entry, has, failed := c.labelEntry(ctx, call, id)
+	if failed != nil {
+		return connector.Result{}, rest.NothingSent(failed)
+	}
+	adds := call.Operation == opAddLabel
+	if adds == has {
+		return connector.Result{ExternalID: on.externalID(), ResponseMetadata: madeBefore(entry)}, nil
+	}
+
+	entryID, _ := entry.value("sys_id")
+	method, path, body := http.MethodDelete, tablePath("label_entry")+"/"+entryID, gatehouse.JSON("")
+	if adds {
+		method, path = http.MethodPost, tablePath("label_entry")
+		body = marshal(map[string]string{
+			"label": id, "table": call.Target.EntityType, "table_key": call.Target.EntityRef, "title": on.externalID(),
+		})
+	}
+	r, a, failed := c.api.Do(ctx, method, path, shows("label", "table", "table_key"), body)
+	res := connector.Result{ExternalID: on.externalID()}
+	if r != nil {
+		res.RequestMetadata = r.Metadata()
+	}
+	if failed != nil {
+		return res, failed
+	}
+	res.ResponseMetadata = a.Metadata(a.JSON())
+	if failed := labelled(call, a, id); failed != nil {
+		return res, failed
+	}
+	res.Reversal = &gatehouse.Reversal{Operation: opAddLabel, Target: call.Target, ProposedChange: call.ProposedChange}
+	if adds {
+		res.Reversal.Operation = opRemoveLabel
+	}
+	res.Reversal.Target.Version = ""
+	return res, nil
+}
+
+// labelled reads the answer: 204 for a delete, for a new entry the entry.
+func labelled(call connector.Call, a *rest.Answer, id string) *connector.Error {
+	if call.Operation == opRemoveLabel {
+		if a.Status == http.StatusNoContent {
+			return nil
+		}
+		return a.Failure()
+	}
+	result, failed := resultOf(a)
+	if failed != nil {
+		return failed
+	}
+	if r := (record{result}); !isEntry(r, call, id) {
+		return &connector.Error{
+			Code: "not_as_approved",
+			Says: a.Says(a.JSON()),
+			Detail: "the instance has made an entry of another label or record: " +
+				"this user may not write all fields of label_entry",
+		}
+	}
+	return nil
+}
+
+func isEntry(r record, call connector.Call, label string) bool {
+	return r.is("label", label) && r.is("table", call.Target.EntityType) && r.is("table_key", call.Target.EntityRef)
+}
+
+// labelID finds the label of the approved name.
+func (c *Connector) labelID(ctx context.Context, call connector.Call) (string, *connector.Error) {
+	name, _ := textOf(call.ProposedChange, "label")
+	found, failed := c.find(ctx, "label", "name="+name, "name")
+	for _, r := range found {
+		if id, ok := r.value("sys_id"); ok && r.is("name", name) {
+			return id, nil
+		}
+	}
+	if failed == nil {
+		failed = &connector.Error{
+			Kind: connector.Terminal,
+			Code: "no_such_label",
+			Detail: "there is no label " + gatehouse.Quote(
+				name,
+			) + ", or this user may not read it; make it in ServiceNow first",
+		}
+	}
+	return "", failed
+}
+
+// labelEntry finds the entry that says that the record has the label.
+func (c *Connector) labelEntry(ctx context.Context, call connector.Call, id string) (record, bool, *connector.Error) {
+	query := "label=" + id + "^table=" + call.Target.EntityType + "^table_key=" + call.Target.EntityRef
+	found, failed := c.find(ctx, "label_entry", query, "label", "table", "table_key")
+	for _, r := range found {
+		if isEntry(r, call, id) {
+			return r, true, nil
+		}
+	}
+	return record{json: "{}"}, false, failed
+}

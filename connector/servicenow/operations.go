@@ -1,0 +1,179 @@
+package servicenow
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
+)
+
+// The operations.
+const (
+	opUpdate      = "update"
+	opAssign      = "assign"
+	opCreate      = "create"
+	opWorkNote    = "work_note"
+	opComment     = "comment"
+	opAddLabel    = "add_label"
+	opRemoveLabel = "remove_label"
+)
+
+var operationNames = []string{opUpdate, opAssign, opCreate, opWorkNote, opComment, opAddLabel, opRemoveLabel}
+
+// What a change may hold. The system's own fields cannot be written, journals
+// have operations of their own, and correlation_id holds the idempotency key.
+const (
+	changesFields = `{"type": "object", "minProperties": 1,
+		"propertyNames": {"pattern": "^[a-z][a-z0-9_]{0,79}$", "not": {"anyOf": [{"pattern": "^sys_"},
+			{"enum": ["work_notes", "comments", "correlation_id"]}]}},
+		"additionalProperties": {"type": ["string", "number", "boolean"], "maxLength": 32000}}`
+	changesAssignment = `{"type": "object", "minProperties": 1, "additionalProperties": false, "properties": {
+		"assignment_group": {"type": "string", "pattern": "^([0-9a-f]{32})?$"},
+		"assigned_to": {"type": "string", "pattern": "^([0-9a-f]{32})?$"}}}`
+	changesJournal = `{"type": "object", "required": ["text"], "additionalProperties": false,
+		"properties": {"text": {"type": "string", "minLength": 1, "maxLength": 4000}}}`
+	changesLabel = `{"type": "object", "required": ["label"], "additionalProperties": false,
+		"properties": {"label": {"type": "string", "pattern": "^[^\\^\\r\\n]{1,100}$"}}}`
+)
+
+func newOperations(conditional bool) (*typed.Operations, error) {
+	class := connector.ClassC
+	if conditional {
+		class = connector.ClassB
+	}
+	operation := func(
+		name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string,
+	) typed.Operation {
+		return typed.Operation{
+			Operation: connector.Operation{Name: name, Class: class, Floor: floor, Reverses: reverses}, Change: change,
+		}
+	}
+	return typed.NewOperations(
+		operation(opUpdate, class, gatehouse.L3, true, changesFields),
+		operation(opAssign, class, gatehouse.L3, true, changesAssignment),
+		operation(opCreate, connector.ClassC, gatehouse.L4, false, changesFields),
+		operation(opWorkNote, connector.ClassC, gatehouse.L3, false, changesJournal),
+		operation(opComment, connector.ClassC, gatehouse.L3, false, changesJournal),
+		operation(opAddLabel, connector.ClassC, gatehouse.L3, true, changesLabel),
+		operation(opRemoveLabel, connector.ClassC, gatehouse.L3, true, changesLabel),
+	)
+}
+
+// Operation implements [connector.Connector].
+func (c *Connector) Operation(name string) (connector.Operation, bool) {
+	return c.operations.Operation(name)
+}
+
+// Schema implements [connector.Typed].
+func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
+	if _, ok := c.tables[entityType]; !ok {
+		return "", false
+	}
+	return c.operations.Schema(operation)
+}
+
+// Conditional reports whether the instance compares sys_mod_count for the call.
+func (c *Connector) Conditional(call connector.Call) bool {
+	return c.condition != "" && changesRecord(call.Operation)
+}
+
+// changesRecord reports whether an operation sets fields of a record that is there.
+func changesRecord(operation string) bool { return operation == opUpdate || operation == opAssign }
+
+func (c *Connector) levels(table, operation string) connector.Levels {
+	l := connector.Levels{Floor: c.tables[table].Operations[operation].Floor}
+	if changesRecord(operation) {
+		l.Fields = c.tables[table].Fields
+	}
+	return l
+}
+
+// Floor implements [connector.Floorer].
+func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
+	op, ok := c.operations.Operation(call.Operation)
+	if !ok || len(call.Target.EntityRefs) > 0 {
+		return gatehouse.L5
+	}
+	return c.levels(call.Target.EntityType, op.Name).Of(op.Floor, call.ProposedChange)
+}
+
+// Declarations implements [connector.Declarer].
+func (c *Connector) Declarations() []connector.Declaration {
+	var out []connector.Declaration
+	for _, table := range slices.Sorted(maps.Keys(c.tables)) {
+		for _, op := range operationNames {
+			out = append(out, c.levels(table, op).Declarations(op, table)...)
+		}
+	}
+	return out
+}
+
+// Validate implements [connector.Validator].
+func (c *Connector) Validate(call connector.Call) error {
+	var v gatehouse.Violations
+	c.operations.Check(&v, call)
+	table, ref := call.Target.EntityType, call.Target.EntityRef
+	if near, ok := spelling.Near(table, maps.Keys(c.tables)); ok {
+		v.Add("/target/entity_type", "is another spelling of %s; write it so", gatehouse.Quote(near))
+	} else if _, ok := c.tables[table]; !ok {
+		v.Add("/target/entity_type", "%s", connector.UnknownEntity(table, maps.Keys(c.tables)))
+	}
+	if call.Operation != opCreate && !sysIDForm.MatchString(ref) {
+		v.Add("/target/entity_ref", "must be a sys_id: 32 hexadecimal digits in lower case")
+	}
+	if _, ok := call.ProposedChange.Get(c.condition); ok && c.condition != "" {
+		v.Add("/proposed_change/"+c.condition, "is for the business rule")
+	}
+	switch {
+	case c.Conditional(call) && call.Target.Version == "":
+		v.Add("/target/version", "is required: the record's sys_mod_count, which the business rule compares")
+	case changesRecord(call.Operation) && call.Target.Version == "" && !hasMembers(call.CurrentState):
+		v.Add("/current_state", "or /target/version is required, so that nobody's change is overwritten unseen")
+	case call.Operation == opCreate && (call.Target.Version != "" || hasMembers(call.CurrentState)):
+		v.Add("/current_state", "has no meaning for a record that is not there yet")
+	}
+	// Text between these is shown as HTML.
+	if text, ok := textOf(call.ProposedChange, "text"); ok && strings.Contains(strings.ToLower(text), "[code]") {
+		v.Add("/proposed_change/text", "has [code], which ServiceNow shows as HTML")
+	}
+	if label, ok := textOf(
+		call.ProposedChange,
+		"label",
+	); ok &&
+		strings.Contains(strings.ToLower(label), "javascript:") {
+		v.Add("/proposed_change/label", "has javascript:, which ServiceNow evaluates in a query")
+	}
+	call.CheckKey(&v, "sn", table, ref)
+	return v.Err()
+}
+
+func hasMembers(j gatehouse.JSON) bool {
+	members, err := j.Fields()
+	return err == nil && len(members) > 0
+}
+
+func textOf(j gatehouse.JSON, name string) (string, bool) {
+	member, ok := j.Get(name)
+	if !ok {
+		return "", false
+	}
+	return member.Text()
+}
+
+// marshal is the canonical form of strings.
+func marshal(v map[string]string) gatehouse.JSON {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("servicenow: " + err.Error()) // strings always marshal
+	}
+	j, err := gatehouse.Canonicalize(b)
+	if err != nil {
+		panic("servicenow: " + err.Error())
+	}
+	return j
+}

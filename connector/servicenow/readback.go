@@ -1,0 +1,69 @@
+package servicenow
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// ReadBack implements [connector.ReadBacker]. Absence is never concluded: an
+// earlier call may still be on its way, and what a user may not read is not shown.
+func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
+	finding, res, failed := c.readBack(ctx, call)
+	if failed != nil {
+		return connector.Inconclusive, connector.Result{}, failed
+	}
+	return finding, res, nil
+}
+
+func (c *Connector) readBack(
+	ctx context.Context,
+	call connector.Call,
+) (connector.Finding, connector.Result, *connector.Error) {
+	var found record
+	var there bool
+	var failed *connector.Error
+	switch call.Operation {
+	case opCreate:
+		if found, there, failed = c.created(
+			ctx,
+			call,
+		); failed != nil || !there ||
+			notAsApproved(call, record{}, found) != nil {
+			return connector.Inconclusive, connector.Result{}, failed
+		}
+		return connector.Present, connector.Result{
+			ExternalID:       found.externalID(),
+			ResponseMetadata: madeBefore(found),
+		}, nil
+	case opWorkNote, opComment:
+		found, there, failed = c.noted(ctx, call)
+	case opAddLabel:
+		var id string
+		if id, failed = c.labelID(ctx, call); failed == nil {
+			found, there, failed = c.labelEntry(ctx, call, id)
+		}
+	case opUpdate, opAssign:
+		found, _, failed = c.read(ctx, call)
+		there = failed == nil && stands(call, found)
+	}
+	if failed != nil || !there {
+		return connector.Inconclusive, connector.Result{}, failed
+	}
+	on, gone, failed := c.read(ctx, call)
+	if failed != nil || gone {
+		return connector.Inconclusive, connector.Result{}, failed
+	}
+	return connector.Present, connector.Result{ExternalID: on.externalID(), ResponseMetadata: madeBefore(found)}, nil
+}
+
+// stands reports whether a record has every approved value.
+func stands(call connector.Call, r record) bool {
+	members, _ := call.ProposedChange.Fields()
+	for _, m := range members {
+		if shown, ok := r.value(m.Name); !ok || !same(m.Value, shown) {
+			return false
+		}
+	}
+	return len(members) > 0
+}

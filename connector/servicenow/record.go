@@ -1,0 +1,289 @@
+package servicenow
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// record is a record as the Table API shows it, field by field.
+type record struct{ json gatehouse.JSON }
+
+// value is a field's value; of a reference that comes with a link, the sys_id.
+func (r record) value(name string) (string, bool) {
+	member, ok := r.json.Get(name)
+	if !ok {
+		return "", false
+	}
+	if v, ok := member.Get("value"); ok {
+		member = v
+	}
+	if s, ok := member.Text(); ok {
+		return s, true
+	}
+	return string(member), member != "null"
+}
+
+func (r record) is(name, want string) bool {
+	v, ok := r.value(name)
+	return ok && v == want
+}
+
+// externalID is the record's number, or its sys_id where the table has none.
+func (r record) externalID() string {
+	if number, ok := r.value("number"); ok && number != "" {
+		return number
+	}
+	id, _ := r.value("sys_id")
+	return id
+}
+
+func (r record) version() string {
+	v, _ := r.value("sys_mod_count")
+	return v
+}
+
+// plain is how the Table API writes a value: everything is a string.
+func plain(j gatehouse.JSON) string {
+	if s, ok := j.Text(); ok {
+		return s
+	}
+	if j == "null" {
+		return ""
+	}
+	return string(j)
+}
+
+// same compares an approved value with what the instance shows: as texts, or as
+// numbers.
+func same(approved gatehouse.JSON, shown string) bool {
+	if plain(approved) == shown {
+		return true
+	}
+	a, errA := gatehouse.ParseDecimal(plain(approved))
+	b, errB := gatehouse.ParseDecimal(shown)
+	return errA == nil && errB == nil && a.Cmp(b) == 0
+}
+
+func tablePath(table string) string { return "/api/now/table/" + url.PathEscape(table) }
+
+func recordPath(t gatehouse.Target) string {
+	return tablePath(t.EntityType) + "/" + url.PathEscape(t.EntityRef)
+}
+
+// shows asks for actual values of the named fields, and for what tells a record.
+func shows(fields ...string) url.Values {
+	names := []string{"sys_id", "number", "sys_mod_count"}
+	for _, f := range fields {
+		if !slices.Contains(names, f) {
+			names = append(names, f)
+		}
+	}
+	return url.Values{
+		"sysparm_fields": {strings.Join(names, ",")}, "sysparm_display_value": {"false"},
+		"sysparm_exclude_reference_link": {"true"},
+	}
+}
+
+// read reads the record of a call; gone is true where it is not there, or not
+// for this user.
+func (c *Connector) read(ctx context.Context, call connector.Call) (r record, gone bool, failed *connector.Error) {
+	fields := connector.Fields(call.CurrentState)
+	if changesRecord(call.Operation) {
+		fields = append(fields, connector.Fields(call.ProposedChange)...)
+	}
+	a, failed := c.api.Ask(ctx, http.MethodGet, recordPath(call.Target), shows(fields...), "")
+	if failed != nil {
+		return record{}, false, failed
+	}
+	if a.Status == http.StatusNotFound {
+		return record{}, true, nil
+	}
+	result, failed := resultOf(a)
+	if failed != nil {
+		failed.Kind = connector.Transient
+		if a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden {
+			failed.Kind = connector.Terminal
+		}
+		return record{}, false, failed
+	}
+	r = record{result}
+	if !r.is("sys_id", call.Target.EntityRef) {
+		return record{}, false, &connector.Error{
+			Kind:   connector.Transient,
+			Code:   "check_failed",
+			Detail: "the answer is not the record",
+			Says:   a.Says(a.JSON()),
+		}
+	}
+	return r, false, nil
+}
+
+// find asks for the records of a table that an encoded query finds.
+func (c *Connector) find(ctx context.Context, table, query string, fields ...string) ([]record, *connector.Error) {
+	params := shows(fields...)
+	params.Set("sysparm_query", query)
+	params.Set("sysparm_limit", "20")
+	a, failed := c.api.Ask(ctx, http.MethodGet, tablePath(table), params, "")
+	if failed != nil {
+		return nil, failed
+	}
+	result, failed := resultOf(a)
+	if failed != nil {
+		return nil, failed
+	}
+	elements, err := result.Elements()
+	if err != nil {
+		return nil, &connector.Error{
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is no list", Says: a.Says(a.JSON()),
+		}
+	}
+	records := make([]record, len(elements))
+	for i, e := range elements {
+		records[i] = record{e}
+	}
+	return records, nil
+}
+
+// resultOf is the member result of a success. A 200 without it is no word of
+// the Table API: a sleeping instance answers with a page.
+func resultOf(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
+	if a.Status != http.StatusOK && a.Status != http.StatusCreated {
+		return "", a.Failure()
+	}
+	result, ok := a.JSON().Get("result")
+	switch {
+	case a.Cut != "":
+		return "", &connector.Error{
+			Code: "answer_cut", Detail: "the answer is not whole (" + a.Cut + "), so its outcome cannot be told",
+		}
+	case !ok:
+		return "", &connector.Error{
+			Code:   "no_result",
+			Detail: a.Describe() + ", but without a result",
+			Says:   a.Says(a.JSON()),
+		}
+	}
+	return result, nil
+}
+
+// compare tells how a record differs from what a call says of it. The pre-image
+// decides where there is one, since sys_mod_count also rises by rules and SLAs;
+// for the business rule the count must fit as well.
+func (c *Connector) compare(call connector.Call, r record) connector.State {
+	members, _ := call.CurrentState.Fields()
+	var expected, actual []gatehouse.Member
+	for _, m := range members {
+		shown, ok := r.value(m.Name)
+		if ok && same(m.Value, shown) || !ok && m.Value == "null" {
+			continue
+		}
+		expected = append(expected, m)
+		actual = append(actual, gatehouse.Member{Name: m.Name, Value: gatehouse.StringJSON(shown)})
+	}
+	if expected != nil {
+		return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+	}
+	byVersion := call.Target.Version != "" && (len(members) == 0 || c.Conditional(call))
+	if byVersion && call.Target.Version != r.version() {
+		return connector.State{
+			Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(r.version()),
+		}
+	}
+	return connector.State{Matches: true}
+}
+
+// Check implements [connector.Checker].
+func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
+	if call.Operation == opCreate {
+		return connector.State{Matches: true, Unchecked: true}, nil
+	}
+	r, gone, failed := c.read(ctx, call)
+	switch {
+	case failed != nil:
+		return connector.State{}, failed
+	case gone:
+		return connector.State{Expected: gatehouse.StringJSON(call.Target.EntityRef), Actual: "null"}, nil
+	}
+	return c.compare(call, r), nil
+}
+
+// ReadsState implements [connector.StateReader].
+func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation != opCreate }
+
+// ReadState implements [connector.StateReader].
+func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
+	if !c.ReadsState(call) {
+		return connector.Snapshot{}, &connector.Error{
+			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be created has no state",
+		}
+	}
+	r, gone, failed := c.read(ctx, call)
+	if failed != nil {
+		return connector.Snapshot{}, failed
+	}
+	if gone {
+		return connector.Snapshot{Gone: true}, nil
+	}
+	out := connector.Snapshot{Matches: c.compare(call, r).Matches}
+	if call.Target.Version != "" {
+		out.Version = r.version()
+	}
+	names := connector.Fields(call.CurrentState)
+	if changesRecord(call.Operation) {
+		names = append(names, connector.Fields(call.ProposedChange)...)
+	}
+	out.CurrentState = r.fields(names)
+	return out, nil
+}
+
+// fields are the named ones, each once; "" for none. One that the record does
+// not have is null.
+func (r record) fields(names []string) gatehouse.JSON {
+	var members []gatehouse.Member
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		m := gatehouse.Member{Name: name, Value: "null"}
+		if shown, ok := r.value(name); ok {
+			m.Value = gatehouse.StringJSON(shown)
+		}
+		members = append(members, m)
+	}
+	if members == nil {
+		return ""
+	}
+	return gatehouse.ObjectJSON(members...)
+}
+
+// before reads the record that a call is about to change, and refuses what does
+// not fit. Nothing is sent that changes anything.
+func (c *Connector) before(ctx context.Context, call connector.Call) (record, *connector.Error) {
+	r, gone, failed := c.read(ctx, call)
+	switch {
+	case failed != nil:
+		return record{}, rest.NothingSent(failed)
+	case gone:
+		return record{}, &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
+			Detail: "the record is not there, or this user may not read it",
+		}
+	}
+	if s := c.compare(call, r); !s.Matches {
+		return record{}, &connector.Error{
+			Kind: connector.Terminal,
+			Code: string(gatehouse.CodeTargetChanged),
+			Detail: "the record is not as the proposal says: expected " + string(
+				s.Expected,
+			) + ", found " + string(
+				s.Actual,
+			),
+		}
+	}
+	return r, nil
+}

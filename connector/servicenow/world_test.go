@@ -1,0 +1,169 @@
+package servicenow_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
+	"github.com/gatehouse-dev/gatehouse/internal/snowtest"
+)
+
+const password = "pass-of-the-gate"
+
+// world is a fake instance with one incident, and a connector to it.
+type world struct {
+	*snowtest.Server
+	url               string
+	incident          string
+	network, desk     string // groups
+	trouble           atomic.Pointer[func(*http.Request) snowtest.Trouble]
+	requests, changes atomic.Int64
+}
+
+// newWorld makes a world; change may alter the fake.
+func newWorld(t testing.TB, change func(*snowtest.Options)) *world {
+	t.Helper()
+	w := &world{}
+	options := snowtest.Options{
+		Users:   map[string]snowtest.User{"gate": {Password: password}},
+		Clients: map[string]string{"client": "secret-of-the-client"},
+		Trouble: func(r *http.Request) snowtest.Trouble {
+			w.requests.Add(1)
+			if r.Method != http.MethodGet {
+				w.changes.Add(1)
+			}
+			if trouble := w.trouble.Load(); trouble != nil {
+				return (*trouble)(r)
+			}
+			return snowtest.Trouble{}
+		},
+	}
+	if change != nil {
+		change(&options)
+	}
+	w.Server = snowtest.New(options)
+	w.network, w.desk = w.AddGroup("Network"), w.AddGroup("Service Desk")
+	w.AddLabel("vip")
+	w.incident = w.AddIncident(map[string]string{
+		"short_description": "Can't reach the VPN", "assignment_group": w.desk, "impact": "2", "urgency": "2",
+	})
+	s := httptest.NewServer(w.Server)
+	t.Cleanup(s.Close)
+	w.url = s.URL
+	return w
+}
+
+// breaks answers writes, or reads as well, with trouble until it is told "".
+func (w *world) breaks(trouble snowtest.Trouble, reads bool) {
+	f := func(r *http.Request) snowtest.Trouble {
+		if r.Method == http.MethodGet && !reads {
+			return snowtest.Trouble{}
+		}
+		return trouble
+	}
+	w.trouble.Store(&f)
+}
+
+func (w *world) mend() { w.trouble.Store(nil) }
+
+func (w *world) config() servicenow.Config {
+	return servicenow.Config{
+		Instance:     w.url,
+		AllowPrivate: true,
+		Auth: servicenow.Auth{
+			Basic: &servicenow.Basic{Username: "gate", Password: servicenow.Secret{Secret: "SNOW"}},
+		},
+		Tables: map[string]servicenow.Table{"incident": {}, "change_request": {}},
+	}
+}
+
+func secrets(name string) (string, error) {
+	switch name {
+	case "SNOW":
+		return password, nil
+	case "CLIENT":
+		return "secret-of-the-client", nil
+	}
+	return "", errors.New("there is no secret " + name)
+}
+
+func (w *world) connector(t testing.TB, change func(*servicenow.Config)) *servicenow.Connector {
+	t.Helper()
+	cfg := w.config()
+	if change != nil {
+		change(&cfg)
+	}
+	c, err := servicenow.New(t.Context(), cfg, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*servicenow.Connector)
+}
+
+// call is an operation on the incident.
+func (w *world) call(operation string, change gatehouse.JSON) connector.Call {
+	return connector.Call{
+		Tenant:         "default",
+		ActionID:       "act_1",
+		IdempotencyKey: "act_1:1",
+		Digest:         gatehouse.NewDigest(change),
+		Attempt:        1,
+		Operation:      operation,
+		Target:         gatehouse.Target{EntityType: "incident", EntityRef: w.incident},
+		ProposedChange: change,
+	}
+}
+
+// update changes the incident's state, from the one that it has.
+func (w *world) update() connector.Call {
+	c := w.call("update", `{"state":"2"}`)
+	c.CurrentState, c.Target.Version = `{"state":"1"}`, "0"
+	return c
+}
+
+// withRule is the business rule of docs/connectors/servicenow.md.
+func withRule(o *snowtest.Options) {
+	o.Rule = func(_ string, was, write map[string]string) bool {
+		expected := write["u_gatehouse_expected"]
+		delete(write, "u_gatehouse_expected")
+		return expected == "" || expected == was["sys_mod_count"]
+	}
+}
+
+func conditional(c *servicenow.Config) { c.Condition = &servicenow.Condition{} }
+
+func failure(t testing.TB, err error) *connector.Error {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("a %T: %v", err, err)
+	}
+	return e
+}
+
+func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
+	t.Helper()
+	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
+		t.Errorf("got %v, want %v: %s", err, kind, code)
+	}
+}
+
+func found(t testing.TB, c *servicenow.Connector, call connector.Call, want connector.Finding) connector.Result {
+	t.Helper()
+	finding, res, err := c.ReadBack(t.Context(), call)
+	if err != nil || finding != want {
+		t.Errorf("read back %v, %v, want %v", finding, err, want)
+	}
+	return res
+}
+
+const soon = 5 * time.Second
