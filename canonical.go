@@ -53,8 +53,12 @@ func Canonicalize(src []byte) (JSON, error) {
 
 // CheckJSON reports what [Canonicalize] would refuse. It is cheaper, since
 // nothing is put in order or kept.
-func CheckJSON(src []byte) error {
-	p := parser{src: src, maxDepth: MaxDepth, check: true}
+func CheckJSON(src []byte) error { return CheckJSONWithin(src, MaxDepth) }
+
+// CheckJSONWithin is CheckJSON with another bound on the nesting, for texts that
+// are looked at and passed on.
+func CheckJSONWithin(src []byte, depth int) error {
+	p := parser{src: src, maxDepth: depth, check: true}
 	return p.document()
 }
 

@@ -156,10 +156,12 @@ type StepProposal struct {
 // PushLeaseRequest asks for pushes of connectors of type worker.
 type PushLeaseRequest struct {
 	Connectors []string `json:"connectors"`
-	Max        int      `json:"max,omitempty"`
-	Wait       Duration `json:"wait,omitempty"`
-	Lease      Span     `json:"lease,omitempty"`
-	Worker     string   `json:"worker,omitempty"`
+	// Own limits it to pushes of actions that the caller proposed.
+	Own    bool     `json:"own,omitempty"`
+	Max    int      `json:"max,omitempty"`
+	Wait   Duration `json:"wait,omitempty"`
+	Lease  Span     `json:"lease,omitempty"`
+	Worker string   `json:"worker,omitempty"`
 }
 
 // LeasedPush is an approved change with the right, and the duty, to carry it

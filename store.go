@@ -272,8 +272,9 @@ type PushWriter interface {
 	// brings a tenant above its share's Most. Shares name distinct tenants.
 	ClaimPushes(owner string, lease time.Duration, shares ...PushShare) ([]*Push, error)
 	// ClaimLane does so, for a worker outside, with up to limit due pushes of a
-	// tenant in the lanes named, which are in no share of anybody.
-	ClaimLane(owner string, lease time.Duration, tenant string, lanes []string, limit int) ([]*Push, error)
+	// tenant in the lanes named, which are in no share of anybody. A proposer that
+	// is not "" limits it to the actions that this principal proposed.
+	ClaimLane(owner string, lease time.Duration, tenant, proposer string, lanes []string, limit int) ([]*Push, error)
 	// UpdatePush writes every mutable column of p, guarded by status and
 	// generation as they were read; p.Generation may be raised by the write.
 	UpdatePush(p *Push, from PushStatus, generation int) error

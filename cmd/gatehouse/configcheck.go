@@ -176,6 +176,8 @@ func (l *looker) target(ctx context.Context, name string, entry config.Connector
 	switch {
 	case entry.Type == "worker":
 		l.add(name, checkOK, "carried out by workers that lease it")
+	case entry.Type == "mcp":
+		l.add(name, checkOK, "carried out by the proxy in front of the MCP server")
 	case !ok:
 		l.add(name, checkNote, "its target cannot be looked at without changing it")
 	case l.offline:

@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
+	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
 	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
 	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
@@ -29,9 +30,14 @@ func connectorTypes() map[string]maker {
 		"sql":        of(sqlconn.New),
 		"servicenow": of(servicenow.New),
 		"http":       of(httpconn.New),
+		"mcp":        of(newMCP),
 		"netsuite":   of(netsuite.New),
 		"worker":     of(newWorker),
 	}
+}
+
+func newMCP(_ context.Context, c mcpconn.Config, _ func(string) (string, error)) (connector.Connector, error) {
+	return mcpconn.New(c)
 }
 
 func newWorker(_ context.Context, c workerconn.Config, _ func(string) (string, error)) (connector.Connector, error) {

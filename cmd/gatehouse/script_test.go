@@ -27,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"gatehouse": main})
+	testscript.Main(m, map[string]func(){"gatehouse": main, "mcppeer": peerMain})
 }
 
 // TestScripts runs testdata/script against the real binary, with a real server

@@ -76,8 +76,9 @@ func (s *Server) pushLeaseRoutes() []route {
 		{
 			method: "POST", path: "/pushes/lease", name: "leasePushes", tag: tagWorkers,
 			summary: "Lease pushes of connectors of type worker",
-			doc:     "Approved changes to carry out once, each under its idempotency_key. max, wait and lease are as for steps.",
-			roles:   workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedPush](),
+			doc: "Approved changes to carry out once, each under its idempotency_key. " +
+				"own limits it to actions that the caller proposed. max, wait and lease are as for steps.",
+			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedPush](),
 			handler: body(checkPushLease, func(ctx context.Context, c *call, in *gatehouse.PushLeaseRequest) (reply, error) {
 				if err := c.wait(in.Wait.D()); err != nil {
 					return reply{}, err

@@ -11,7 +11,11 @@ import (
 // processes. Settling takes the outcome as a receipt's word for it: applied,
 // or the kind of the failure.
 type Outside interface {
-	Lease(ctx context.Context, tenant, owner string, connectors []string, n int, lease time.Duration) ([]gatehouse.LeasedPush, error)
+	// Lease claims due pushes: of everybody's actions, or, where proposer is not
+	// "", of that principal's alone.
+	Lease(
+		ctx context.Context, tenant, owner, proposer string, connectors []string, n int, lease time.Duration,
+	) ([]gatehouse.LeasedPush, error)
 	Heartbeat(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool, lease time.Duration) (*gatehouse.LeaseState, error)
 	Complete(ctx context.Context, tenant, id string, holds func(owner string) bool, r gatehouse.PushResult) (*gatehouse.Push, error)
 	Fail(ctx context.Context, tenant, id string, holds func(owner string) bool, f gatehouse.PushFailure) (*gatehouse.Push, error)
@@ -47,9 +51,12 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 	if err != nil {
 		return nil, err
 	}
-	owner := ownerOf(c, q.Worker)
+	owner, proposer := ownerOf(c, q.Worker), ""
+	if q.Own {
+		proposer = c.Principal.ID
+	}
 	found, err := r.await(ctx, q.Wait.D(), []string{TopicPush}, func() (any, error) {
-		list, err := outside.Lease(ctx, c.Principal.Tenant, owner, q.Connectors, q.Max, q.Lease.D())
+		list, err := outside.Lease(ctx, c.Principal.Tenant, owner, proposer, q.Connectors, q.Max, q.Lease.D())
 		if len(list) == 0 {
 			return nil, err
 		}

@@ -35,6 +35,7 @@ var sections = []section{
 		"../../connector/servicenow", "Config"},
 	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker",
 		"Config"},
+	{"Connectors of type mcp", "See [MCP](mcp.md).", "connectors.NAME.", "../../connector/mcp", "Config"},
 	{"NATS", "See [events](events.md).", "nats.", "../feed", "Config"},
 }
 

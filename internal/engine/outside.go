@@ -17,12 +17,15 @@ type Outside struct{ *Dispatcher }
 
 // Lease claims up to n due pushes of a tenant's connectors of type
 // worker, records the intent of each, and returns them. What the last checks
-// end is settled and not returned.
-func (d Outside) Lease(ctx context.Context, tenant, owner string, lanes []string, n int, lease time.Duration) ([]gatehouse.LeasedPush, error) {
+// end is settled and not returned. A proposer that is not "" limits it to what
+// that principal proposed.
+func (d Outside) Lease(
+	ctx context.Context, tenant, owner, proposer string, lanes []string, n int, lease time.Duration,
+) ([]gatehouse.LeasedPush, error) {
 	var pushes []*gatehouse.Push
 	claimed := d.now()
 	err := d.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		pushes, err = tx.ClaimLane(owner, lease, tenant, lanes, n)
+		pushes, err = tx.ClaimLane(owner, lease, tenant, proposer, lanes, n)
 		return err
 	})
 	if err != nil {

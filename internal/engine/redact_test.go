@@ -389,7 +389,7 @@ func TestNoWorkerTellsASecret(t *testing.T) {
 			b.targets = b.targets.WithSecrets([]string{echoedSecret})
 			a := b.approve(func(_ *gatehouse.Action, p *gatehouse.Push) { p.Lane = "shop" })
 			o := Outside{b.dispatcher(testConfig())}
-			leased, err := o.Lease(t.Context(), "default", "prn_worker", []string{"shop"}, 1, time.Minute)
+			leased, err := o.Lease(t.Context(), "default", "prn_worker", "", []string{"shop"}, 1, time.Minute)
 			if err != nil || len(leased) != 1 {
 				t.Fatalf("leased %d, %v", len(leased), err)
 			}

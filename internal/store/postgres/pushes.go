@@ -263,15 +263,19 @@ func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.
 
 const claimLane = `WITH due AS MATERIALIZED (SELECT seq FROM push
   WHERE tenant = $4 AND status = 'queued' AND lane <> '' AND lane = ANY ($5::text[]) AND due_at <= $3
+  AND ($7 = '' OR EXISTS (
+    SELECT 1 FROM action a WHERE a.tenant = push.tenant AND a.id = push.action_id AND a.proposer_id = $7))
   ORDER BY due_at, seq LIMIT $6 FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2, picked_at = $3
 FROM due WHERE h.seq = due.seq RETURNING ` + pushColumns
 
 // ClaimLane takes due pushes for one worker outside; nobody else takes the same.
-func (t *tx) ClaimLane(owner string, lease time.Duration, tenant string, lanes []string, limit int) (list []*gatehouse.Push, err error) {
+func (t *tx) ClaimLane(
+	owner string, lease time.Duration, tenant, proposer string, lanes []string, limit int,
+) (list []*gatehouse.Push, err error) {
 	now := t.Now()
 	err = t.locked(nil, ask(claimLane, func(r *row) error { list = append(list, scanPush(r)); return nil },
-		owner, now.Add(lease), now, tenant, lanes, int64(limit)))
+		owner, now.Add(lease), now, tenant, lanes, int64(limit), proposer))
 	t.wrote = t.wrote || len(list) > 0
 	slices.SortStableFunc(list, func(a, b *gatehouse.Push) int { return due(a).Compare(due(b)) })
 	return list, err

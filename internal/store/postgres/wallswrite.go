@@ -58,8 +58,10 @@ func (w walls) LockPush(tenant, id string) (*gatehouse.Push, error) {
 	return w.in(tenant).LockPush(tenant, id)
 }
 
-func (w walls) ClaimLane(owner string, lease time.Duration, tenant string, lanes []string, limit int) ([]*gatehouse.Push, error) {
-	return w.in(tenant).ClaimLane(owner, lease, tenant, lanes, limit)
+func (w walls) ClaimLane(
+	owner string, lease time.Duration, tenant, proposer string, lanes []string, limit int,
+) ([]*gatehouse.Push, error) {
+	return w.in(tenant).ClaimLane(owner, lease, tenant, proposer, lanes, limit)
 }
 
 func (w walls) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.PushShare) ([]*gatehouse.Push, error) {

@@ -291,17 +291,21 @@ func (t *tx) ClaimPushes(owner string, lease time.Duration, shares ...gatehouse.
 
 const claimLane = `UPDATE OR ROLLBACK push SET status = 'picking', generation = generation + 1, lease_owner = ?, lease_until = ?, picked_at = ?
 WHERE seq IN (SELECT seq FROM push INDEXED BY push_due_lane WHERE tenant = ? AND status = 'queued' AND lane <> '' AND lane = ? AND due_at <= ?
+  AND (? = '' OR EXISTS (SELECT 1 FROM action a WHERE a.seq = push.action_seq AND a.proposer_id = ?))
   ORDER BY due_at, seq LIMIT ?) RETURNING ` + pushColumns
 
 // ClaimLane takes due pushes for one worker outside, from one lane after the
 // other.
-func (t *tx) ClaimLane(owner string, lease time.Duration, tenant string, lanes []string, limit int) (list []*gatehouse.Push, err error) {
+func (t *tx) ClaimLane(
+	owner string, lease time.Duration, tenant, proposer string, lanes []string, limit int,
+) (list []*gatehouse.Push, err error) {
 	t.seen = nil
 	for _, lane := range lanes {
 		if len(list) >= limit {
 			break
 		}
-		taken, err := t.pushes(claimLane, owner, t.at.Add(lease), t.at, tenant, lane, t.at, limit-len(list))
+		taken, err := t.pushes(claimLane, owner, t.at.Add(lease), t.at, tenant, lane, t.at, proposer, proposer,
+			limit-len(list))
 		if err != nil {
 			return nil, err
 		}

@@ -16,8 +16,14 @@ func (s *suite) inLane(name, lane string) (p *gatehouse.Push) {
 
 func (s *suite) claimLane(tenant string, limit int, lanes ...string) (got []*gatehouse.Push) {
 	s.Helper()
+	return s.claimLaneOf(tenant, "", limit, lanes...)
+}
+
+// claimLaneOf claims what one principal proposed.
+func (s *suite) claimLaneOf(tenant, proposer string, limit int, lanes ...string) (got []*gatehouse.Push) {
+	s.Helper()
 	s.update(func(tx gatehouse.Tx) (err error) {
-		got, err = tx.ClaimLane("outside", time.Minute, tenant, lanes, limit)
+		got, err = tx.ClaimLane("outside", time.Minute, tenant, proposer, lanes, limit)
 		return err
 	})
 	return got
@@ -48,6 +54,15 @@ func (s *suite) lanes() {
 	}
 	if got := s.claimLane("acme", 10, "shop", ""); len(got) != 0 {
 		s.Errorf("%d pushes of other lanes", len(got))
+	}
+	if got := s.claimLaneOf("acme", "prn_stranger", 10, "erp", "crm"); len(got) != 0 {
+		s.Errorf("%d pushes of what somebody else proposed", len(got))
+	}
+	own := s.inLane("acme", "own")
+	var a *gatehouse.Action
+	s.view(func(tx gatehouse.ReadTx) (err error) { a, err = tx.FindAction("acme", own.ActionID); return err })
+	if got := s.claimLaneOf("acme", a.ProposerID, 10, "own"); len(got) != 1 || got[0].ID != own.ID {
+		s.Errorf("claimed %d of the proposer's own, want 1", len(got))
 	}
 	got := s.claimLane("acme", 1, "erp", "crm")
 	if len(got) != 1 {

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+	"github.com/gatehouse-dev/gatehouse/internal/mcp"
+)
+
+// mcpCmd groups the commands for agents that speak the Model Context Protocol.
+type mcpCmd struct {
+	Proxy mcpProxyCmd `cmd:"" help:"Put the gate in front of the tools of an MCP server."`
+}
+
+// mcpStateFlags say where a proxy keeps its pins.
+type mcpStateFlags struct {
+	State string `help:"Keep pins and open calls in this folder." placeholder:"DIR"`
+}
+
+// folder is the state folder of a name, for one server.
+func (f *mcpStateFlags) folder(url, name string) (string, error) {
+	if f.State != "" {
+		return f.State, nil
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", usagef("there is no folder for the user's configuration: give --state")
+	}
+	sum := sha256.Sum256([]byte(url))
+	return filepath.Join(dir, "gatehouse", "mcp", name+"-"+hex.EncodeToString(sum[:4])), nil
+}
+
+type mcpProxyCmd struct {
+	mcpStateFlags
+	Name     string             `required:"" placeholder:"NAME" help:"The server's name; its connector is mcp:NAME."`
+	Env      []string           `sep:"none" placeholder:"NAME[=VALUE]" help:"A variable for the server. Repeatable."`
+	ReadOnly []string           `name:"read-only-hint-is-read" placeholder:"TOOL,…" help:"Let their calls pass."`
+	Hold     gatehouse.Duration `default:"45s" help:"How long a call is held for people."`
+	Lease    gatehouse.Duration `default:"60s" help:"How soon after a crash the outcome of a call is known as unknown."`
+	Timeout  gatehouse.Duration `default:"10m" help:"How long a tool may take."`
+	Command  []string           `arg:"" placeholder:"COMMAND" help:"The server's command line, after --."`
+}
+
+func (*mcpProxyCmd) Help() string {
+	return `
+Speaks the Model Context Protocol on stdin and stdout in the place of the server
+that it starts. Each call of a tool becomes an action of the connector mcp:NAME,
+which the server's configuration declares with "mcp:NAME: {type: mcp}"; all
+else passes byte for byte. What the policy allows is carried out at once; what
+people have to approve is held, then answered as pending, and carried out when it
+is approved.
+
+The key (GATEHOUSE_KEY) is of an agent with the roles proposer and worker. The
+server gets PATH, HOME and a few more variables, and never the key. The tools are
+pinned when they are first seen: what changes later is refused until a person
+accepts it.
+
+Examples:
+
+    gatehouse mcp proxy --name files -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
+    gatehouse mcp proxy --name shop --read-only-hint-is-read search_objects --env DSN -- dbhub --transport stdio
+`
+}
+
+// Run proxies until the client closes stdin.
+func (c *mcpProxyCmd) Run(g *globals) error {
+	api, err := g.agent()
+	if err != nil {
+		return err
+	}
+	dir, err := c.folder(g.URL, c.Name)
+	if err != nil {
+		return err
+	}
+	folder, err := mcp.OpenFolder(dir)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(g.stderr, nil))
+	upstream, err := mcp.Start(mcp.Command{Args: c.Command, Env: c.Env}, log)
+	if err != nil {
+		return err
+	}
+	return mcp.Run(g.ctx, mcp.Config{
+		Name: c.Name, Upstream: upstream, Gate: api, Folder: folder, ReadOnly: c.ReadOnly,
+		Hold: c.Hold.D(), Lease: c.Lease.D(), Timeout: c.Timeout.D(), Log: log,
+	}, g.stdin, g.stdout)
+}
+
+// agent makes the client of a program that proposes and carries out.
+func (g *globals) agent() (*client.Client, error) {
+	if err := g.resolve(); err != nil {
+		return nil, err
+	}
+	if g.Key == "" {
+		return nil, usagef("an agent's key is needed: set GATEHOUSE_KEY")
+	}
+	c, err := client.New(g.URL, g.Key, client.WithRetries(4, 100*time.Millisecond))
+	if err != nil {
+		return nil, usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+	}
+	return c, nil
+}

@@ -1,0 +1,142 @@
+// Package mcpconn is the connector of type mcp: the tools of one MCP server.
+// What is approved under it is carried out by the gatehouse mcp proxy that stands
+// in front of that server, which leases the push over the API and sends the stored
+// arguments. Gatehouse itself makes no call, and needs no list of the tools.
+package mcpconn
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// PinsOperation is the operation by which a proxy proposes that changed tools are
+// served from now on. No tool can have a name with this prefix; its floor is L4.
+const PinsOperation = "gatehouse_accept_tools"
+
+// MaxToolName bounds the name of a tool, in bytes.
+const MaxToolName = 128
+
+// Config defines a connector of type mcp.
+type Config struct {
+	// Type is "mcp".
+	Type string `yaml:"type"`
+	// Tenants lists who may use the connector; whoever wires it enforces that.
+	Tenants []string `yaml:"tenants"`
+	// Tools says what differs for single tools, by name. A tool that is not listed
+	// is of class C, and its floor is 3 (4 with the word delete in its name, 5 with
+	// bulk).
+	Tools map[string]Tool `yaml:"tools"`
+}
+
+// Tool is what the operator declares of one tool.
+type Tool struct {
+	// Class is A where the same call twice is harmless, else C, the default: then
+	// a proxy that is not heard of after it sent a call leaves the outcome unknown.
+	Class connector.Class `yaml:"class"`
+	// Floor is the least risk level of the tool, 1 to 5.
+	Floor gatehouse.RiskLevel `yaml:"floor"`
+}
+
+// Connector hands its pushes to the proxy in front of the server.
+type Connector struct {
+	tools       map[string]Tool
+	fingerprint string
+}
+
+var (
+	_ connector.Connector = (*Connector)(nil)
+	_ connector.Floorer   = (*Connector)(nil)
+	_ connector.Declarer  = (*Connector)(nil)
+	_ connector.Outside   = (*Connector)(nil)
+)
+
+// New makes a connector.
+func New(c Config) (*Connector, error) {
+	out := &Connector{tools: make(map[string]Tool, len(c.Tools))}
+	h := sha256.New()
+	fmt.Fprintln(h, "mcp")
+	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
+		t := c.Tools[name]
+		switch {
+		case name == "" || len(name) > MaxToolName:
+			return nil, fmt.Errorf("tools: %s cannot name a tool", gatehouse.Quote(name))
+		case name == PinsOperation:
+			return nil, fmt.Errorf("tools.%s: is no tool", name)
+		case t.Floor != 0 && !t.Floor.Valid():
+			return nil, fmt.Errorf("tools.%s.floor: must be 1 to 5", name)
+		}
+		switch t.Class {
+		case "":
+			t.Class = connector.ClassC
+		case connector.ClassA, connector.ClassC:
+		default:
+			return nil, fmt.Errorf("tools.%s.class: must be A or C, not %s", name, gatehouse.Quote(string(t.Class)))
+		}
+		out.tools[name] = t
+		// The floors are left out: they change who is asked, not what is done.
+		if t.Class != connector.ClassC {
+			fmt.Fprintf(h, "%q %s\n", name, t.Class)
+		}
+	}
+	out.fingerprint = hex.EncodeToString(h.Sum(nil))
+	return out, nil
+}
+
+// Fingerprint covers the classes of the tools. What a tool is stands in the version
+// of an action's target: the hash of its pinned definition.
+func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// Operation describes a tool, listed or not.
+func (c *Connector) Operation(name string) (connector.Operation, bool) {
+	if name == "" || len(name) > MaxToolName {
+		return connector.Operation{}, false
+	}
+	class := connector.ClassC
+	switch t, ok := c.tools[name]; {
+	case name == PinsOperation:
+		class = connector.ClassA // the proxy writes the same file again
+	case ok:
+		class = t.Class
+	}
+	return connector.Operation{Name: name, Class: class}, true
+}
+
+// Floor implements [connector.Floorer].
+func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
+	if call.Operation == PinsOperation {
+		return gatehouse.L4
+	}
+	if t := c.tools[call.Operation]; t.Floor != 0 {
+		return t.Floor
+	}
+	return connector.UndeclaredFloor(call.Operation, false, len(call.Target.EntityRefs) > 0)
+}
+
+// Declarations implements [connector.Declarer].
+func (c *Connector) Declarations() []connector.Declaration {
+	var out []connector.Declaration
+	for _, name := range slices.Sorted(maps.Keys(c.tools)) {
+		if l := c.tools[name].Floor; l != 0 && l < gatehouse.L3 {
+			out = append(out, connector.Declaration{Operation: name, Level: l})
+		}
+	}
+	return out
+}
+
+// Outside marks it as one that a proxy carries out.
+func (*Connector) Outside() {}
+
+// Execute makes no call: the dispatcher never comes to it.
+func (*Connector) Execute(context.Context, connector.Call) (connector.Result, error) {
+	return connector.Result{}, &connector.Error{
+		Kind: connector.NotSent, Code: "outside",
+		Detail: "only the proxy in front of the MCP server can carry this out",
+	}
+}

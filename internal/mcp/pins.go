@@ -1,0 +1,129 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// catalogue is everything of a server that the model reads, and how the server is
+// started. All texts are canonical JSON.
+type catalogue struct {
+	Upstream     string           `json:"upstream"`
+	Instructions gatehouse.JSON   `json:"instructions,omitempty"`
+	Tools        []gatehouse.JSON `json:"tools"`
+}
+
+// The bounds of a catalogue.
+const (
+	maxTools = 1000
+	maxPages = 100
+)
+
+// reserved begins the names of the proxy's own tools.
+const reserved = "gatehouse_"
+
+// add puts tools into the catalogue, in the server's order.
+func (c *catalogue) add(tools [][]byte) error {
+	for _, raw := range tools {
+		t, err := gatehouse.Canonicalize(raw)
+		if err != nil {
+			return fmt.Errorf("a tool is not JSON as it must be: %w", err)
+		}
+		name := toolName(t)
+		switch {
+		case name == "" || len(name) > maxToolName:
+			return fmt.Errorf("a tool has no name of 1 to %d bytes", maxToolName)
+		case len(name) >= len(reserved) && name[:len(reserved)] == reserved:
+			return fmt.Errorf("the tool %s has a name that only the gate's own tools have", gatehouse.Quote(name))
+		case c.tool(name) != "":
+			return fmt.Errorf("two tools are named %s", gatehouse.Quote(name))
+		case len(c.Tools) == maxTools:
+			return fmt.Errorf("the server has more than %d tools", maxTools)
+		}
+		c.Tools = append(c.Tools, t)
+	}
+	return nil
+}
+
+// maxToolName is what an action's operation can hold.
+const maxToolName = 128
+
+func toolName(tool gatehouse.JSON) string {
+	value, _ := tool.Get("name")
+	name, _ := value.Text()
+	return name
+}
+
+// tool returns a tool's definition, "" for none.
+func (c *catalogue) tool(name string) gatehouse.JSON {
+	for _, t := range c.Tools {
+		if toolName(t) == name {
+			return t
+		}
+	}
+	return ""
+}
+
+// pin is the hash of a tool as it is pinned: what an action's approval is bound to.
+// It covers how the server is started, and its instructions.
+func (c *catalogue) pin(name string) string {
+	return "sha256:" + hash("pin", c.Upstream, string(c.Instructions), string(c.tool(name)))
+}
+
+// hint returns a boolean annotation of a tool; false, false where there is none.
+func (c *catalogue) hint(name, hint string) (value, there bool) {
+	annotations, _ := c.tool(name).Get("annotations")
+	v, ok := annotations.Get(hint)
+	return v == "true", ok
+}
+
+// differences is what of a catalogue differs from its pin: old and new, by "upstream",
+// "instructions" and "tool NAME". An absent side is "".
+type differences map[string]difference
+
+type difference struct{ was, is gatehouse.JSON }
+
+func diff(pinned, found *catalogue) differences {
+	d := differences{}
+	note := func(name string, was, is gatehouse.JSON) {
+		if was != is {
+			d[name] = difference{was, is}
+		}
+	}
+	note("upstream", gatehouse.StringJSON(pinned.Upstream), gatehouse.StringJSON(found.Upstream))
+	note("instructions", pinned.Instructions, found.Instructions)
+	for _, t := range slices.Concat(pinned.Tools, found.Tools) {
+		name := toolName(t)
+		note("tool "+name, pinned.tool(name), found.tool(name))
+	}
+	return d
+}
+
+// whole reports whether the difference is about every tool.
+func (d differences) whole() bool {
+	_, upstream := d["upstream"]
+	_, instructions := d["instructions"]
+	return upstream || instructions
+}
+
+// quarantines reports whether a tool may not be called.
+func (d differences) quarantines(name string) bool {
+	_, changed := d["tool "+name]
+	return changed || d.whole()
+}
+
+// sides returns the differences as two objects, for people to compare.
+func (d differences) sides() (was, is gatehouse.JSON) {
+	var old, now []gatehouse.Member
+	for _, name := range slices.Sorted(maps.Keys(d)) {
+		old = append(old, gatehouse.Member{Name: name, Value: d[name].was})
+		now = append(now, gatehouse.Member{Name: name, Value: d[name].is})
+	}
+	return gatehouse.ObjectJSON(old...), gatehouse.ObjectJSON(now...)
+}
+
+var errAbsent = errors.New("there is none yet")

@@ -1,0 +1,180 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Upstream is the MCP server behind a proxy.
+type Upstream interface {
+	// Identity is how the server is started or reached: part of what is pinned.
+	Identity() string
+	// Send sends one frame. An error means that it may have been sent in part.
+	Send(frame []byte) error
+	// Receive returns the next frame. [errTooLong] is followed by others, any other
+	// error by none.
+	Receive() ([]byte, error)
+	// Close ends the server.
+	Close() error
+}
+
+// Command says how a server is started.
+type Command struct {
+	// Args are the program and its arguments.
+	Args []string
+	// Env lists what of the environment the server gets besides the few variables that
+	// any program needs: NAME for one that is passed on, or NAME=VALUE.
+	Env []string
+}
+
+// passedOn are the variables that every server gets.
+var passedOn = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TERM",
+	// Windows starts few programs without these.
+	"SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMFILES", "TEMP", "TMP", "PATHEXT", "COMSPEC",
+}
+
+// environment is what the server gets of an environment.
+func (c *Command) environment(lookup func(string) (string, bool)) []string {
+	var out []string
+	for _, name := range append(slices.Clone(passedOn), c.Env...) {
+		if strings.Contains(name, "=") {
+			out = append(out, name)
+		} else if value, ok := lookup(name); ok {
+			out = append(out, name+"="+value)
+		}
+	}
+	return out
+}
+
+// identity covers the command line and the names of the variables.
+func (c *Command) identity(path string) string {
+	names := make([]string, len(c.Env))
+	for i, e := range c.Env {
+		names[i], _, _ = strings.Cut(e, "=")
+	}
+	slices.Sort(names)
+	b, _ := json.Marshal(struct { // strings always encode
+		Path string   `json:"path"`
+		Args []string `json:"args"`
+		Env  []string `json:"env,omitempty"`
+	}{path, c.Args, names})
+	return string(b)
+}
+
+// process is a server on the other end of two pipes.
+type process struct {
+	identity string
+	cmd      *exec.Cmd
+	kill     context.CancelFunc
+	stdin    io.WriteCloser
+	lines    *lines
+	mu       sync.Mutex // one frame at a time
+}
+
+// Start starts a server. Its standard error goes to the log, quoted and bounded.
+func Start(c Command, log *slog.Logger) (Upstream, error) {
+	if len(c.Args) == 0 {
+		return nil, errors.New("there is no command to start")
+	}
+	path, err := exec.LookPath(c.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	ctx, kill := context.WithCancel(context.Background())
+	p := &process{identity: c.identity(path), kill: kill, cmd: exec.CommandContext(ctx, path, c.Args[1:]...)}
+	p.cmd.Env = c.environment(os.LookupEnv)
+	p.cmd.Stderr = &loggedLines{log: log}
+	p.cmd.WaitDelay = time.Second
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		kill()
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		kill()
+		return nil, err
+	}
+	p.lines = newLines(out, maxServerFrame)
+	if err := p.cmd.Start(); err != nil {
+		kill()
+		return nil, fmt.Errorf("start the server: %w", err)
+	}
+	return p, nil
+}
+
+// maxLogged bounds one line of a server's standard error in the log, in bytes.
+const maxLogged = 1 << 10
+
+// loggedLines logs what is written to it, line by line.
+type loggedLines struct {
+	log  *slog.Logger
+	line []byte
+	long bool
+}
+
+func (l *loggedLines) Write(b []byte) (int, error) {
+	for _, c := range b {
+		switch {
+		case c == '\n':
+			l.log.Info("the server says", "line", gatehouse.Quote(string(l.line)), "cut", l.long)
+			l.line, l.long = l.line[:0], false
+		case len(l.line) < maxLogged:
+			l.line = append(l.line, c)
+		default:
+			l.long = true
+		}
+	}
+	return len(b), nil
+}
+
+func (p *process) Identity() string { return p.identity }
+
+func (p *process) Send(frame []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err := p.stdin.Write(append(frame[:len(frame):len(frame)], '\n'))
+	return err
+}
+
+func (p *process) Receive() ([]byte, error) { return p.lines.next() }
+
+// closeGrace is how long a server may take to end by itself.
+const closeGrace = 3 * time.Second
+
+// Close closes the server's input, which tells it to end, and kills it when it does
+// not.
+func (p *process) Close() error {
+	_ = p.stdin.Close()
+	kill := time.AfterFunc(closeGrace, p.kill)
+	defer kill.Stop()
+	defer p.kill()
+	var exit *exec.ExitError
+	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		return err
+	}
+	return nil
+}
+
+// hash is the SHA-256 of parts that no choice of them makes ambiguous.
+func hash(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,448 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Gate is what a proxy asks of Gatehouse, under a key with the roles proposer and
+// worker.
+type Gate interface {
+	WhoAmI(ctx context.Context) (*gatehouse.Principal, error)
+	Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error)
+	FindAction(ctx context.Context, id string) (*gatehouse.Action, error)
+	WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error)
+	LeasePushes(ctx context.Context, r gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error)
+	HeartbeatPush(ctx context.Context, id string, r gatehouse.Heartbeat) (*gatehouse.LeaseState, error)
+	CompletePush(ctx context.Context, id string, r gatehouse.PushResult) (*gatehouse.Push, error)
+	FailPush(ctx context.Context, id string, f gatehouse.PushFailure) (*gatehouse.Push, error)
+}
+
+// Config is what a proxy works with.
+type Config struct {
+	// Name names the server; the connector is mcp:NAME.
+	Name     string
+	Upstream Upstream
+	Gate     Gate
+	Folder   *Folder
+	// ReadOnly lists tools whose pinned readOnlyHint the operator believes: their calls
+	// pass without an action.
+	ReadOnly []string
+	// Hold is how long a call may wait for people before it is answered as pending;
+	// 45 s by default.
+	Hold time.Duration
+	// Progress is the time between two progress notifications while a call waits; 5 s
+	// by default.
+	Progress time.Duration
+	// Lease is how long a call is the proxy's without a heartbeat; 60 s by default.
+	// After a crash the outcome is known as unknown when it is over.
+	Lease time.Duration
+	// Timeout is how long a tool may take; 10 min by default. After that the outcome is
+	// unknown.
+	Timeout time.Duration
+	// Log is slog.Default by default.
+	Log *slog.Logger
+}
+
+func (c *Config) complete() error {
+	if !gatehouse.ValidName(c.connector()) {
+		return fmt.Errorf("%s cannot name a server: letters, digits, or any of ._@+-", gatehouse.Quote(c.Name))
+	}
+	for value, standard := range map[*time.Duration]time.Duration{
+		&c.Hold: 45 * time.Second, &c.Progress: 5 * time.Second, &c.Lease: gatehouse.DefaultStepLease,
+		&c.Timeout: 10 * time.Minute,
+	} {
+		if *value == 0 {
+			*value = standard
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return nil
+}
+
+func (c *Config) connector() string { return "mcp:" + c.Name }
+
+// Proxy is the gate in front of one server, for one client.
+type Proxy struct {
+	Config
+	me  *gatehouse.Principal
+	out io.Writer
+	// writing is held while a frame goes to the client.
+	writing sync.Mutex
+
+	mu sync.Mutex
+	// forwarded is the method of each request that the server has yet to answer.
+	forwarded map[string]string
+	// asked are the proxy's own requests, by their ids.
+	asked map[string]chan reply
+	count int
+	// held ends the wait of a call, by the id of the client's request.
+	held map[string]context.CancelFunc
+	// meta is what each request of the modern protocol carries, nil for the legacy one.
+	meta []byte
+	// instructions are the server's own, as it said them.
+	instructions gatehouse.JSON
+	ended        error
+
+	listing sync.Mutex
+	// fresh is what the server offers, nil when it has to be asked.
+	fresh *listed
+	// stale says that the server has to be asked again.
+	stale atomic.Bool
+
+	ready   chan struct{}
+	readied sync.Once
+	done    executed
+}
+
+// reply is the server's answer to a request of the proxy's own.
+type reply struct {
+	result, failure []byte
+	err             error
+}
+
+// errServerGone is a server that has ended, or closed its output.
+var errServerGone = errors.New("the MCP server has ended")
+
+// Run proxies until the client closes its end, ctx is over, or the server ends, which
+// is an error. Calls that are on their way to the server get a while to come back.
+func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
+	if err := c.complete(); err != nil {
+		return err
+	}
+	p := &Proxy{
+		Config: c, out: out, forwarded: map[string]string{}, asked: map[string]chan reply{},
+		held: map[string]context.CancelFunc{}, ready: make(chan struct{}),
+		done: executed{byAction: map[string]*execution{}},
+	}
+	defer c.Upstream.Close()
+	var err error
+	if p.me, err = c.Gate.WhoAmI(ctx); err != nil {
+		return fmt.Errorf("ask the gate who this key is: %w", err)
+	}
+	for _, role := range []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker} {
+		if !slices.Contains(p.me.Roles, role) {
+			return fmt.Errorf("%s lacks the role %s: a proxy needs proposer and worker", p.me.Name, role)
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	client, server := make(chan error, 1), make(chan error, 1)
+	go func() { client <- p.fromClient(ctx, newLines(in, maxClientFrame)) }()
+	go func() { server <- p.fromServer() }()
+	working := make(chan struct{})
+	go func() { defer close(working); p.work(ctx) }()
+	select {
+	case err = <-client:
+	case <-ctx.Done():
+	case err = <-server:
+		p.end(errServerGone)
+		err = errors.Join(errServerGone, err)
+	}
+	cancel()
+	<-working
+	p.end(errServerGone)
+	return err
+}
+
+// end fails what waits for the server.
+func (p *Proxy) end(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = err
+	for id, waiting := range p.asked {
+		waiting <- reply{err: err}
+		delete(p.asked, id)
+	}
+}
+
+// fromClient handles what the client sends, until it has no more.
+func (p *Proxy) fromClient(ctx context.Context, in *lines) error {
+	for {
+		line, err := in.next()
+		switch {
+		case errors.Is(err, errTooLong):
+			p.answer(errorFrame(nil, codeInvalidRequest, "the frame is longer than 4 MiB"))
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		default:
+			p.clientFrame(ctx, line)
+		}
+	}
+}
+
+func (p *Proxy) clientFrame(ctx context.Context, line []byte) {
+	f, err := parseFrame(line, clientDepth)
+	if err == nil {
+		err = p.checkClient(f)
+	}
+	var bad *frameError
+	if errors.As(err, &bad) {
+		p.Log.Warn("a frame of the client was refused", "why", bad.detail)
+		if bad.request || bad.code == codeParse {
+			p.answer(errorFrame(bad.id, bad.code, bad.detail))
+		}
+		return
+	}
+	p.learn(f)
+	switch {
+	case f.method == "notifications/cancelled" && p.cancel(f):
+	case f.method == "tools/call" && f.isRequest():
+		p.begin(ctx, f, p.call)
+	case f.method == "tools/list" && f.isRequest():
+		p.begin(ctx, f, p.list)
+	default:
+		p.forward(f)
+	}
+	if f.method == "notifications/initialized" {
+		p.readied.Do(func() { close(p.ready) })
+	}
+}
+
+// checkClient refuses what would reach the server as a tool call, or be taken for an
+// answer to one of the proxy's own.
+func (p *Proxy) checkClient(f *frame) error {
+	refuse := func(code int, detail string) error { return &frameError{code, detail, f.id, f.isRequest()} }
+	known := f.method == "tools/call" || f.method == "tools/list"
+	switch {
+	case toolMethod(f.method) && (!known || !f.isRequest()):
+		return refuse(codeNoMethod, "the gate knows the requests tools/call and tools/list alone")
+	case f.isRequest() && isOwn(f.id):
+		return refuse(codeInvalidRequest, "the id has a prefix that only the gate uses")
+	}
+	if !f.isRequest() {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, forwarded := p.forwarded[string(f.id)]
+	_, held := p.held[string(f.id)]
+	switch {
+	case forwarded || held:
+		return refuse(codeInvalidRequest, "a request with this id has not been answered yet")
+	case len(p.forwarded)+len(p.held) >= maxOpen:
+		return refuse(codeInternal, "too many requests are open")
+	}
+	return nil
+}
+
+// maxOpen bounds the client's requests that are not answered yet.
+const maxOpen = 10_000
+
+const ownPrefix = "gatehouse:"
+
+func isOwn(id []byte) bool {
+	s := text(id)
+	return len(s) >= len(ownPrefix) && s[:len(ownPrefix)] == ownPrefix
+}
+
+// learn takes note of the protocol's era: each modern request names its version.
+func (p *Proxy) learn(f *frame) {
+	if !f.isRequest() || f.method == "initialize" {
+		return
+	}
+	version := memberOf(memberOf(f.params, "_meta"), "io.modelcontextprotocol/protocolVersion")
+	if version == nil {
+		return
+	}
+	p.mu.Lock()
+	p.meta = setMember([]byte(`{"io.modelcontextprotocol/clientCapabilities":{}}`),
+		"io.modelcontextprotocol/protocolVersion", version)
+	p.mu.Unlock()
+	if f.method != "server/discover" {
+		p.readied.Do(func() { close(p.ready) })
+	}
+}
+
+// forward passes a frame on as it came.
+func (p *Proxy) forward(f *frame) {
+	if f.isRequest() {
+		p.mu.Lock()
+		p.forwarded[string(f.id)] = f.method
+		p.mu.Unlock()
+	}
+	if err := p.Upstream.Send(f.raw); err != nil && f.isRequest() {
+		p.mu.Lock()
+		_, open := p.forwarded[string(f.id)]
+		delete(p.forwarded, string(f.id))
+		p.mu.Unlock()
+		if open {
+			p.answer(errorFrame(f.id, codeInternal, errServerGone.Error()))
+		}
+	}
+}
+
+// begin handles a request beside the others. The client can end the wait, not what is
+// waited for.
+func (p *Proxy) begin(ctx context.Context, f *frame, handle func(context.Context, *frame) []byte) {
+	ctx, cancel := context.WithCancel(ctx)
+	p.mu.Lock()
+	p.held[string(f.id)] = cancel
+	p.mu.Unlock()
+	go func() {
+		defer cancel()
+		answer := handle(ctx, f)
+		p.mu.Lock()
+		delete(p.held, string(f.id))
+		p.mu.Unlock()
+		if answer != nil {
+			p.answer(answer)
+		}
+	}()
+}
+
+// cancel ends the wait of a call that a notification is about; false when the gate
+// does not hold it.
+func (p *Proxy) cancel(f *frame) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	end, held := p.held[string(memberOf(f.params, "requestId"))]
+	if held {
+		end()
+	}
+	return held
+}
+
+// answer sends a frame to the client.
+func (p *Proxy) answer(frame []byte) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if _, err := p.out.Write(append(frame[:len(frame):len(frame)], '\n')); err != nil {
+		p.Log.Warn("the client was not reached", "error", err)
+	}
+}
+
+// fromServer handles what the server sends, until it has no more.
+func (p *Proxy) fromServer() error {
+	for {
+		line, err := p.Upstream.Receive()
+		switch {
+		case errors.Is(err, errTooLong):
+			p.spoiled(line, "the server's frame is longer than 16 MiB")
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		default:
+			p.serverFrame(line)
+		}
+	}
+}
+
+func (p *Proxy) serverFrame(line []byte) {
+	f, err := parseFrame(line, serverDepth)
+	var bad *frameError
+	if errors.As(err, &bad) {
+		p.Log.Warn("a frame of the server was refused", "why", bad.detail)
+		p.spoiled(line, bad.detail)
+		if method, open := p.answered(bad.id); open && bad.id != nil {
+			p.answer(errorFrame(bad.id, codeInternal, "the server's answer to "+method+" was refused: "+bad.detail))
+		}
+		return
+	}
+	if !f.isResponse() {
+		if f.method == "notifications/tools/list_changed" {
+			p.stale.Store(true)
+		}
+		p.answer(f.raw)
+		return
+	}
+	if f.id == nil { // an error that answers nothing
+		p.answer(f.raw)
+		return
+	}
+	p.mu.Lock()
+	waiting, own := p.asked[string(f.id)]
+	delete(p.asked, string(f.id))
+	p.mu.Unlock()
+	if own {
+		waiting <- reply{result: f.result, failure: f.failure}
+		return
+	}
+	method, open := p.answered(f.id)
+	if !open {
+		p.Log.Warn("the server answered what it was not asked", "id", gatehouse.Quote(string(f.id)))
+		return
+	}
+	if (method == "initialize" || method == "server/discover") && f.result != nil {
+		p.answer(p.greeting(f))
+		return
+	}
+	p.answer(f.raw)
+}
+
+// answered takes a request off those that the server has yet to answer.
+func (p *Proxy) answered(id []byte) (method string, open bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	method, open = p.forwarded[string(id)]
+	delete(p.forwarded, string(id))
+	return method, open
+}
+
+// spoiled fails the proxy's own requests whose id a broken frame holds.
+func (p *Proxy) spoiled(line []byte, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, waiting := range p.asked {
+		if bytes.Contains(line, []byte(id)) {
+			waiting <- reply{err: errors.New(why)}
+			delete(p.asked, id)
+		}
+	}
+}
+
+// ask sends a request of the proxy's own, and waits for the answer.
+func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
+	waiting := make(chan reply, 1)
+	p.mu.Lock()
+	if p.ended != nil {
+		p.mu.Unlock()
+		return reply{err: errNotSent{p.ended}}
+	}
+	p.count++
+	id := strconv.Quote(ownPrefix + strconv.Itoa(p.count) + ":")
+	p.asked[id] = waiting
+	if p.meta != nil {
+		params = setMember(params, "_meta", p.meta)
+	}
+	p.mu.Unlock()
+	frame := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params)
+	if err := p.Upstream.Send(frame); err != nil {
+		p.forget(id)
+		return reply{err: err}
+	}
+	select {
+	case r := <-waiting:
+		return r
+	case <-ctx.Done():
+		p.forget(id)
+		return reply{err: context.Cause(ctx)}
+	}
+}
+
+// errNotSent is the cause of a request that was never sent.
+type errNotSent struct{ error }
+
+func (e errNotSent) Unwrap() error { return e.error }
+
+func (p *Proxy) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.asked, id)
+}

@@ -1,0 +1,231 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// listed is what the server offers, beside what is pinned.
+type listed struct {
+	pinned *catalogue
+	// differs is what is in quarantine.
+	differs differences
+	// envelope is the server's result without the tools, as it came.
+	envelope []byte
+}
+
+// waitTool is the definition of the tool by which a client waits for an outcome.
+const waitTool = `{"name":"gatehouse_wait","title":"Wait for an approval",` +
+	`"description":"Waits for the outcome of a call that people have to approve first, at most 45 seconds, ` +
+	`and returns the tool's result once it was carried out. Give the action id from the pending result.",` +
+	`"inputSchema":{"type":"object","properties":{"action_id":{"type":"string"}},"required":["action_id"],` +
+	`"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":false}}`
+
+const waitName = "gatehouse_wait"
+
+// greeting is the server's answer to initialize or server/discover, with the pinned
+// instructions, and without the tasks that the gate does not offer.
+func (p *Proxy) greeting(f *frame) []byte {
+	result := f.result
+	changed := false
+	if capabilities := memberOf(result, "capabilities"); memberOf(capabilities, "tasks") != nil {
+		result, changed = setMember(result, "capabilities", setMember(capabilities, "tasks", nil)), true
+	}
+	said := memberOf(result, "instructions")
+	var instructions gatehouse.JSON
+	if said != nil {
+		instructions = gatehouse.StringJSON(text(said))
+	}
+	p.mu.Lock()
+	p.instructions = instructions
+	p.mu.Unlock()
+	if pinned, err := p.Folder.pins(); err == nil && pinned.Instructions != instructions {
+		var old []byte
+		if pinned.Instructions != "" {
+			old = []byte(pinned.Instructions)
+		}
+		result, changed = setMember(result, "instructions", old), true
+	}
+	if !changed {
+		return f.raw
+	}
+	return resultFrame(f.id, result)
+}
+
+// list answers tools/list with the pinned tools and the gate's own.
+func (p *Proxy) list(ctx context.Context, f *frame) []byte {
+	if memberOf(f.params, "cursor") != nil {
+		return errorFrame(f.id, codeInvalidParams, "there is one page of tools: no cursor is known")
+	}
+	l, err := p.tools(ctx)
+	if err != nil {
+		return errorFrame(f.id, codeInternal, "the tools could not be listed: "+err.Error())
+	}
+	tools := []byte{'['}
+	for _, t := range l.pinned.Tools {
+		tools = append(append(tools, t...), ',')
+	}
+	tools = append(append(tools, waitTool...), ']')
+	return resultFrame(f.id, setMember(l.envelope, "tools", tools))
+}
+
+// tools returns what the server offers. It is asked again after it said that its tools
+// changed. The first tools ever seen are pinned.
+func (p *Proxy) tools(ctx context.Context) (*listed, error) {
+	p.readied.Do(func() { close(p.ready) })
+	p.listing.Lock()
+	defer p.listing.Unlock()
+	if !p.stale.Swap(false) && p.fresh != nil {
+		return p.fresh, nil
+	}
+	found, envelope, err := p.discover(ctx)
+	if err != nil {
+		p.stale.Store(true)
+		return nil, err
+	}
+	pinned, err := p.Folder.pins()
+	if errors.Is(err, errAbsent) {
+		p.Log.Info("the tools are pinned", "server", p.Name, "tools", len(found.Tools))
+		pinned, err = found, p.Folder.setPins(found)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.fresh = &listed{pinned: pinned, differs: diff(pinned, found), envelope: envelope}
+	if len(p.fresh.differs) > 0 {
+		p.quarantine(p.fresh)
+	}
+	return p.fresh, nil
+}
+
+// discover asks for every page of the tools.
+func (p *Proxy) discover(ctx context.Context) (*catalogue, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	p.mu.Lock()
+	c := &catalogue{Upstream: p.Upstream.Identity(), Instructions: p.instructions}
+	p.mu.Unlock()
+	var envelope []byte
+	params := []byte(`{}`)
+	for range maxPages {
+		r := p.ask(ctx, "tools/list", params)
+		switch {
+		case r.err != nil:
+			return nil, nil, r.err
+		case r.failure != nil:
+			return nil, nil, fmt.Errorf("the server says %s", gatehouse.Quote(text(memberOf(r.failure, "message"))))
+		}
+		tools := memberOf(r.result, "tools")
+		if len(tools) == 0 || tools[0] != '[' {
+			return nil, nil, errors.New("the server's result has no tools")
+		}
+		if err := c.add(elements(tools)); err != nil {
+			return nil, nil, err
+		}
+		if envelope == nil {
+			envelope = setMember(setMember(r.result, "nextCursor", nil), "tools", nil)
+		}
+		cursor := memberOf(r.result, "nextCursor")
+		if text(cursor) == "" {
+			return c, envelope, nil
+		}
+		params = setMember([]byte(`{}`), "cursor", cursor)
+	}
+	return nil, nil, fmt.Errorf("the server has more than %d pages of tools", maxPages)
+}
+
+// acceptType is the action type and the operation by which changed tools are accepted.
+const acceptType = "gatehouse_accept_tools"
+
+// quarantine proposes that the tools are served as they are now. The server keeps the
+// question: an equal one is not asked again, and a rejection stands.
+func (p *Proxy) quarantine(l *listed) {
+	was, is := l.differs.sides()
+	version := catalogueHash(l.pinned)
+	proposal := &gatehouse.Proposal{
+		ActionType: acceptType, Connector: p.connector(), Operation: acceptType,
+		Target:       gatehouse.Target{EntityType: "mcp_server", EntityRef: p.Name, Version: version},
+		CurrentState: was, ProposedChange: is,
+		Rationale: "The server's tools, instructions or command line differ from what was accepted. " +
+			"Calls of the changed tools are refused until this is approved.",
+	}
+	p.Log.Warn("tools are in quarantine", "server", p.Name, "differences", len(l.differs))
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		a, err := p.propose(ctx, hash("pins", p.me.ID, p.connector(), version, string(is)), proposal)
+		if err != nil {
+			p.Log.Error("the changed tools could not be proposed", "error", err)
+			return
+		}
+		p.Log.Warn("changed tools wait for acceptance", "action", a.ID, "status", a.Status)
+	}()
+}
+
+func catalogueHash(c *catalogue) string {
+	b, _ := json.Marshal(c) // strings and canonical JSON always encode
+	return "sha256:" + hash("catalogue", string(b))
+}
+
+// accept carries out an approved change of the pins: it takes the approved texts, not
+// those that the server has now.
+func (p *Proxy) accept(push *gatehouse.LeasedPush) error {
+	p.listing.Lock()
+	defer p.listing.Unlock()
+	pinned, err := p.Folder.pins()
+	if err != nil {
+		return err
+	}
+	if catalogueHash(pinned) != push.Target.Version {
+		return errPinsMoved
+	}
+	changes, err := push.ProposedChange.Fields()
+	if err != nil {
+		return err
+	}
+	for _, m := range changes {
+		pinned.apply(m.Name, m.Value)
+	}
+	if err := p.Folder.setPins(pinned); err != nil {
+		return err
+	}
+	p.stale.Store(true)
+	p.answer([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
+	return nil
+}
+
+var errPinsMoved = errors.New("the pins have changed since this was proposed")
+
+// apply takes one side of a difference into the catalogue.
+func (c *catalogue) apply(name string, value gatehouse.JSON) {
+	if value == "null" {
+		value = ""
+	}
+	switch name {
+	case "upstream":
+		c.Upstream, _ = value.Text()
+		return
+	case "instructions":
+		c.Instructions = value
+		return
+	}
+	for i, t := range c.Tools {
+		if "tool "+toolName(t) != name {
+			continue
+		}
+		if value == "" {
+			c.Tools = append(c.Tools[:i:i], c.Tools[i+1:]...)
+		} else {
+			c.Tools[i] = value
+		}
+		return
+	}
+	if value != "" {
+		c.Tools = append(c.Tools, value)
+	}
+}

@@ -1,0 +1,339 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// execution is what came of an action that this proxy carried out.
+type execution struct {
+	// done is closed when the rest is set.
+	done chan struct{}
+	// action is how the action stands, nil where the gate has to be asked.
+	action *gatehouse.Action
+	// result and failure are what the server answered, where it settles the action.
+	result, failure []byte
+}
+
+// executed holds executions until a client has received them.
+type executed struct {
+	mu       sync.Mutex
+	byAction map[string]*execution
+	order    []string
+}
+
+// maxExecuted bounds the results that wait for a client in memory. The receipt holds
+// what of others is kept.
+const maxExecuted = 64
+
+// of returns the execution of an action, begun or not.
+func (e *executed) of(action string) *execution {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x, ok := e.byAction[action]
+	if !ok {
+		x = &execution{done: make(chan struct{})}
+		e.byAction[action] = x
+	}
+	return x
+}
+
+// settle sets what came of an action.
+func (e *executed) settle(action string, set func(*execution)) {
+	x := e.of(action)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	select {
+	case <-x.done: // a second attempt at the same action
+		return
+	default:
+	}
+	set(x)
+	close(x.done)
+	e.order = append(e.order, action)
+	if len(e.order) > maxExecuted {
+		delete(e.byAction, e.order[0])
+		e.order = e.order[1:]
+	}
+}
+
+// release forgets an action that nobody waits for any more. A result that no client has
+// received stays.
+func (e *executed) release(action string, received bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x, ok := e.byAction[action]
+	if !ok {
+		return
+	}
+	select {
+	case <-x.done:
+		if !received {
+			return
+		}
+	default:
+	}
+	delete(e.byAction, action)
+}
+
+// parallel is how many calls are carried out at a time.
+const parallel = 8
+
+// drainGrace is how long calls that were sent get to come back when the proxy stops.
+const drainGrace = 10 * time.Second
+
+// work carries out what is approved, until ctx is over and the calls under way are back.
+func (p *Proxy) work(ctx context.Context) {
+	select {
+	case <-p.ready:
+	case <-ctx.Done():
+		return
+	}
+	// A call that was sent outlives ctx by the grace.
+	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(drainGrace, cut) })
+	defer stop()
+	free := make(chan struct{}, parallel)
+	var under sync.WaitGroup
+	defer under.Wait()
+	host, _ := os.Hostname()
+	name := clip(fmt.Sprintf("mcp proxy %s on %s, process %d", p.Name, host, os.Getpid()), 128)
+	for failures := 0; ; {
+		slots := 0
+		select {
+		case free <- struct{}{}:
+			slots = 1
+		case <-ctx.Done():
+			return
+		}
+		for more := true; more; {
+			select {
+			case free <- struct{}{}:
+				slots++
+			default:
+				more = false
+			}
+		}
+		pushes, err := p.Gate.LeasePushes(ctx, gatehouse.PushLeaseRequest{
+			Connectors: []string{p.connector()}, Own: true, Max: slots, Wait: gatehouse.Duration(leaseWait),
+			Lease: gatehouse.Span(p.Lease), Worker: name,
+		})
+		for i := range pushes {
+			under.Go(func() {
+				defer func() { <-free }()
+				p.carryOut(calls, &pushes[i])
+			})
+		}
+		for range slots - len(pushes) {
+			<-free
+		}
+		failures++
+		if err == nil {
+			failures = 0
+		} else if ctx.Err() == nil {
+			p.Log.Warn("nothing could be leased", "failures", failures, "error", err)
+		}
+		if !pause(ctx, min(time.Duration(failures)*time.Second, 15*time.Second)) {
+			return
+		}
+	}
+}
+
+// leaseWait is the length of one request for work.
+const leaseWait = 25 * time.Second
+
+// pause waits; false when ctx is over.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// verdict is what is reported of a push: its result, or its failure.
+type verdict struct {
+	result  *gatehouse.PushResult
+	failure *gatehouse.PushFailure
+	// what the server answered, to hand on as it is.
+	answer, refusal []byte
+}
+
+// carryOut sends what was approved, and reports what came of it. The lease is kept
+// meanwhile.
+func (p *Proxy) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
+	log := p.Log.With("action", push.ActionID, "tool", push.Operation)
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	reported := make(chan struct{})
+	var keeper sync.WaitGroup
+	keeper.Go(func() { p.keep(push, reported) })
+	v := p.send(ctx, push)
+	err := p.report(push, v)
+	close(reported)
+	keeper.Wait()
+	if err != nil {
+		log.Error("the outcome could not be reported: it will be unknown", "error", err)
+		p.done.settle(push.ActionID, func(*execution) {})
+		return
+	}
+	p.done.settle(push.ActionID, func(x *execution) {
+		switch {
+		case v.answer != nil:
+			x.result = v.answer
+		case v.refusal != nil:
+			x.failure = v.refusal
+		default:
+			return
+		}
+		x.action = &gatehouse.Action{ID: push.ActionID, Status: gatehouse.StatusApplied}
+	})
+}
+
+// send makes the call, from the stored bytes alone.
+func (p *Proxy) send(ctx context.Context, push *gatehouse.LeasedPush) verdict {
+	if push.Operation == acceptType {
+		if err := p.accept(push); err != nil {
+			return p.terminal(push, "not_accepted", err.Error(), "")
+		}
+		return verdict{result: &gatehouse.PushResult{Generation: push.Lease.Generation}}
+	}
+	l, err := p.tools(ctx)
+	switch {
+	case err != nil:
+		return p.failure(push, "not_sent", "tools_unknown", "the server's tools could not be listed: "+err.Error())
+	case l.differs.quarantines(push.Operation) || l.pinned.pin(push.Operation) != push.Target.Version:
+		return p.terminal(push, "tool_changed", "the tool or its server has changed since this was proposed", "")
+	}
+	r := p.ask(ctx, "tools/call", []byte(gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "name", Value: gatehouse.StringJSON(push.Operation)},
+		gatehouse.Member{Name: "arguments", Value: push.ProposedChange},
+	)))
+	var unsent errNotSent
+	switch {
+	case errors.As(r.err, &unsent):
+		return p.failure(push, "not_sent", "server_gone", r.err.Error())
+	case r.err != nil:
+		return p.failure(push, "ambiguous", "no_answer", "the server did not answer: "+r.err.Error())
+	case r.failure != nil:
+		return p.refused(push, r.failure)
+	case string(memberOf(r.result, "isError")) == "true":
+		v := p.terminal(push, "tool_error", "the tool says that it failed", firstText(r.result))
+		v.answer = r.result
+		return v
+	case incomplete(r.result):
+		return p.failure(push, "ambiguous", "not_complete", "the server answered with a result that is not complete")
+	}
+	return verdict{
+		result: &gatehouse.PushResult{Generation: push.Lease.Generation, ResponseMetadata: keepResult(r.result)},
+		answer: r.result,
+	}
+}
+
+// refused is an error of the protocol. Those by which a server refuses a request prove
+// that it did nothing; any other proves nothing.
+func (p *Proxy) refused(push *gatehouse.LeasedPush, failure []byte) verdict {
+	said := clip(string(failure), gatehouse.MaxTargetSays)
+	switch string(memberOf(failure, "code")) {
+	case "-32700", "-32600", "-32601", "-32602":
+		v := p.terminal(push, "refused", "the server refused the call", said)
+		v.refusal = failure
+		return v
+	}
+	v := p.failure(push, "ambiguous", "server_error", "the server failed while it handled the call")
+	v.failure.TargetSays = said
+	return v
+}
+
+func (p *Proxy) failure(push *gatehouse.LeasedPush, kind, code, detail string) verdict {
+	return verdict{failure: &gatehouse.PushFailure{
+		Generation: push.Lease.Generation, Kind: kind, Code: code, Detail: clip(detail, 1<<10),
+	}}
+}
+
+func (p *Proxy) terminal(push *gatehouse.LeasedPush, code, detail, says string) verdict {
+	v := p.failure(push, "terminal", code, detail)
+	v.failure.TargetSays = clip(says, gatehouse.MaxTargetSays)
+	return v
+}
+
+// incomplete reports whether a modern server wants something else first.
+func incomplete(result []byte) bool {
+	kind := memberOf(result, "resultType")
+	return kind != nil && text(kind) != "complete"
+}
+
+// firstText is the first text of a result's content.
+func firstText(result []byte) string {
+	content := memberOf(result, "content")
+	if len(content) == 0 || content[0] != '[' {
+		return ""
+	}
+	for _, block := range elements(content) {
+		if t := text(memberOf(block, "text")); t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// keep sends heartbeats until the outcome is reported.
+func (p *Proxy) keep(push *gatehouse.LeasedPush, reported <-chan struct{}) {
+	beat := time.NewTicker(p.Lease / 3)
+	defer beat.Stop()
+	for {
+		select {
+		case <-reported:
+			return
+		case <-beat.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), p.Lease/3)
+		beat := gatehouse.Heartbeat{Generation: push.Lease.Generation, Lease: gatehouse.Span(p.Lease)}
+		_, err := p.Gate.HeartbeatPush(ctx, push.Push.ID, beat)
+		cancel()
+		if err != nil {
+			p.Log.Warn("the lease was not prolonged", "action", push.ActionID, "error", err)
+		}
+	}
+}
+
+// report tells the gate, again and again while the lease may hold.
+func (p *Proxy) report(push *gatehouse.LeasedPush, v verdict) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*p.Lease)
+	defer cancel()
+	for {
+		var err error
+		if v.result != nil {
+			_, err = p.Gate.CompletePush(ctx, push.Push.ID, *v.result)
+		} else {
+			_, err = p.Gate.FailPush(ctx, push.Push.ID, *v.failure)
+		}
+		var e *gatehouse.Error
+		if err == nil || errors.As(err, &e) && !e.Code.Retryable() {
+			return err
+		}
+		if !pause(ctx, time.Second) {
+			return err
+		}
+	}
+}
+
+func digestOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
