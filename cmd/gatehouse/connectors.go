@@ -13,6 +13,7 @@ import (
 	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
 	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
 	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
+	"github.com/gatehouse-dev/gatehouse/connector/slack"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
@@ -29,6 +30,7 @@ func connectorTypes() map[string]maker {
 	return map[string]maker{
 		"sql":        of(sqlconn.New),
 		"servicenow": of(servicenow.New),
+		"slack":      of(slack.New),
 		"http":       of(httpconn.New),
 		"mcp":        of(newMCP),
 		"netsuite":   of(netsuite.New),

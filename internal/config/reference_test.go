@@ -33,6 +33,8 @@ var sections = []section{
 		"../../connector/netsuite", "Config"},
 	{"Connectors of type servicenow", "See [ServiceNow](connectors/servicenow.md).", "connectors.NAME.",
 		"../../connector/servicenow", "Config"},
+	{"Connectors of type slack", "See [Slack](connectors/slack.md).", "connectors.NAME.",
+		"../../connector/slack", "Config"},
 	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker",
 		"Config"},
 	{"Connectors of type mcp", "See [MCP](mcp.md).", "connectors.NAME.", "../../connector/mcp", "Config"},

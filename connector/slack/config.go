@@ -1,0 +1,80 @@
+package slack
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Config defines a connector of type slack.
+type Config struct {
+	// Type is "slack" or empty.
+	Type string `yaml:"type"`
+	// Tenants lists who may use the connector; whoever wires it enforces that.
+	Tenants []string `yaml:"tenants"`
+	// Token names the bot token, xoxb-….
+	Token Secret `yaml:"token"`
+	// Channels are the ids of the only channels, such as C0123ABC, that actions can
+	// name.
+	Channels map[string]Channel `yaml:"channels"`
+	// AllowBroadcast permits texts that notify whole groups: <!channel>, <!here>,
+	// <!everyone>, <!subteam^…>.
+	AllowBroadcast bool `yaml:"allow_broadcast"`
+	// BaseURL is that of the Web API; https://slack.com/api by default.
+	BaseURL string `yaml:"base_url"`
+	// AllowPrivate permits a BaseURL at an inside address, and plain http.
+	AllowPrivate bool `yaml:"allow_private"`
+	// Timeout bounds a call, with what it reads before, 30s by default.
+	Timeout gatehouse.Span `yaml:"timeout"`
+}
+
+// Secret refers to a secret by name.
+type Secret struct {
+	// Secret is an entry of secrets.
+	Secret string `yaml:"secret"`
+}
+
+// Channel is what an operator declares of a channel.
+type Channel struct {
+	// Operations declares post, update and delete in this channel.
+	Operations map[string]Operation `yaml:"operations"`
+}
+
+// Operation is what an operator declares of an operation.
+type Operation struct {
+	// Floor is its least risk level, 1 to 5; 3 by default, 4 for delete.
+	Floor gatehouse.RiskLevel `yaml:"floor"`
+}
+
+// channelForm is the id of a channel, a private channel or a direct message;
+// never a user or a name.
+var channelForm = regexp.MustCompile(`^[CGD][A-Z0-9]{2,20}$`)
+
+func (c *Config) validate() error {
+	if c.Type != "" && c.Type != "slack" {
+		return fmt.Errorf("type: is %s, not slack", gatehouse.Quote(c.Type))
+	}
+	if len(c.Channels) == 0 {
+		return errors.New("channels: at least one is needed, such as C0123ABC: {}")
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Channels)) {
+		if !channelForm.MatchString(id) {
+			return fmt.Errorf("channels: %s is no id of a channel, such as C0123ABC", gatehouse.Quote(id))
+		}
+		for _, op := range slices.Sorted(maps.Keys(c.Channels[id].Operations)) {
+			at := fmt.Sprintf("channels.%s.operations.%s", id, op)
+			if !slices.Contains(operationNames, op) {
+				return fmt.Errorf("%s: there are %s", at, strings.Join(operationNames, ", "))
+			}
+			if !c.Channels[id].Operations[op].Floor.Valid() {
+				return fmt.Errorf("%s.floor: must be 1 to 5", at)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
+)
+
+const (
+	// defaultTimeout bounds a call where the configuration does not.
+	defaultTimeout = 30 * time.Second
+	// gap is the least time between two messages in a channel; Slack documents one
+	// a second.
+	gap = time.Second
+)
+
+// Connector writes to the channels of one workspace.
+type Connector struct {
+	api         *rest.API
+	channels    map[string]Channel
+	broadcast   bool
+	operations  *typed.Operations
+	fingerprint string
+	timeout     time.Duration
+	messages    rest.Keyed
+	pace        rest.Pace
+}
+
+var (
+	_ connector.Connector  = (*Connector)(nil)
+	_ connector.Checker    = (*Connector)(nil)
+	_ connector.ReadBacker = (*Connector)(nil)
+	_ connector.Validator  = (*Connector)(nil)
+	_ connector.Floorer    = (*Connector)(nil)
+	_ connector.Declarer   = (*Connector)(nil)
+	_ connector.Typed      = (*Connector)(nil)
+	_ connector.Prober     = (*Connector)(nil)
+
+	_ connector.StateReader = (*Connector)(nil)
+)
+
+// New makes a connector of a configuration, with the values of the secrets
+// that it names. It makes no call.
+func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	cfg.BaseURL = cmp.Or(cfg.BaseURL, "https://slack.com/api")
+	base, err := rest.ParseBase(cfg.BaseURL, cfg.AllowPrivate, true)
+	if err != nil {
+		return nil, fmt.Errorf("base_url: %w", err)
+	}
+	if cfg.Token.Secret == "" || secrets == nil {
+		return nil, errors.New("token: needs the name of a secret")
+	}
+	token, err := secrets(cfg.Token.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("token: %w", err)
+	}
+	c := &Connector{
+		api: &rest.API{
+			Client: rest.NewClient(cfg.AllowPrivate), Base: base,
+			Header:     http.Header{"Accept": {"application/json"}, "User-Agent": {"gatehouse"}},
+			Credential: func(context.Context) (string, *connector.Error) { return "Bearer " + token, nil },
+		},
+		channels: cfg.Channels, broadcast: cfg.AllowBroadcast, fingerprint: fingerprint(cfg),
+		timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout), pace: rest.Pace{Gap: gap},
+	}
+	c.operations, err = newOperations()
+	return c, err
+}
+
+// fingerprint hashes the definition; of secrets it has the names. Levels and
+// time-outs are left out.
+func fingerprint(cfg Config) string {
+	b, err := json.Marshal(struct {
+		Type, BaseURL, Token         string
+		AllowPrivate, AllowBroadcast bool
+		Channels                     []string
+		// Form counts changes of what is sent for the same call.
+		Form int
+	}{
+		"slack", cfg.BaseURL, cfg.Token.Secret, cfg.AllowPrivate, cfg.AllowBroadcast,
+		slices.Sorted(maps.Keys(cfg.Channels)), 1,
+	})
+	if err != nil {
+		panic("slack: " + err.Error()) // strings always marshal
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Fingerprint implements [connector.Connector].
+func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// Probe asks who the token is.
+func (c *Connector) Probe(ctx context.Context) error {
+	a, failed := c.api.Ask(ctx, http.MethodPost, "/auth.test", nil, "")
+	if failed == nil {
+		_, failed = said(a)
+	}
+	if failed != nil {
+		return errors.New(failed.Detail)
+	}
+	return nil
+}
+
+// Execute implements [connector.Connector].
+func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
+	if err := c.Validate(call); err != nil {
+		return connector.Result{}, &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	unlock := c.messages.Lock(ctx, lockName(call))
+	if unlock == nil {
+		return connector.Result{}, &connector.Error{
+			Kind: connector.NotSent, Code: "timeout", Detail: "the time was over before the call's turn came",
+		}
+	}
+	defer unlock()
+	do := c.change
+	if call.Operation == opPost {
+		do = c.post
+	}
+	res, failed := do(ctx, call)
+	if failed != nil {
+		return res, failed
+	}
+	return res, nil
+}
+
+// lockName names what calls take turns for: the message, or the one to be posted.
+func lockName(call connector.Call) string {
+	if call.Operation == opPost {
+		return call.ActionID
+	}
+	return call.Target.EntityRef
+}

@@ -1,0 +1,149 @@
+package slack
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// post posts a message. A second attempt looks first whether the first one did.
+func (c *Connector) post(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	channel, _ := place(call)
+	if call.Attempt > 1 {
+		m, there, failed := c.posted(ctx, call)
+		if failed != nil {
+			return connector.Result{}, rest.NothingSent(failed)
+		}
+		if there {
+			return c.postedResult(call, m), nil
+		}
+	}
+	if failed := c.pace.Wait(ctx, channel); failed != nil {
+		return connector.Result{}, failed
+	}
+	fields, _ := call.ProposedChange.Fields()
+	body := gatehouse.ObjectJSON(append(fields,
+		gatehouse.Member{Name: "channel", Value: gatehouse.StringJSON(channel)},
+		gatehouse.Member{Name: "metadata", Value: metadata(call)},
+		gatehouse.Member{Name: "unfurl_links", Value: "false"},
+		gatehouse.Member{Name: "unfurl_media", Value: "false"})...)
+	res, doc, failed := c.call(ctx, "/chat.postMessage", body)
+	if failed != nil {
+		return res, failed
+	}
+	made, _ := doc.Get("message")
+	where, _ := textOf(doc, "channel")
+	ts, _ := textOf(doc, "ts")
+	res.ExternalID = where + "/" + ts
+	if where != channel || !messageForm.MatchString(res.ExternalID) {
+		return res, &connector.Error{Code: "not_as_approved", Detail: "Slack does not say where the message is"}
+	}
+	return c.approved(call, message{made}, res)
+}
+
+// approved compares what Slack says of a message with what was approved.
+func (c *Connector) approved(
+	call connector.Call, m message, res connector.Result,
+) (connector.Result, *connector.Error) {
+	if want, _ := textOf(call.ProposedChange, "text"); !sameText(want, m.text("text")) {
+		return res, &connector.Error{
+			Code: "not_as_approved",
+			Detail: "the message is there, but its text is " + gatehouse.Quote(
+				m.text("text"),
+			) + ", and not the approved one",
+		}
+	}
+	if thread, ok := textOf(call.ProposedChange, "thread_ts"); ok && thread != m.text("thread_ts") {
+		return res, &connector.Error{
+			Code:   "not_as_approved",
+			Detail: "the message is there, but not in the approved thread",
+		}
+	}
+	res.Reversal = reversal(call, res.ExternalID, m)
+	return res, nil
+}
+
+// reversal deletes a message that was posted. That is weak: who has read it, or
+// got a mail, has the text.
+func reversal(call connector.Call, ref string, m message) *gatehouse.Reversal {
+	return &gatehouse.Reversal{
+		Operation: opDelete, Target: gatehouse.Target{EntityType: entityMessage, EntityRef: ref},
+		CurrentState: textState(m.text("text")), ProposedChange: `{"deleted":true}`,
+	}
+}
+
+func textState(text string) gatehouse.JSON {
+	return gatehouse.ObjectJSON(gatehouse.Member{Name: "text", Value: gatehouse.StringJSON(text)})
+}
+
+// postedResult is that of a message that an earlier attempt posted.
+func (c *Connector) postedResult(call connector.Call, m message) connector.Result {
+	channel, _ := place(call)
+	ref := channel + "/" + m.text("ts")
+	return connector.Result{
+		ExternalID: ref, Reversal: reversal(call, ref, m),
+		ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: m.json}),
+	}
+}
+
+// change edits or deletes a message.
+func (c *Connector) change(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	channel, ts := place(call)
+	before, there, failed := c.find(ctx, channel, ts)
+	if failed != nil {
+		return connector.Result{}, rest.NothingSent(failed)
+	}
+	if s := compare(call, before, there); !s.Matches {
+		return connector.Result{}, &connector.Error{
+			Kind: connector.Terminal,
+			Code: string(gatehouse.CodeTargetChanged),
+			Detail: "the message is not as the proposal says: expected " + string(
+				s.Expected,
+			) + ", found " + string(
+				s.Actual,
+			),
+		}
+	}
+	body := []gatehouse.Member{
+		{Name: "channel", Value: gatehouse.StringJSON(channel)}, {Name: "ts", Value: gatehouse.StringJSON(ts)},
+	}
+	method := "/chat.delete"
+	if call.Operation == opUpdate {
+		method = "/chat.update"
+		text, _ := call.ProposedChange.Get("text")
+		body = append(body, gatehouse.Member{Name: "text", Value: text})
+	}
+	res, doc, failed := c.call(ctx, method, gatehouse.ObjectJSON(body...))
+	res.ExternalID = call.Target.EntityRef
+	if failed != nil || call.Operation == opDelete {
+		return res, failed
+	}
+	after, _ := doc.Get("message")
+	if res, failed = c.approved(call, message{after}, res); failed != nil {
+		return res, failed
+	}
+	res.Reversal = &gatehouse.Reversal{
+		Operation: opUpdate, Target: call.Target,
+		CurrentState: textState(message{after}.text("text")), ProposedChange: textState(before.text("text")),
+	}
+	return res, nil
+}
+
+// call makes the one call, and reads the answer.
+func (c *Connector) call(
+	ctx context.Context, method string, body gatehouse.JSON,
+) (res connector.Result, doc gatehouse.JSON, failed *connector.Error) {
+	r, a, failed := c.api.Do(ctx, http.MethodPost, method, nil, body)
+	if r != nil {
+		res.RequestMetadata = r.Metadata()
+	}
+	if failed != nil {
+		return res, "", failed
+	}
+	res.ResponseMetadata = a.Metadata(a.JSON())
+	doc, failed = said(a)
+	return res, doc, failed
+}

@@ -1,0 +1,146 @@
+package slack
+
+import (
+	"context"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// eventType is that of the metadata that a posted message carries. Every app and
+// member can read it: it has the action's id alone.
+const eventType = "gatehouse_action"
+
+// metadata marks a message as an action's.
+func metadata(call connector.Call) gatehouse.JSON {
+	return gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "event_type", Value: gatehouse.StringJSON(eventType)},
+		gatehouse.Member{Name: "event_payload", Value: gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "action_id", Value: gatehouse.StringJSON(call.ActionID)},
+		)},
+	)
+}
+
+// message is one as Slack tells it.
+type message struct{ json gatehouse.JSON }
+
+func (m message) text(name string) string {
+	s, _ := textOf(m.json, name)
+	return s
+}
+
+// of reports whether the message carries the action's metadata.
+func (m message) of(call connector.Call) bool {
+	mark, ok := m.json.Get("metadata")
+	if !ok {
+		return false
+	}
+	kind, _ := textOf(mark, "event_type")
+	payload, _ := mark.Get("event_payload")
+	id, _ := textOf(payload, "action_id")
+	return kind == eventType && id == call.ActionID
+}
+
+// find reads a message; there is false where Slack says that there is none.
+func (c *Connector) find(ctx context.Context, channel, ts string) (m message, there bool, failed *connector.Error) {
+	// Unlike conversations.history, it finds the replies of a thread, too.
+	found, _, failed := c.list(ctx, "/conversations.replies", url.Values{
+		"channel": {channel}, "ts": {ts}, "oldest": {ts}, "latest": {ts}, "inclusive": {"true"}, "limit": {"10"},
+	})
+	if failed != nil && failed.Code == "slack_thread_not_found" {
+		return message{}, false, nil
+	}
+	for _, m := range found {
+		if m.text("ts") == ts {
+			return m, true, nil
+		}
+	}
+	return message{}, false, failed
+}
+
+// maxPages bounds how far back a posted message is looked for, in pages of 100.
+const maxPages = 10
+
+// posted looks for the message of an action.
+func (c *Connector) posted(ctx context.Context, call connector.Call) (m message, there bool, failed *connector.Error) {
+	channel, _ := place(call)
+	query := url.Values{"channel": {channel}, "include_all_metadata": {"true"}, "limit": {"100"}}
+	if since := proposedAt(call.ActionID); !since.IsZero() {
+		query.Set("oldest", strconv.FormatInt(since.Add(-time.Minute).Unix(), 10)+".000000")
+	}
+	method := "/conversations.history"
+	if thread, ok := textOf(call.ProposedChange, "thread_ts"); ok {
+		method = "/conversations.replies"
+		query.Set("ts", thread)
+	}
+	for range maxPages {
+		found, next, failed := c.list(ctx, method, query)
+		if failed != nil {
+			return message{}, false, failed
+		}
+		for _, m := range found {
+			if m.of(call) {
+				return m, true, nil
+			}
+		}
+		if next == "" {
+			break
+		}
+		query.Set("cursor", next)
+	}
+	return message{}, false, nil
+}
+
+// proposedAt is the time within an action's id, whose first 48 bits count
+// milliseconds (RFC 9562, section 5.7); zero for an id of another form.
+func proposedAt(actionID string) time.Time {
+	b, err := hex.DecodeString(strings.TrimPrefix(actionID, "act_"))
+	if err != nil || len(b) != 16 {
+		return time.Time{}
+	}
+	var ms int64
+	for _, x := range b[:6] {
+		ms = ms<<8 | int64(x)
+	}
+	return time.UnixMilli(ms)
+}
+
+// list asks for messages; next is the cursor of the next page.
+func (c *Connector) list(
+	ctx context.Context, method string, query url.Values,
+) (found []message, next string, failed *connector.Error) {
+	a, failed := c.api.Ask(ctx, http.MethodGet, method, query, "")
+	if failed != nil {
+		return nil, "", failed
+	}
+	doc, failed := said(a)
+	if failed != nil {
+		if failed.Kind == connector.Ambiguous {
+			failed.Kind = connector.Transient
+		}
+		return nil, "", failed
+	}
+	list, _ := doc.Get("messages")
+	elements, err := list.Elements()
+	if err != nil {
+		return nil, "", &connector.Error{
+			Kind:   connector.Transient,
+			Code:   "check_failed",
+			Detail: "the answer has no messages",
+			Says:   a.Says(a.JSON()),
+		}
+	}
+	for _, e := range elements {
+		found = append(found, message{e})
+	}
+	if more, ok := doc.Get("response_metadata"); ok {
+		next, _ = textOf(more, "next_cursor")
+	}
+	return found, next, nil
+}

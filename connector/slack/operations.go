@@ -1,0 +1,149 @@
+package slack
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
+)
+
+// The operations, and what they are on.
+const (
+	opPost   = "post"
+	opUpdate = "update"
+	opDelete = "delete"
+
+	entityChannel = "channel"
+	entityMessage = "message"
+)
+
+var operationNames = []string{opPost, opUpdate, opDelete}
+
+// A text beyond 4,000 characters could be posted, but not edited any more.
+const (
+	posts = `{"type": "object", "required": ["text"], "additionalProperties": false, "properties": {
+		"text": {"type": "string", "minLength": 1, "maxLength": 4000},
+		"thread_ts": {"type": "string", "pattern": "^[0-9]{10}\\.[0-9]{6}$"}}}`
+	edits = `{"type": "object", "required": ["text"], "additionalProperties": false, "properties": {
+		"text": {"type": "string", "minLength": 1, "maxLength": 4000}}}`
+	deletes = `{"type": "object", "additionalProperties": false, "properties": {"deleted": {"const": true}}}`
+)
+
+func newOperations() (*typed.Operations, error) {
+	operation := func(name string, floor gatehouse.RiskLevel, reverses bool, change string) typed.Operation {
+		return typed.Operation{Change: change, Operation: connector.Operation{
+			Name: name, Class: connector.ClassC, Floor: floor, Reverses: reverses,
+		}}
+	}
+	return typed.NewOperations(
+		operation(opPost, gatehouse.L3, true, posts),
+		operation(opUpdate, gatehouse.L3, true, edits),
+		operation(opDelete, gatehouse.L4, false, deletes),
+	)
+}
+
+// Operation implements [connector.Connector].
+func (c *Connector) Operation(name string) (connector.Operation, bool) {
+	return c.operations.Operation(name)
+}
+
+// Schema implements [connector.Typed].
+func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
+	if entityType != entityOf(operation) {
+		return "", false
+	}
+	return c.operations.Schema(operation)
+}
+
+func entityOf(operation string) string {
+	if operation == opPost {
+		return entityChannel
+	}
+	return entityMessage
+}
+
+// messageForm is the reference of a message: channel and timestamp.
+var messageForm = regexp.MustCompile(`^([CGD][A-Z0-9]{2,20})/([0-9]{10}\.[0-9]{6})$`)
+
+// place is the channel of a call, and the timestamp of its message; "" for post.
+func place(call connector.Call) (channel, ts string) {
+	if m := messageForm.FindStringSubmatch(call.Target.EntityRef); m != nil && call.Operation != opPost {
+		return m[1], m[2]
+	}
+	return call.Target.EntityRef, ""
+}
+
+// Floor implements [connector.Floorer].
+func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
+	op, ok := c.operations.Operation(call.Operation)
+	if !ok || len(call.Target.EntityRefs) > 0 {
+		return gatehouse.L5
+	}
+	channel, _ := place(call)
+	return c.levels(channel, op.Name).Of(op.Floor, call.ProposedChange)
+}
+
+func (c *Connector) levels(channel, operation string) connector.Levels {
+	return connector.Levels{Floor: c.channels[channel].Operations[operation].Floor}
+}
+
+// Declarations implements [connector.Declarer]. A channel is part of the
+// reference, and no entity type of its own.
+func (c *Connector) Declarations() []connector.Declaration {
+	var out []connector.Declaration
+	for _, channel := range slices.Sorted(maps.Keys(c.channels)) {
+		for _, op := range operationNames {
+			for _, d := range c.levels(channel, op).Declarations(op, entityOf(op)) {
+				if !slices.Contains(out, d) {
+					out = append(out, d)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Validate implements [connector.Validator].
+func (c *Connector) Validate(call connector.Call) error {
+	var v gatehouse.Violations
+	c.operations.Check(&v, call)
+	if want := entityOf(call.Operation); call.Target.EntityType != want {
+		v.Add("/target/entity_type", "must be %s", want)
+	}
+	channel, ts := place(call)
+	if call.Operation != opPost && ts == "" {
+		v.Add("/target/entity_ref", "must be channel/timestamp, such as C0123ABC/1712345678.000100")
+	} else if _, ok := c.channels[channel]; !ok {
+		v.Add("/target/entity_ref", "%s", connector.UnknownEntity(channel, maps.Keys(c.channels)))
+	}
+	if call.Target.Version != "" {
+		v.Add("/target/version", "has no meaning: messages have no version")
+	}
+	_, hasText := textOf(call.CurrentState, "text")
+	switch {
+	case call.Operation == opPost && call.CurrentState != "" && call.CurrentState != "{}":
+		v.Add("/current_state", "has no meaning for a message that is not there yet")
+	case call.Operation != opPost && !hasText:
+		v.Add("/current_state/text", "is required: the message as it is, so that no other one is overwritten unseen")
+	}
+	if text, _ := textOf(call.ProposedChange, "text"); !c.broadcast && strings.Contains(text, "<!") {
+		v.Add(
+			"/proposed_change/text",
+			"has <!, which notifies whole groups, such as <!channel>; allow_broadcast permits it",
+		)
+	}
+	call.CheckKey(&v, "slack", channel)
+	return v.Err()
+}
+
+func textOf(j gatehouse.JSON, name string) (string, bool) {
+	member, ok := j.Get(name)
+	if !ok {
+		return "", false
+	}
+	return member.Text()
+}

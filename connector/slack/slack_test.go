@@ -1,0 +1,423 @@
+package slack_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
+	"github.com/gatehouse-dev/gatehouse/connector/slack"
+)
+
+const channel = "C0123ABC"
+
+func config(f *fake) slack.Config {
+	return slack.Config{
+		BaseURL: f.URL + "/api", AllowPrivate: true, Token: slack.Secret{Secret: "SLACK"},
+		Channels: map[string]slack.Channel{channel: {}},
+	}
+}
+
+func secrets(name string) (string, error) {
+	if name != "SLACK" {
+		return "", errors.New("there is no secret " + name)
+	}
+	return token, nil
+}
+
+func newConnector(t testing.TB, cfg slack.Config) *slack.Connector {
+	t.Helper()
+	c, err := slack.New(t.Context(), cfg, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*slack.Connector)
+}
+
+func call(operation, ref string, was, change gatehouse.JSON) connector.Call {
+	entity := "message"
+	if operation == "post" {
+		entity = "channel"
+	}
+	return connector.Call{
+		Tenant:         "default",
+		ActionID:       "act_1",
+		IdempotencyKey: "act_1:1",
+		Digest:         gatehouse.NewDigest(change),
+		Attempt:        1,
+		Operation:      operation,
+		Target:         gatehouse.Target{EntityType: entity, EntityRef: ref},
+		CurrentState:   was,
+		ProposedChange: change,
+	}
+}
+
+func post(text string) connector.Call { return call("post", channel, "", state(text)) }
+
+func failure(t testing.TB, err error) *connector.Error {
+	t.Helper()
+	var e *connector.Error
+	if err != nil && !errors.As(err, &e) {
+		t.Fatalf("a %T: %v", err, err)
+	}
+	return e
+}
+
+func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
+	t.Helper()
+	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
+		t.Errorf("got %v, want %v: %s", err, kind, code)
+	}
+}
+
+func found(t testing.TB, c *slack.Connector, call connector.Call, want connector.Finding) connector.Result {
+	t.Helper()
+	finding, res, err := c.ReadBack(t.Context(), call)
+	if err != nil || finding != want {
+		t.Errorf("read back %v, %v, want %v", finding, err, want)
+	}
+	return res
+}
+
+// The target is a fake; see [fake]. Of the three operations, update has what the
+// suite needs: a pre-image, and a message to change.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+		f := newFake(t)
+		ref := f.add(channel, "before", "UGATE")
+		return &connectortest.Fixture{
+			Connector: newConnector(t, config(f)),
+			Call:      call("update", ref, state("before"), state("after")),
+			Disturb:   func(*testing.T) { f.edit(ref, "other") },
+			Read:      func(*testing.T) gatehouse.JSON { return gatehouse.StringJSON(f.text(ref)) },
+			Effects:   func(*testing.T) int { return f.count() },
+			Secrets:   []string{token},
+		}
+	}})
+}
+
+// TestPost posts, reads back by the metadata, and deletes again.
+func TestPost(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := newConnector(t, config(f))
+	f.add(channel, "the same text", "UOTHER")
+	p := post("the same text")
+	found(t, c, p, connector.Inconclusive)
+	res, err := c.Execute(t.Context(), p)
+	if err != nil || f.text(res.ExternalID) != "the same text" ||
+		strings.Contains(string(res.RequestMetadata), token) {
+		t.Fatalf("%v, %+v", err, res)
+	}
+	if got := found(t, c, p, connector.Present); got.ExternalID != res.ExternalID || got.Reversal == nil {
+		t.Errorf("%+v", got)
+	}
+	back := call(
+		res.Reversal.Operation,
+		res.Reversal.Target.EntityRef,
+		res.Reversal.CurrentState,
+		res.Reversal.ProposedChange,
+	)
+	undone, err := c.Execute(t.Context(), back)
+	if err != nil || f.text(res.ExternalID) != "" || undone.Reversal != nil {
+		t.Fatalf("%v, %+v", err, undone)
+	}
+	found(t, c, back, connector.Present)
+	_, err = c.Execute(t.Context(), back)
+	wantFailure(t, err, connector.Terminal, "target_changed")
+	if op, _ := c.Operation("delete"); op.Reverses || op.Floor != gatehouse.L4 {
+		t.Errorf("%+v", op)
+	}
+	if f.count() != 2 {
+		t.Errorf("%d effects", f.count())
+	}
+}
+
+// TestThread posts a reply, finds and edits it.
+func TestThread(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := newConnector(t, config(f))
+	_, root, _ := strings.Cut(f.add(channel, "root", "UOTHER"), "/")
+	p := call("post", channel, "", gatehouse.MustJSON(map[string]string{"text": "reply", "thread_ts": root}))
+	res, err := c.Execute(t.Context(), p)
+	if err != nil || res.ExternalID == "" {
+		t.Fatal(err)
+	}
+	found(t, c, p, connector.Present)
+	if _, err := c.Execute(t.Context(), call("update", res.ExternalID, state("reply"), state("better"))); err != nil ||
+		f.text(res.ExternalID) != "better" {
+		t.Error(err)
+	}
+}
+
+// TestTexts: what Slack stores otherwise is the same text, and another one is not.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"a & b", "see http://example.com/x?a=1&b=2 now", "done ✅ 😀", "1 < 2 > 0", "ümläut",
+		"<https://example.com|the page>",
+	} {
+		f := newFake(t)
+		c := newConnector(t, config(f))
+		ref := f.add(channel, "old", "UGATE")
+		if _, err := c.Execute(t.Context(), call("update", ref, state("old"), state(text))); err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		// And it is the pre-image of the next change.
+		if _, err := c.Execute(t.Context(), call("update", ref, state(text), state("new"))); err != nil {
+			t.Errorf("%q as the pre-image: %v", text, err)
+		}
+	}
+	f := newFake(t)
+	c := newConnector(t, config(f))
+	f.rewrite = func(s string) string { return s + " (edited by an app)" }
+	res, err := c.Execute(t.Context(), post("x"))
+	wantFailure(t, err, connector.Ambiguous, "not_as_approved")
+	if res.ExternalID == "" || res.Reversal != nil {
+		t.Errorf("%+v", res)
+	}
+}
+
+// TestAnswerLost: a second attempt, as an operator makes it, finds the first one's
+// message and posts no other.
+func TestAnswerLost(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := newConnector(t, config(f))
+	p := post("once")
+	p.ActionID = fmt.Sprintf("act_%012x70008000000000000000", time.Now().UnixMilli())
+	f.fail("chat.postMessage", true, lost)
+	_, err := c.Execute(t.Context(), p)
+	wantFailure(t, err, connector.Ambiguous, "connection_lost")
+	f.fail("", false, nil)
+	for i := range 250 { // more than two pages came since
+		f.add(channel, fmt.Sprint(i), "UOTHER")
+	}
+	made := found(t, c, p, connector.Present)
+	p.Attempt = 2
+	if res, err := c.Execute(t.Context(), p); err != nil || res.ExternalID != made.ExternalID || f.count() != 1 {
+		t.Errorf("%v, %s, %d effects", err, res.ExternalID, f.count())
+	}
+}
+
+// TestErrors: what Slack's own errors prove.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	page := func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }
+	status := func(code int, retryAfter string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			if retryAfter != "" {
+				w.Header().Set("Retry-After", retryAfter)
+			}
+			w.WriteHeader(code)
+		}
+	}
+	for name, test := range map[string]struct {
+		with func(http.ResponseWriter)
+		kind connector.Kind
+		code string
+	}{
+		"internal_error":   {says("internal_error"), connector.Ambiguous, "slack_internal_error"},
+		"fatal_error":      {says("fatal_error"), connector.Ambiguous, "slack_fatal_error"},
+		"an unknown one":   {says("something_new"), connector.Ambiguous, "slack_something_new"},
+		"ratelimited":      {says("ratelimited"), connector.Transient, "slack_ratelimited"},
+		"429":              {status(429, "30"), connector.Transient, "http_429"},
+		"503":              {status(503, ""), connector.Ambiguous, "http_503"},
+		"token_revoked":    {says("token_revoked"), connector.Terminal, "slack_token_revoked"},
+		"is_archived":      {says("is_archived"), connector.Terminal, "slack_is_archived"},
+		"msg_too_long":     {says("msg_too_long"), connector.Terminal, "slack_msg_too_long"},
+		"no JSON":          {page, connector.Ambiguous, "no_answer"},
+		"an error of ours": {says("a b\n"), connector.Ambiguous, "no_answer"},
+		"lost":             {lost, connector.Ambiguous, "connection_lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			c := newConnector(t, config(f))
+			f.fail("chat.postMessage", false, test.with)
+			_, err := c.Execute(t.Context(), post("x"))
+			wantFailure(t, err, test.kind, test.code)
+			if f.calls("chat.postMessage") != 1 {
+				t.Errorf("%d calls", f.calls("chat.postMessage"))
+			}
+			if name != "429" {
+				return
+			}
+			if e := failure(t, err); e.RetryAfter != 30*time.Second {
+				t.Errorf("retry after %v", e.RetryAfter)
+			}
+			f.fail("", false, nil)
+			_, err = c.Execute(t.Context(), post("y"))
+			wantFailure(t, err, connector.NotSent, "rate_limited")
+		})
+	}
+}
+
+// TestBefore: the message is read first. What cannot be read is not overwritten,
+// and what is somebody else's neither.
+func TestBefore(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		with func(http.ResponseWriter)
+		kind connector.Kind
+		code string
+	}{
+		"lost":     {lost, connector.NotSent, "connection_lost"},
+		"internal": {says("internal_error"), connector.NotSent, "slack_internal_error"},
+		"no scope": {says("missing_scope"), connector.Terminal, "slack_missing_scope"},
+		"gone":     {says("thread_not_found"), connector.Terminal, "target_changed"},
+	} {
+		f := newFake(t)
+		c := newConnector(t, config(f))
+		ref := f.add(channel, "before", "UGATE")
+		f.fail("conversations.replies", false, test.with)
+		_, err := c.Execute(t.Context(), call("update", ref, state("before"), state("after")))
+		if e := failure(
+			t,
+			err,
+		); e == nil || e.Kind != test.kind || e.Code != test.code ||
+			f.calls("chat.update") != 0 {
+			t.Errorf("%s: %v, %d calls", name, err, f.calls("chat.update"))
+		}
+	}
+	f := newFake(t)
+	c := newConnector(t, config(f))
+	ref := f.add(channel, "before", "UOTHER")
+	_, err := c.Execute(t.Context(), call("update", ref, state("before"), state("after")))
+	wantFailure(t, err, connector.Terminal, "slack_cant_update_message")
+	_, err = c.Execute(t.Context(), call("delete", ref, state("before"), `{}`))
+	wantFailure(t, err, connector.Terminal, "slack_cant_delete_message")
+}
+
+// TestPace: Slack takes one message a second and channel. Who cannot wait that
+// long has sent nothing.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := newConnector(t, config(f))
+	for _, text := range []string{"one", "two"} {
+		if _, err := c.Execute(t.Context(), post(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := c.Execute(ctx, post("three"))
+	wantFailure(t, err, connector.NotSent, "rate_limited")
+	if f.count() != 2 || f.calls("chat.postMessage") != 2 {
+		t.Errorf("%d effects of %d calls", f.count(), f.calls("chat.postMessage"))
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := newConnector(t, config(f))
+	message := channel + "/1712345678.000100"
+	edit := call("update", message, state("a"), state("b"))
+	keyed := func(p connector.Call, key string) connector.Call {
+		p.IdempotencyKey = key
+		return p
+	}
+	for name, test := range map[string]struct {
+		call connector.Call
+		want string // where the first violation points to; "" for none
+	}{
+		"a post":          {post("x"), ""},
+		"an edit":         {edit, ""},
+		"a delete":        {call("delete", message, state("a"), `{"deleted":true}`), ""},
+		"no text":         {call("post", channel, "", `{"text":""}`), "/proposed_change/text"},
+		"a text too long": {post(strings.Repeat("ü", 4001)), "/proposed_change/text"},
+		"blocks":          {call("post", channel, "", `{"blocks":[],"text":"x"}`), "/proposed_change"},
+		"a user":          {call("post", "U0123ABC", "", state("x")), "/target/entity_ref"},
+		"another channel": {call("post", "C9", "", state("x")), "/target/entity_ref"},
+		"a message elsewhere": {
+			call("update", "C9ZZ/1712345678.000100", state("a"), state("b")), "/target/entity_ref",
+		},
+		"no timestamp":          {call("update", channel, state("a"), state("b")), "/target/entity_ref"},
+		"an edit without guard": {call("update", message, "", state("b")), "/current_state/text"},
+		"everybody":             {post("<!channel> look"), "/proposed_change/text"},
+		"the key of the effect": {keyed(edit, "slack:"+channel+":"+edit.ChangeHash()), ""},
+		"and its longer form":   {keyed(edit, "slack:update:"+channel+":1712345678.000100:"+edit.ChangeHash()), ""},
+		"another channel's":     {keyed(edit, "slack:C9:"+edit.ChangeHash()), "/idempotency_key"},
+		"another text's":        {keyed(edit, "slack:"+channel+":"+post("z").ChangeHash()), "/idempotency_key"},
+	} {
+		err := c.Validate(test.call)
+		var invalid *gatehouse.Error
+		got := ""
+		if errors.As(err, &invalid) {
+			got = invalid.Violations[0].Pointer
+		}
+		if got != test.want || (err == nil) != (test.want == "") {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	loud := config(f)
+	loud.AllowBroadcast = true
+	if err := newConnector(t, loud).Validate(post("<!channel> look")); err != nil {
+		t.Error(err)
+	}
+	if len(f.log) != 0 {
+		t.Errorf("called %q", f.log)
+	}
+}
+
+// TestLevels: the operator's word counts in its channel; where the token's name,
+// the channels or the address are others, approvals do not carry over.
+func TestLevels(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	cfg := config(f)
+	cfg.Channels = map[string]slack.Channel{
+		channel: {Operations: map[string]slack.Operation{"post": {Floor: 1}}},
+		"C9ZZ":  {},
+	}
+	c := newConnector(t, cfg)
+	for ref, want := range map[string]gatehouse.RiskLevel{channel: 1, "C9ZZ": 3} {
+		if got := c.Floor(call("post", ref, "", state("x"))); got != want {
+			t.Errorf("%s: %d, want %d", ref, got, want)
+		}
+	}
+	if got := c.Floor(call("delete", channel+"/1712345678.000100", state("x"), `{}`)); got != gatehouse.L4 {
+		t.Errorf("a delete has %d", got)
+	}
+	if d := c.Declarations(); len(d) != 1 ||
+		d[0] != (connector.Declaration{Operation: "post", EntityType: "channel", Level: 1}) {
+		t.Errorf("%+v", d)
+	}
+	base := c.Fingerprint()
+	cfg.Channels[channel] = slack.Channel{}
+	if newConnector(t, cfg).Fingerprint() != base {
+		t.Error("levels are in the fingerprint")
+	}
+	delete(cfg.Channels, "C9ZZ")
+	if newConnector(t, cfg).Fingerprint() == base {
+		t.Error("channels are not in the fingerprint")
+	}
+	if err := c.Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for want, change := range map[string]func(*slack.Config){
+		"at least one is needed": func(c *slack.Config) { c.Channels = nil },
+		"is no id of a channel":  func(c *slack.Config) { c.Channels = map[string]slack.Channel{"#general": {}} },
+		"there is no secret":     func(c *slack.Config) { c.Token.Secret = "OTHER" },
+		"needs the name":         func(c *slack.Config) { c.Token.Secret = "" },
+		"an inside address":      func(c *slack.Config) { c.AllowPrivate = false },
+		"not slack":              func(c *slack.Config) { c.Type = "http" },
+	} {
+		cfg := config(f)
+		change(&cfg)
+		if _, err := slack.New(t.Context(), cfg, secrets); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package slack
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// compare tells how a message differs from the pre-image of a call.
+func compare(call connector.Call, m message, there bool) connector.State {
+	if !there {
+		return connector.State{Expected: call.CurrentState, Actual: "null"}
+	}
+	if want, _ := textOf(call.CurrentState, "text"); !sameText(want, m.text("text")) {
+		return connector.State{Expected: textState(want), Actual: textState(m.text("text"))}
+	}
+	return connector.State{Matches: true}
+}
+
+// Check implements [connector.Checker].
+func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
+	if call.Operation == opPost {
+		return connector.State{Matches: true, Unchecked: true}, nil
+	}
+	channel, ts := place(call)
+	m, there, failed := c.find(ctx, channel, ts)
+	if failed != nil {
+		return connector.State{}, failed
+	}
+	return compare(call, m, there), nil
+}
+
+// ReadsState implements [connector.StateReader].
+func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation != opPost }
+
+// ReadState implements [connector.StateReader].
+func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
+	if !c.ReadsState(call) {
+		return connector.Snapshot{}, &connector.Error{
+			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be posted has no state",
+		}
+	}
+	channel, ts := place(call)
+	m, there, failed := c.find(ctx, channel, ts)
+	switch {
+	case failed != nil:
+		return connector.Snapshot{}, failed
+	case !there:
+		return connector.Snapshot{Gone: true}, nil
+	}
+	return connector.Snapshot{
+		Matches: compare(call, m, true).Matches, CurrentState: textState(m.text("text")),
+	}, nil
+}
+
+// ReadBack implements [connector.ReadBacker]. That a posted message is not there
+// proves nothing: an earlier call may still be on its way.
+func (c *Connector) ReadBack(
+	ctx context.Context, call connector.Call,
+) (connector.Finding, connector.Result, error) {
+	finding, res, failed := c.readBack(ctx, call)
+	if failed != nil {
+		return connector.Inconclusive, connector.Result{}, failed
+	}
+	return finding, res, nil
+}
+
+func (c *Connector) readBack(
+	ctx context.Context, call connector.Call,
+) (connector.Finding, connector.Result, *connector.Error) {
+	if call.Operation == opPost {
+		m, there, failed := c.posted(ctx, call)
+		if failed != nil || !there {
+			return connector.Inconclusive, connector.Result{}, failed
+		}
+		return connector.Present, c.postedResult(call, m), nil
+	}
+	channel, ts := place(call)
+	m, there, failed := c.find(ctx, channel, ts)
+	res := connector.Result{ExternalID: call.Target.EntityRef}
+	want, _ := textOf(call.ProposedChange, "text")
+	switch {
+	case failed != nil:
+		return connector.Inconclusive, connector.Result{}, failed
+	case call.Operation == opDelete && there, call.Operation == opUpdate && !(there && sameText(want, m.text("text"))):
+		return connector.Inconclusive, connector.Result{}, nil
+	case there:
+		res.ResponseMetadata = gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: m.json})
+	}
+	return connector.Present, res, nil
+}
