@@ -72,6 +72,7 @@ type ReadTx interface {
 	RunReader
 	LogReader
 	ArchiveReader
+	NotificationReader
 }
 
 // Tx reads and writes. A guarded write whose guard fails returns ErrConflict,
@@ -87,6 +88,7 @@ type Tx interface {
 	RunWriter
 	LogWriter
 	ArchiveWriter
+	NotificationWriter
 }
 
 // Outlook is what a closure is about to ask, as far as it is known beforehand.

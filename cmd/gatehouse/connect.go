@@ -22,6 +22,7 @@ type service interface {
 	gatehouse.CheckService
 	gatehouse.KeeperService
 	gatehouse.NoticeService
+	gatehouse.NotificationService
 	gatehouse.InsightService
 }
 

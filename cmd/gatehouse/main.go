@@ -45,6 +45,7 @@ type cli struct {
 
 	Push     pushCmd     `cmd:"" group:"operate" help:"Pushes: list, drain, resolve, ask, mark-unknown."`
 	DLQ      dlqCmd      `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay."`
+	Notify   notifyCmd   `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test."`
 	Insights insightsCmd `cmd:"" group:"operate" help:"Tell how the gate was used, and what decisions came to."`
 	Applied  appliedCmd  `cmd:"" group:"operate" help:"List what was carried out."`
 	Corpus   corpusCmd   `cmd:"" group:"operate" help:"List what decisions teach."`
@@ -87,7 +88,10 @@ func newParser(c *cli) (*kong.Kong, error) {
 	return kong.New(c,
 		kong.Name("gatehouse"),
 		kong.Description(description),
-		kong.Vars{"version": "gatehouse " + version},
+		kong.Vars{
+			"version": "gatehouse " + version, "notified": ",queued,sent,accepted,delivered,failed,muted",
+			"roles": "What this process does: " + roleWords(", ") + "; all of it by default.",
+		},
 		kong.Writers(c.Globals.stdout, c.Globals.stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),

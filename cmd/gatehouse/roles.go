@@ -17,14 +17,25 @@ const (
 	roleSweeper    role = "sweeper"
 	roleFeed       role = "feed"
 	roleRunner     role = "runner"
+	roleNotifier   role = "notifier"
 )
 
 // allRoles is what a process does that is not told otherwise.
 func allRoles() []role {
-	return []role{roleAPI, roleDispatcher, roleSequencer, roleSweeper, roleFeed, roleRunner}
+	return []role{roleAPI, roleDispatcher, roleSequencer, roleSweeper, roleFeed, roleRunner, roleNotifier}
 }
 
 func has(roles []role, r role) bool { return slices.Contains(roles, r) }
+
+// roleWords lists the roles, with last before the last one.
+func roleWords(last string) string {
+	var words []string
+	for _, r := range allRoles() {
+		words = append(words, string(r))
+	}
+	n := len(words) - 1
+	return strings.Join(words[:n], ", ") + last + words[n]
+}
 
 // parseRoles reads a list of roles.
 func parseRoles(names []string) ([]role, error) {
@@ -35,7 +46,7 @@ func parseRoles(names []string) ([]role, error) {
 	for _, name := range names {
 		r := role(strings.TrimSpace(name))
 		if !slices.Contains(allRoles(), r) {
-			return nil, usagef("there is no role %q; there are api, dispatcher, sequencer, sweeper, feed and runner", name)
+			return nil, usagef("there is no role %q; there are %s", name, roleWords(" and "))
 		}
 		roles = append(roles, r)
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/engine"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
@@ -67,6 +68,7 @@ type node struct {
 	hub      *wake.Hints
 	gate     *app.Gate
 	runs     *app.Runs
+	channels []*notify.Configured
 	config   *config.Config
 	log      *slog.Logger
 	// checks is nil where the store is not one that a check can be opened on.
@@ -114,6 +116,9 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 	if n.targets, err = n.connectors(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	if n.channels, err = newChannels(cfg); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
 	question := engine.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{engine.AllTenants}}
 	change := &engine.PolicyChange{}
 	policies := engine.Target{Name: app.PolicyConnector, Connector: change, Tenants: []string{engine.AllTenants}}
@@ -138,6 +143,7 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 	ac := app.Config{
 		PolicySource: source, Retention: cfg.Retention.Finished.D(),
 		AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant, ApproverDelay: cfg.ApproverDelay.D(),
+		Channels: channelInfos(n.channels),
 	}
 	if cfg.Dispatch.Hold != nil {
 		hold := cfg.Dispatch.Hold.D()
@@ -233,7 +239,8 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	rates, _ := n.store.(api.RateStore)
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
-		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate, Notices: n.gate, Insights: n.gate,
+		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate,
+		Notices: n.gate, Notifications: n.gate, Insights: n.gate,
 		Logger: n.log, Build: thisBuild(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
@@ -351,6 +358,9 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 	}
 	if has(roles, roleSweeper) {
 		s.sweep(ctx)
+	}
+	if has(roles, roleNotifier) && len(s.channels) > 0 {
+		s.work.Go(func() { s.notifier(telemetry.NewNotifications(s.metrics, s.store)).Run(ctx) })
 	}
 	s.work.Go(func() { s.watchVersion(ctx) })
 	s.work.Go(func() {

@@ -80,6 +80,8 @@ type Config struct {
 	Hooks   Hooks
 	// Notices, when nil, leaves its routes out.
 	Notices gatehouse.NoticeService
+	// Notifications, when nil, leaves its routes out.
+	Notifications gatehouse.NotificationService
 	// Insights, when nil, leaves its route out.
 	Insights gatehouse.InsightService
 	// Checks and Keeper, when nil, leave their routes out.

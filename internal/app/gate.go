@@ -86,6 +86,8 @@ type Config struct {
 	Retention time.Duration
 	// AgentsSeeTenant lets agents read all of their tenant.
 	AgentsSeeTenant bool
+	// Channels are those that the notifier sends over.
+	Channels []ChannelInfo
 }
 
 // Gate implements the service interfaces of the domain over a store.

@@ -51,6 +51,12 @@ type Config struct {
 	// ApproverDelay is how long somebody has to have been an approver before they
 	// count at L5; absent or 0s for no time, 90d at most.
 	ApproverDelay gatehouse.Duration
+	// Channels maps a name to a way to reach people.
+	Channels map[string]Channel
+	// Routes says which messages go over which channels.
+	Routes []Route
+	// Digest bounds the single messages of one recipient.
+	Digest Digest
 	// credentials are secrets that stand outside of Secrets.
 	credentials credentials
 	// NATS names the cluster that carries hints and events.
@@ -115,6 +121,10 @@ type file struct {
 
 	ApproverDelay gatehouse.Duration `yaml:"approver_delay"`
 
+	Channels map[string]Channel `yaml:"channels"`
+	Routes   []Route            `yaml:"routes"`
+	Digest   Digest             `yaml:"digest"`
+
 	NATS yaml.Node `yaml:"nats"`
 }
 
@@ -149,7 +159,7 @@ func Parse(path string, src []byte) (*Config, error) {
 		Connectors: make(map[string]Connector, len(raw.Connectors)),
 		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
 		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS, file: path,
-		credentials: found,
+		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest,
 	}
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
 		c.Policy.File = filepath.Join(filepath.Dir(path), c.Policy.File)
@@ -203,6 +213,9 @@ func Parse(path string, src []byte) (*Config, error) {
 		return nil, err
 	}
 	if err := c.Retention.validate(path); err != nil {
+		return nil, err
+	}
+	if err := c.validateChannels(path); err != nil {
 		return nil, err
 	}
 	return c, c.Dispatch.validate(path)

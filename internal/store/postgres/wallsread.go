@@ -255,3 +255,35 @@ func (w readWalls) ListCeilingUse(tenant, ceiling, scope string, since time.Time
 func (w readWalls) CeilingUses(tenant string, spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
 	return w.in(tenant).CeilingUses(tenant, spans)
 }
+
+func (w readWalls) LogPosition(tenant string) (int64, error) {
+	return w.in(tenant).LogPosition(tenant)
+}
+
+func (w readWalls) FindNotification(tenant, id string) (*gatehouse.Notification, error) {
+	return w.in(tenant).FindNotification(tenant, id)
+}
+
+func (w readWalls) ListNotifications(
+	tenant string, f gatehouse.NotificationFilter,
+) (gatehouse.Page[*gatehouse.Notification], error) {
+	return w.in(tenant).ListNotifications(tenant, f)
+}
+
+func (w readWalls) RecentNotifications(
+	tenant, channel, recipient string, since time.Time,
+) (int, *gatehouse.Notification, error) {
+	return w.in(tenant).RecentNotifications(tenant, channel, recipient, since)
+}
+
+func (w readWalls) ChannelStates(tenant string) ([]*gatehouse.ChannelState, error) {
+	return w.in(tenant).ChannelStates(tenant)
+}
+
+func (w readWalls) OpenNotifications() (int, error) {
+	return w.all().OpenNotifications()
+}
+
+func (w readWalls) NextNotificationAt(channel string) (time.Time, error) {
+	return w.all().NextNotificationAt(channel)
+}

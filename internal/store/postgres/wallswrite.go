@@ -257,3 +257,42 @@ func (w walls) PutArchived(list []*gatehouse.Archived) error {
 	}
 	return w.in(list[0].Tenant).PutArchived(list)
 }
+
+func (w walls) MoveLogPosition(tenant string, from, to int64) error {
+	return w.in(tenant).MoveLogPosition(tenant, from, to)
+}
+
+func (w walls) InsertNotifications(list []*gatehouse.Notification) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return w.in(list[0].Tenant).InsertNotifications(list)
+}
+
+func (w walls) ClaimNotifications(
+	channel, owner string, lease time.Duration, limit int,
+) ([]*gatehouse.Notification, error) {
+	w.all()
+	return w.w.ClaimNotifications(channel, owner, lease, limit)
+}
+
+func (w walls) UpdateNotification(n *gatehouse.Notification, from gatehouse.NotificationStatus, generation int) error {
+	return w.in(n.Tenant).UpdateNotification(n, from, generation)
+}
+
+func (w walls) HurryNotifications(tenant, channel string) error {
+	return w.in(tenant).HurryNotifications(tenant, channel)
+}
+
+func (w walls) LockChannelState(tenant, channel string) (*gatehouse.ChannelState, error) {
+	return w.in(tenant).LockChannelState(tenant, channel)
+}
+
+func (w walls) PutChannelState(s *gatehouse.ChannelState) error {
+	return w.in(s.Tenant).PutChannelState(s)
+}
+
+func (w walls) PurgeNotifications(olderThan time.Time, limit int) (int, error) {
+	w.all()
+	return w.w.PurgeNotifications(olderThan, limit)
+}

@@ -19,6 +19,8 @@ const (
 	KindPrincipals = "r"
 	KindSessions   = "s"
 	KindNotices    = "t"
+
+	KindNotifications = "o"
 )
 
 // Buckets is how many due buckets the order by urgency has.

@@ -1,0 +1,46 @@
+package client
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+var _ gatehouse.NotificationService = (*Client)(nil)
+
+// ListNotifications returns a page of who was told what, the newest first.
+func (c *Client) ListNotifications(
+	ctx context.Context, f gatehouse.NotificationFilter,
+) (gatehouse.Page[*gatehouse.Notification], error) {
+	q := paging(f.Cursor, f.Limit)
+	for name, value := range map[string]string{"status": string(f.Status), "channel": f.Channel, "action": f.ActionID} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return page[*gatehouse.Notification](ctx, c, "/notifications", q)
+}
+
+// RetryNotification has one sent again now.
+func (c *Client) RetryNotification(ctx context.Context, id string) (*gatehouse.Notification, error) {
+	out, _, err := post[gatehouse.Notification](ctx, c, false, "/notifications/retry", map[string]any{"id": id})
+	return out, err
+}
+
+// ListChannels returns the channels of the caller's tenant.
+func (c *Client) ListChannels(ctx context.Context) ([]*gatehouse.ChannelState, error) {
+	type list struct {
+		Items []*gatehouse.ChannelState `json:"items"`
+	}
+	out, err := get[list](ctx, c, "/channels", nil)
+	if err != nil {
+		return nil, err
+	}
+	return out.Items, nil
+}
+
+// TestChannel sends a test to the caller, or to the channel's place.
+func (c *Client) TestChannel(ctx context.Context, channel string) (*gatehouse.Notification, error) {
+	out, _, err := post[gatehouse.Notification](ctx, c, false, "/channels/test", map[string]any{"channel": channel})
+	return out, err
+}

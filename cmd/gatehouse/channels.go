@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/email"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
+)
+
+// newChannels makes the configured channels, by name.
+func newChannels(cfg *config.Config) ([]*notify.Configured, error) {
+	var list []*notify.Configured
+	for _, name := range slices.Sorted(maps.Keys(cfg.Channels)) {
+		entry := cfg.Channels[name]
+		c, err := newChannel(entry, cfg.Secrets)
+		if err != nil {
+			return nil, fmt.Errorf("channels.%s.%w", name, err)
+		}
+		tenants := entry.Tenants
+		if len(tenants) == 0 {
+			tenants = []string{gatehouse.DefaultTenant}
+		}
+		list = append(list, &notify.Configured{Name: name, Tenants: tenants, Channel: c})
+	}
+	return list, nil
+}
+
+func newChannel(c config.Channel, secrets map[string]string) (notify.Channel, error) {
+	switch c.Kind {
+	case "email":
+		return email.New(email.Config{
+			SMTP: c.SMTP, TLS: c.TLS, CA: c.CA, Username: c.Username, Password: secrets[c.Password], From: c.From,
+			Addresses: c.Addresses, Domain: c.Domain,
+		})
+	case "webhook":
+		return webhook.New(webhook.Config{URL: c.URL, Secret: secrets[c.Secret], AllowPrivate: c.AllowPrivate})
+	}
+	return nil, fmt.Errorf("kind: there is no %s", gatehouse.Quote(c.Kind))
+}
+
+// channelInfos is what the use cases know of the channels.
+func channelInfos(list []*notify.Configured) []app.ChannelInfo {
+	infos := make([]app.ChannelInfo, len(list))
+	for i, c := range list {
+		infos[i] = app.ChannelInfo{
+			Name: c.Name, Kind: c.Kind(), Tenants: c.Tenants, Personal: c.Trait().Personal, Reaches: c.Reaches,
+		}
+	}
+	return infos
+}
+
+// notifier makes what tells people.
+func (s *server) notifier(metrics notify.Metrics) *notify.Notifier {
+	routes := make([]notify.Route, len(s.config.Routes))
+	for i, r := range s.config.Routes {
+		routes[i] = notify.Route{
+			Types: r.Types, Risk: gatehouse.RiskLevel(r.Risk), Groups: r.Groups, Channels: r.Channels,
+			Fallback: r.Fallback,
+		}
+		for _, kind := range r.Tell {
+			routes[i].Tell = append(routes[i].Tell, gatehouse.NotificationKind(kind))
+		}
+	}
+	return notify.New(s.store, s.hub, notify.Config{
+		Channels: s.channels, Routes: routes, PublicURL: s.config.SignIn.PublicURL,
+		DigestAfter: s.config.Digest.After, DigestEvery: s.config.Digest.Every.D(), Owner: ownerName(),
+	}, metrics, s.log)
+}

@@ -1,0 +1,87 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const tagNotifications = "Notifications"
+
+// notificationID and channelName name what is acted on.
+type notificationID struct {
+	ID string `json:"id"`
+}
+
+type channelName struct {
+	Channel string `json:"channel"`
+}
+
+// channelList is the answer to listChannels.
+type channelList struct {
+	Items []*gatehouse.ChannelState `json:"items"`
+}
+
+func (s *Server) notificationRoutes() []route {
+	n := s.cfg.Notifications
+	if n == nil {
+		return nil
+	}
+	watchers := []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleAuditor}
+	return []route{
+		{
+			method: "GET", path: "/notifications", name: "listNotifications", tag: tagNotifications,
+			summary: "List who was told what",
+			doc: "One row for each recipient and channel, the newest first. " +
+				"accepted says that the next hop took the message, " +
+				"delivered that it is where it is read, muted that there was nothing left to tell.",
+			roles: watchers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Notification]](),
+			query: paging(
+				param{
+					name: "status",
+					kind: paramEnum,
+					enum: words(gatehouse.NotificationStatuses()),
+					doc:  "Only those in this state.",
+				},
+				param{name: "channel", max: 128, doc: "Only those of this channel."},
+				param{name: "action", max: 128, doc: "Only those about this action, by its whole id."},
+			),
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(n.ListNotifications(ctx, gatehouse.NotificationFilter{
+					Status: gatehouse.NotificationStatus(
+						c.query["status"],
+					), Channel: c.query["channel"], ActionID: c.query["action"],
+					Limit: c.query.limit(), Cursor: c.query["cursor"],
+				}))
+			}),
+		}, {
+			method: "POST", path: "/notifications/retry", name: "retryNotification", tag: tagNotifications,
+			summary: "Send a notification again now", doc: "Of one that failed, or waits for another try.",
+			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
+			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeNotFound},
+			handler: body(nil, func(ctx context.Context, _ *call, in *notificationID) (reply, error) {
+				return answer(n.RetryNotification(ctx, in.ID))
+			}),
+		}, {
+			method: "GET", path: "/channels", name: "listChannels", tag: tagNotifications,
+			summary: "List the channels and how they fare", doc: "The configured ones that serve the caller's tenant.",
+			roles: watchers, status: http.StatusOK, out: typeOf[channelList](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+				list, err := n.ListChannels(ctx)
+				return reply{value: channelList{list}}, err
+			}),
+		}, {
+			method: "POST", path: "/channels/test", name: "testChannel", tag: tagNotifications,
+			summary: "Send a test over a channel",
+			doc: "To the caller, or to the channel's place. The answer comes once the channel has answered, " +
+				"or after 25 seconds, " +
+				"and its status tells what became of the test.",
+			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
+			codes: []gatehouse.Code{gatehouse.CodeNotFound},
+			handler: body(nil, func(ctx context.Context, _ *call, in *channelName) (reply, error) {
+				return answer(n.TestChannel(ctx, in.Channel))
+			}),
+		},
+	}
+}

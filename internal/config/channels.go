@@ -1,0 +1,162 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Channel is one way to reach people, by its name: see docs/channels.md.
+type Channel struct {
+	// Kind is email, webhook, slack or teams.
+	Kind string `yaml:"kind"`
+	// Tenants lists whose messages it takes; absent means default only.
+	Tenants []string `yaml:"tenants"`
+	// SMTP is the mail server, as HOST:PORT.
+	SMTP string `yaml:"smtp"`
+	// TLS is starttls (the default), implicit, or none for a server on this machine.
+	TLS string `yaml:"tls"`
+	// CA holds certificates in PEM that the mail server is trusted by beside the
+	// system's, such as file:ca.pem.
+	CA string `yaml:"ca"`
+	// Username signs in at the mail server; absent for one that asks nobody.
+	Username string `yaml:"username"`
+	// Password names an entry of secrets.
+	Password string `yaml:"password"`
+	// From is the sender's address.
+	From string `yaml:"from"`
+	// Addresses are those of people by their names. A name that is an address needs
+	// none.
+	Addresses map[string]string `yaml:"addresses"`
+	// Domain gives everybody else an address: their name at this domain.
+	Domain string `yaml:"domain"`
+	// URL takes the requests of a webhook.
+	URL string `yaml:"url"`
+	// Secret names the entry of secrets that a webhook is signed with: whsec_ and 24
+	// to 64 bytes in base64; of several, one per line, each signs.
+	Secret string `yaml:"secret"`
+	// AllowPrivate permits addresses inside the network, and plain http.
+	AllowPrivate bool `yaml:"allow_private"`
+	// URLSecret names the entry of secrets that holds the address of a Teams workflow.
+	URLSecret string `yaml:"url_secret"`
+	// Token names the entry of secrets that holds the bot token of a Slack app.
+	Token string `yaml:"token"`
+	// Channel is the id of the Slack channel, such as C0123456789.
+	Channel string `yaml:"channel"`
+}
+
+// Route sends some messages over some channels. Every route that matches is used;
+// without routes, every channel gets everything.
+type Route struct {
+	// Types are patterns of action types, such as price_*; absent for all.
+	Types []string `yaml:"types"`
+	// Risk is the least risk level, 1 to 5; absent for all.
+	Risk int `yaml:"risk"`
+	// Groups are those whom the approval asks; absent for all.
+	Groups []string `yaml:"groups"`
+	// Tell are the kinds of messages: asked, decided, expired, dead_letter, unknown;
+	// absent for all.
+	Tell []string `yaml:"tell"`
+	// Channels take the messages, each of them.
+	Channels []string `yaml:"channels"`
+	// Fallback takes them besides, the first one that works, while one of the
+	// channels fails.
+	Fallback []string `yaml:"fallback"`
+}
+
+// Digest bounds the single messages of one recipient on one channel; what is beyond
+// is sent as one digest. Webhooks get every message.
+type Digest struct {
+	// After is how many single messages there are in a time span; 10 by default.
+	After int `yaml:"after"`
+	// Every is the time span; 15m by default.
+	Every gatehouse.Span `yaml:"every"`
+}
+
+// told are the kinds of messages that a route can name.
+var told = []string{
+	string(gatehouse.NotifyAsked), string(gatehouse.NotifyDecided), string(gatehouse.NotifyExpired),
+	string(gatehouse.NotifyDeadLetter), string(gatehouse.NotifyUnknown),
+}
+
+func (c *Config) validateChannels(file string) error {
+	for name, ch := range c.Channels {
+		if !gatehouse.ValidName(name) {
+			return fmt.Errorf("%s: channels: %s cannot name a channel", file, gatehouse.Quote(name))
+		}
+		if key, why := ch.problem(c.Secrets); why != "" {
+			return fmt.Errorf("%s: channels.%s.%s: %s", file, name, key, why)
+		}
+	}
+	for i, r := range c.Routes {
+		if key, why := r.problem(c.Channels); why != "" {
+			return fmt.Errorf("%s: routes[%d].%s: %s", file, i, key, why)
+		}
+	}
+	switch d := c.Digest; {
+	case d.After < 0 || d.After > 1000:
+		return fmt.Errorf("%s: digest.after: must be 1 to 1000", file)
+	case d.Every != 0 && (d.Every.D() < time.Second || d.Every.D() > 24*time.Hour):
+		return fmt.Errorf("%s: digest.every: must be 1s to 24h", file)
+	}
+	return nil
+}
+
+// problem finds what can be told without making the channel.
+func (c *Channel) problem(secrets map[string]string) (key, why string) {
+	named := map[string]string{"password": c.Password, "secret": c.Secret, "url_secret": c.URLSecret, "token": c.Token}
+	for key, name := range named {
+		if name != "" && secrets[name] == "" {
+			return key, "secrets has no entry named " + gatehouse.Quote(name)
+		}
+	}
+	for _, t := range c.Tenants {
+		if !gatehouse.ValidName(t) {
+			return "tenants", gatehouse.Quote(t) + " cannot name a tenant"
+		}
+	}
+	required := map[string][]string{
+		"email": {"smtp", c.SMTP, "from", c.From}, "webhook": {"url", c.URL, "secret", c.Secret},
+		"slack": {"token", c.Token, "channel", c.Channel}, "teams": {"url_secret", c.URLSecret},
+	}
+	keys, known := required[c.Kind]
+	if !known {
+		return "kind", "must be email, webhook, slack or teams"
+	}
+	for pair := range slices.Chunk(keys, 2) {
+		if pair[1] == "" {
+			return pair[0], "is required"
+		}
+	}
+	return "", ""
+}
+
+func (r *Route) problem(channels map[string]Channel) (key, why string) {
+	if len(r.Channels) == 0 {
+		return "channels", "must name a channel"
+	}
+	for key, names := range map[string][]string{"channels": r.Channels, "fallback": r.Fallback} {
+		for _, name := range names {
+			if _, ok := channels[name]; !ok {
+				return key, "there is no channel " + gatehouse.Quote(name)
+			}
+		}
+	}
+	if r.Risk < 0 || r.Risk > 5 {
+		return "risk", "must be 1 to 5"
+	}
+	for _, pattern := range r.Types {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return "types", gatehouse.Quote(pattern) + " is no pattern"
+		}
+	}
+	for _, kind := range r.Tell {
+		if !slices.Contains(told, kind) {
+			return "tell", gatehouse.Quote(kind) + " is none of asked, decided, expired, dead_letter, unknown"
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,191 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+const (
+	// claim bounds the messages of one round on a channel, together those that are
+	// sent at a time.
+	claim    = 16
+	together = 4
+	// callTime bounds one call of a channel.
+	callTime = 20 * time.Second
+	// failingAfter is how many failures in a row make a channel failing.
+	failingAfter = 3
+	// maxError bounds what is stored of an error, in characters.
+	maxError = 300
+)
+
+// Schedule is how long a message waits after each failed attempt: that of Standard
+// Webhooks 1.0.0. After the last one it has failed.
+var Schedule = []time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
+	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+}
+
+// Deliver sends what is due on a channel, one round. more is whether there may be
+// further messages.
+func (n *Notifier) Deliver(ctx context.Context, channel string) (more bool, err error) {
+	c := n.channel(channel)
+	if c == nil {
+		return false, errors.New("notify: no channel " + channel)
+	}
+	var next time.Time
+	var now time.Time
+	err = n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		now = tx.Now()
+		next, err = tx.NextNotificationAt(channel)
+		return err
+	})
+	if err != nil || next.IsZero() || next.After(now) {
+		return false, err
+	}
+	var claimed []*gatehouse.Notification
+	err = n.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
+		claimed, err = tx.ClaimNotifications(channel, n.config.Owner, n.config.Lease, claim)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	var work sync.WaitGroup
+	errs := make([]error, len(claimed))
+	places := make(chan struct{}, together)
+	for i, m := range claimed {
+		places <- struct{}{}
+		work.Go(func() {
+			defer func() { <-places }()
+			errs[i] = n.deliver(ctx, c, m)
+		})
+	}
+	work.Wait()
+	return len(claimed) == claim, errors.Join(errs...)
+}
+
+func (n *Notifier) channel(name string) *Configured {
+	for _, c := range n.config.Channels {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// deliver sends one claimed message and records what became of it.
+func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Notification) error {
+	message, muted, err := n.compose(ctx, c, m)
+	if err != nil {
+		return err
+	}
+	n.reach("composed")
+	if muted != "" {
+		return n.record(ctx, c, m, Sent{}, errMuted(muted))
+	}
+	call, cancel := context.WithTimeout(ctx, callTime)
+	sent, err := c.Send(call, message)
+	cancel()
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err() // stopped: the lease ends, and the message is sent again
+	}
+	n.reach("called")
+	return n.record(ctx, c, m, sent, err)
+}
+
+// errMuted is a message that is not sent on purpose.
+type errMuted string
+
+func (e errMuted) Error() string { return string(e) }
+
+// record writes the outcome of an attempt. A claim that another holder has taken
+// over writes nothing.
+func (n *Notifier) record(
+	ctx context.Context,
+	c *Configured,
+	m *gatehouse.Notification,
+	sent Sent,
+	failure error,
+) error {
+	var status gatehouse.NotificationStatus
+	var moved change
+	err := n.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
+		row := *m
+		n.settle(&row, tx.Now(), sent, failure)
+		status = row.Status
+		if err := tx.UpdateNotification(&row, gatehouse.NotificationSent, m.Generation); err != nil {
+			return err
+		}
+		moved, err = n.fare(tx, c, &row, failure)
+		return err
+	})
+	if errors.Is(err, gatehouse.ErrConflict) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if moved.alerted {
+		n.hints.Notify(Topic)
+	}
+	if m.Kind == gatehouse.NotifyTest {
+		n.hints.Notify(m.ID) // somebody waits for it
+	}
+	n.measure(c.Name, status, moved)
+	if failure != nil && status != gatehouse.NotificationMuted {
+		n.log.WarnContext(ctx, "notify: not sent", "channel", c.Name, "notification", m.ID, "attempt", m.Attempts,
+			"status", status, "error", shortError(failure))
+	}
+	return nil
+}
+
+func (n *Notifier) measure(channel string, status gatehouse.NotificationStatus, moved change) {
+	if n.metrics == nil {
+		return
+	}
+	result := string(status)
+	if status == gatehouse.NotificationQueued {
+		result = "retry"
+	}
+	n.metrics.Notified(channel, result)
+	if moved.known {
+		n.metrics.ChannelFailing(channel, moved.failing)
+	}
+}
+
+// settle moves a claimed message on.
+func (n *Notifier) settle(m *gatehouse.Notification, now time.Time, sent Sent, failure error) {
+	m.LeaseOwner, m.DueAt, m.FinishedAt, m.LastError = "", nil, &now, ""
+	var muted errMuted
+	switch {
+	case errors.As(failure, &muted):
+		m.Status, m.LastError = gatehouse.NotificationMuted, string(muted)
+		m.Attempts--
+	case failure == nil:
+		m.Status, m.Ref = gatehouse.NotificationAccepted, sent.Ref
+		if sent.Delivered {
+			m.Status = gatehouse.NotificationDelivered
+		}
+	default:
+		r := refusal(failure)
+		m.LastError = shortError(failure)
+		m.Status = gatehouse.NotificationFailed
+		if r.Final || r.Gone || m.Attempts > len(Schedule) || m.Kind == gatehouse.NotifyTest {
+			return
+		}
+		wait := Schedule[m.Attempts-1]
+		due := now.Add(max(wait+rand.N(wait/10+1), min(r.After, 24*time.Hour)))
+		m.Status, m.DueAt, m.FinishedAt = gatehouse.NotificationQueued, &due, nil
+	}
+}
+
+func shortError(err error) string {
+	text, _ := card.Truncate(card.Terminal(err.Error()), maxError)
+	return text
+}

@@ -1,0 +1,76 @@
+package notify
+
+import (
+	"encoding/json"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// otherTypes counts the action types beyond the first [gatehouse.MaxDigestTypes].
+const otherTypes = "others"
+
+// load is what a recipient has on a channel: the messages in the window, and the
+// digest that takes what is beyond.
+type load struct {
+	count   int
+	open    *gatehouse.Notification
+	stored  bool
+	figures gatehouse.NotificationFigures
+}
+
+func (s *spreading) load(c *Configured, recipient string) (*load, error) {
+	key := [2]string{c.Name, recipient}
+	if l := s.loads[key]; l != nil {
+		return l, nil
+	}
+	l := &load{}
+	s.loads[key] = l
+	if c.Trait().Every {
+		return l, nil
+	}
+	var err error
+	l.count, l.open, err = s.tx.RecentNotifications(s.tenant, c.Name, recipient, s.now.Add(-s.n.config.DigestEvery))
+	if err != nil || l.open == nil {
+		return l, err
+	}
+	l.stored = true
+	return l, json.Unmarshal([]byte(l.open.Data), &l.figures)
+}
+
+// digest counts a message. The first of a digest opens it: it is sent when the
+// window is over.
+func (l *load) digest(s *spreading, kind gatehouse.NotificationKind, a *gatehouse.Action, channel, recipient string) {
+	if l.open == nil {
+		l.figures = gatehouse.NotificationFigures{
+			Since: s.now, ByKind: make(map[string]int), ByType: make(map[string]int), ByRisk: make(map[string]int),
+		}
+		l.open = s.row(gatehouse.NotifyDigest, "", -1, channel, recipient, "")
+		due := s.now.Add(s.n.config.DigestEvery)
+		l.open.DueAt = &due
+	}
+	f := &l.figures
+	f.Total++
+	f.ByKind[string(kind)]++
+	name := a.ActionType
+	if _, known := f.ByType[name]; !known && len(f.ByType) >= gatehouse.MaxDigestTypes {
+		name = otherTypes
+	}
+	f.ByType[name]++
+	f.ByRisk[a.RiskLevel.String()]++
+	if len(f.First) < gatehouse.MaxDigestActions {
+		f.First = append(f.First, a.ID)
+	}
+	l.open.Data = gatehouse.MustJSON(*f)
+}
+
+// write stores a digest that was opened or has grown; a conflict says that it was
+// sent meanwhile.
+func (l *load) write(tx gatehouse.Tx) error {
+	switch {
+	case l.open == nil || l.figures.Total == 0:
+		return nil
+	case l.stored:
+		return tx.UpdateNotification(l.open, gatehouse.NotificationQueued, l.open.Generation)
+	}
+	return tx.InsertNotifications([]*gatehouse.Notification{l.open})
+}

@@ -1,0 +1,221 @@
+// Package email sends messages as mail over SMTP.
+package email
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	netmail "net/mail"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wneessen/go-mail"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+)
+
+// The values of [Config.TLS].
+const (
+	StartTLS    = "starttls"
+	ImplicitTLS = "implicit"
+	NoTLS       = "none"
+)
+
+// timeout bounds connecting and each command.
+const timeout = 15 * time.Second
+
+// Config is what a channel sends by.
+type Config struct {
+	// SMTP is the server, as HOST:PORT.
+	SMTP string
+	// TLS is starttls (the default), implicit, or none.
+	TLS string
+	// CA holds certificates in PEM that are trusted beside the system's; "" for none.
+	CA string
+	// Username and Password sign in; both "" for a server that asks nobody.
+	Username, Password string
+	// From is the address of the sender. Its domain is that of the Message-IDs.
+	From string
+	// Addresses are those of people by name. A name that is not there is its own
+	// address if it is one, and else an address at Domain, if that is set.
+	Addresses map[string]string
+	Domain    string
+}
+
+// Channel sends mail.
+type Channel struct {
+	config    Config
+	host      string
+	domain    string
+	from      string
+	addresses map[string]string
+	options   []mail.Option
+}
+
+// New checks the configuration. No server has to answer now.
+func New(c Config) (*Channel, error) {
+	host, portText, err := net.SplitHostPort(c.SMTP)
+	if err != nil || host == "" {
+		return nil, errors.New("smtp: must be HOST:PORT")
+	}
+	port, err := strconv.Atoi(portText)
+	if err != nil {
+		return nil, errors.New("smtp: the port must be a number")
+	}
+	from, err := netmail.ParseAddress(c.From)
+	if err != nil {
+		return nil, errors.New("from: must be an address, such as gatehouse@example.com")
+	}
+	_, domain, _ := strings.Cut(from.Address, "@")
+	ch := &Channel{config: c, host: host, domain: domain, from: from.Address, addresses: make(map[string]string)}
+	for name, address := range c.Addresses {
+		if !plain(address) {
+			return nil, fmt.Errorf("addresses.%s: must be an address, such as ana@example.com", name)
+		}
+		ch.addresses[strings.ToLower(name)] = address
+	}
+	if c.Domain != "" && !plain("someone@"+c.Domain) {
+		return nil, errors.New("domain: must be a domain, such as example.com")
+	}
+	if (c.Username == "") != (c.Password == "") {
+		return nil, errors.New("username and password belong together")
+	}
+	return ch, ch.connection(port)
+}
+
+// connection fills in how the server is reached.
+func (c *Channel) connection(port int) error {
+	settings := &tls.Config{ServerName: c.host, MinVersion: tls.VersionTLS12}
+	if c.config.CA != "" {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			return err
+		}
+		if !pool.AppendCertsFromPEM([]byte(c.config.CA)) {
+			return errors.New("ca: holds no certificate in PEM")
+		}
+		settings.RootCAs = pool
+	}
+	c.options = []mail.Option{
+		mail.WithPort(port),
+		mail.WithTimeout(timeout),
+		mail.WithTLSConfig(settings),
+		mail.WithHELO(c.domain),
+	}
+	switch c.config.TLS {
+	case "", StartTLS:
+		c.options = append(c.options, mail.WithTLSPolicy(mail.TLSMandatory))
+	case ImplicitTLS:
+		c.options = append(c.options, mail.WithSSL())
+	case NoTLS:
+		c.options = append(c.options, mail.WithTLSPolicy(mail.NoTLS))
+	default:
+		return errors.New("tls: must be starttls, implicit or none")
+	}
+	if c.config.Username != "" {
+		c.options = append(c.options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover),
+			mail.WithUsername(c.config.Username), mail.WithPassword(c.config.Password))
+	}
+	return nil
+}
+
+// plain reports whether s is a bare address that means what it says.
+func plain(s string) bool {
+	a, err := netmail.ParseAddress(s)
+	return err == nil && a.Name == "" && a.Address == s && !strings.ContainsAny(s, "\r\n")
+}
+
+// Kind is email.
+func (*Channel) Kind() string { return "email" }
+
+// Trait says that it sends to people.
+func (*Channel) Trait() notify.Trait { return notify.Trait{Personal: true} }
+
+// Reaches reports whether the person has an address.
+func (c *Channel) Reaches(p *gatehouse.Principal) bool { return c.address(p) != "" }
+
+// address is that of a person, "" for none.
+func (c *Channel) address(p *gatehouse.Principal) string {
+	if address := c.addresses[strings.ToLower(p.Name)]; address != "" {
+		return address
+	}
+	if strings.Contains(p.Name, "@") {
+		if plain(p.Name) {
+			return p.Name
+		}
+		return ""
+	}
+	if c.config.Domain != "" && plain(p.Name+"@"+c.config.Domain) {
+		return p.Name + "@" + c.config.Domain
+	}
+	return ""
+}
+
+// Send sends one mail. A repeated message has the same Message-ID.
+func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
+	msg, err := c.mail(m)
+	if err != nil {
+		return notify.Sent{}, &notify.Refusal{Final: true, Recipient: true, Err: err}
+	}
+	client, err := mail.NewClient(c.host, c.options...)
+	if err != nil {
+		return notify.Sent{}, err
+	}
+	if err := client.DialAndSendWithContext(ctx, msg); err != nil {
+		return notify.Sent{}, c.refusal(msg, err)
+	}
+	return notify.Sent{Ref: msg.GetMessageID()}, nil
+}
+
+// refusal reads the server's answer: a permanent one about the recipient or the
+// mail ends the message, anything else is tried again.
+func (c *Channel) refusal(msg *mail.Msg, err error) error {
+	var send *mail.SendError
+	if !errors.As(err, &send) && msg.HasSendError() {
+		errors.As(msg.SendError(), &send)
+	}
+	if send == nil || send.IsTemp() || send.ErrorCode() < 500 {
+		return err
+	}
+	return &notify.Refusal{Final: true, Recipient: send.Reason == mail.ErrSMTPRcptTo, Err: err}
+}
+
+// mail makes the mail.
+func (c *Channel) mail(m *notify.Message) (*mail.Msg, error) {
+	msg := mail.NewMsg()
+	if err := msg.FromFormat("Gatehouse", c.from); err != nil {
+		return nil, err
+	}
+	if err := msg.To(c.address(m.To)); err != nil {
+		return nil, err
+	}
+	subject := m.Subject
+	id := m.ID + "@" + c.domain
+	if m.Action != nil {
+		root := m.Action.ID + ".0@" + c.domain
+		if m.Kind == gatehouse.NotifyAsked {
+			id = root
+		} else {
+			subject = "Re: " + subject
+			msg.SetGenHeader(mail.HeaderInReplyTo, "<"+root+">")
+			msg.SetGenHeader(mail.HeaderReferences, "<"+root+">")
+		}
+	}
+	msg.Subject(subject)
+	msg.SetMessageIDWithValue(id)
+	msg.SetDateWithValue(m.At)
+	msg.SetGenHeader("Auto-Submitted", "auto-generated")
+	msg.SetGenHeader("X-Auto-Response-Suppress", "All")
+	text, html, err := bodies(m)
+	if err != nil {
+		return nil, err
+	}
+	msg.SetBodyString(mail.TypeTextPlain, text)
+	msg.AddAlternativeString(mail.TypeTextHTML, html)
+	return msg, nil
+}

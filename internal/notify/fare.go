@@ -1,0 +1,114 @@
+package notify
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// okEvery is how old the last success of a channel may get before a further one
+// writes it down.
+const okEvery = time.Minute
+
+// change is how a channel's state moved.
+type change struct {
+	known, failing, alerted bool
+}
+
+// fare writes down how a channel fares after an attempt, and tells when it begins
+// or ends to fail.
+func (n *Notifier) fare(
+	tx gatehouse.Tx,
+	c *Configured,
+	m *gatehouse.Notification,
+	failure error,
+) (moved change, err error) {
+	if m.Status == gatehouse.NotificationMuted {
+		return moved, nil
+	}
+	if failure != nil && refusal(failure).Recipient {
+		return moved, nil
+	}
+	s, err := tx.LockChannelState(m.Tenant, c.Name)
+	if err != nil {
+		return moved, err
+	}
+	now := tx.Now()
+	moved.known, moved.failing = true, s.FailingSince != nil
+	if failure == nil {
+		broken := s.FailingSince != nil || s.OffAt != nil
+		if s.Failures == 0 && !broken && s.LastOKAt != nil && now.Sub(*s.LastOKAt) < okEvery {
+			return moved, nil
+		}
+		s.Failures, s.FailingSince, s.OffAt, s.LastError, s.LastOKAt = 0, nil, nil, "", &now
+		moved.failing = false
+		if broken {
+			if err := n.leaf(tx, "channel.recovered", m.Tenant, c.Name, ""); err != nil {
+				return moved, err
+			}
+			if err := tx.HurryNotifications(m.Tenant, c.Name); err != nil {
+				return moved, err
+			}
+			moved.alerted = true
+		}
+		return moved, tx.PutChannelState(s)
+	}
+	r := refusal(failure)
+	s.Failures++
+	s.LastError = shortError(failure)
+	event := ""
+	switch {
+	case r.Gone && s.OffAt == nil:
+		s.OffAt, event = &now, "channel.off"
+	case s.Failures >= failingAfter && s.FailingSince == nil && s.OffAt == nil:
+		s.FailingSince, event = &now, "channel.failing"
+	}
+	if err := tx.PutChannelState(s); err != nil || event == "" {
+		return moved, err
+	}
+	moved.failing, moved.alerted = true, true
+	if err := n.leaf(tx, event, m.Tenant, c.Name, s.LastError); err != nil {
+		return moved, err
+	}
+	return moved, n.alert(tx, m.Tenant, c.Name, event, s.LastError)
+}
+
+// leaf writes the log entry of a channel.
+func (n *Notifier) leaf(tx gatehouse.Tx, event, tenant, channel, why string) error {
+	l := &gatehouse.Leaf{Tenant: tenant, Type: event, Subject: channel, Actor: "system"}
+	if why != "" {
+		l.Data = gatehouse.ObjectJSON(gatehouse.Member{Name: "error", Value: gatehouse.StringJSON(why)})
+	}
+	return tx.AppendLeaf(l)
+}
+
+// alert queues a message about a broken channel on the channels that stand in for
+// it: to their place, or to every administrator whom they reach.
+func (n *Notifier) alert(tx gatehouse.Tx, tenant, broken, event, why string) error {
+	routes, err := n.routing(tx, tenant)
+	if err != nil {
+		return err
+	}
+	s := &spreading{n: n, tenant: tenant, now: tx.Now(), routes: routes}
+	data := gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "channel", Value: gatehouse.StringJSON(broken)},
+		gatehouse.Member{Name: "error", Value: gatehouse.StringJSON(why)},
+		gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(event)},
+	)
+	for _, c := range routes.standIns(broken) {
+		if !c.Trait().Personal {
+			s.rows = append(s.rows, s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, "", data))
+			continue
+		}
+		people, err := tx.ListPeople(tenant)
+		if err != nil {
+			return err
+		}
+		for _, p := range people {
+			if !p.Disabled && p.Has(gatehouse.RoleAdmin) && c.Reaches(p) {
+				s.rows = append(s.rows, s.row(gatehouse.NotifyChannelFailing, "", -1, c.Name, p.ID, data))
+			}
+		}
+	}
+	return tx.InsertNotifications(s.rows)
+}

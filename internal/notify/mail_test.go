@@ -1,0 +1,190 @@
+package notify_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
+)
+
+func recipients(mails []*mailtest.Mail) []string {
+	var to []string
+	for _, m := range mails {
+		to = append(to, m.To)
+	}
+	slices.Sort(to)
+	return to
+}
+
+// TestMail: who may answer is asked, the sponsor hears the outcome in the same
+// thread, the one who decided hears nothing of it.
+func TestMail(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
+		a := w.Propose("walnuts", "price_change", 12)
+		w.spread(n)
+		w.deliver(n, "mail")
+		asked := w.smtp.Mails()
+		if got := recipients(asked); !slices.Equal(got, []string{"ana@shop.example", "bo@shop.example"}) {
+			t.Fatalf("asked: %v", got)
+		}
+		first := asked[0]
+		root := "<" + a.ID + ".0@gate.example>"
+		for name, want := range map[string]string{
+			"Message-Id": root, "Auto-Submitted": "auto-generated", "From": `"Gatehouse" <gatehouse@gate.example>`,
+		} {
+			if got := first.Header.Get(name); got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+		for _, want := range []string{"An approval waits for you", "https://gate.example/actions/" + a.ID,
+			"L3, medium write", "/amount: 0 → 12"} {
+			if !strings.Contains(first.Text, want) {
+				t.Errorf("the text lacks %q:\n%s", want, first.Text)
+			}
+		}
+		if !strings.Contains(first.HTML, `<a href="https://gate.example/actions/`+a.ID+`">`) {
+			t.Errorf("the HTML has no link:\n%s", first.HTML)
+		}
+
+		w.Decide(a, "ana", gatehouse.Reject)
+		w.spread(n)
+		w.deliver(n, "mail")
+		outcome := w.smtp.Mails()[2:]
+		if got := recipients(outcome); !slices.Equal(got, []string{"sam@shop.example"}) {
+			t.Fatalf("the outcome went to %v", got)
+		}
+		if got := outcome[0].Header.Get("References"); got != root {
+			t.Errorf("References: %q", got)
+		}
+		if got, want := outcome[0].Subject(), "Re: "+first.Subject(); got != want {
+			t.Errorf("subject %q, want %q", got, want)
+		}
+		if !strings.Contains(outcome[0].Text, "Rejected by ana") {
+			t.Errorf("the outcome:\n%s", outcome[0].Text)
+		}
+		if got := w.statuses(); got[gatehouse.NotificationAccepted] != 3 || len(got) != 1 {
+			t.Errorf("statuses: %v", got)
+		}
+		// Nothing is told twice.
+		w.spread(n)
+		w.deliver(n, "mail")
+		if got := len(w.smtp.Mails()); got != 3 {
+			t.Errorf("%d mails", got)
+		}
+	})
+}
+
+// TestMailRefused: a recipient whom the server does not know ends the message and not
+// the channel; a passing trouble is tried again.
+func TestMailRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.smtp.Recipients(func(to string) error {
+		if to == "ana@shop.example" {
+			return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+		}
+		return &smtp.SMTPError{Code: 450, EnhancedCode: smtp.EnhancedCode{4, 2, 1}, Message: "later"}
+	})
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
+	w.Propose("walnuts", "price_change", 12)
+	w.spread(n)
+	w.deliver(n, "mail")
+	byName := map[string]*gatehouse.Notification{}
+	for _, m := range w.list(gatehouse.NotificationFilter{}) {
+		byName[m.RecipientName] = m
+	}
+	if m := byName["ana"]; m.Status != gatehouse.NotificationFailed || !strings.Contains(m.LastError, "no such user") {
+		t.Errorf("ana: %s, %s", m.Status, m.LastError)
+	}
+	if m := byName["bo"]; m.Status != gatehouse.NotificationQueued || m.Attempts != 1 {
+		t.Errorf("bo: %s after %d attempts", m.Status, m.Attempts)
+	}
+	w.smtp.Recipients(nil)
+	w.Clock.Advance(notify.Schedule[0] * 2)
+	w.deliver(n, "mail")
+	if got := recipients(w.smtp.Mails()); !slices.Equal(got, []string{"bo@shop.example"}) {
+		t.Errorf("after the retry: %v", got)
+	}
+	// An operator has the failed one sent again.
+	m, err := w.Gate.RetryNotification(w.As("olga"), byName["ana"].ID)
+	if err != nil || m.Status != gatehouse.NotificationQueued {
+		t.Fatalf("retry: %v, %v", m, err)
+	}
+	w.deliver(n, "mail")
+	if got := len(w.smtp.Mails()); got != 2 {
+		t.Errorf("%d mails after an operator's retry", got)
+	}
+	if _, err := w.Gate.RetryNotification(w.As("ana"), m.ID); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
+		t.Errorf("an approver's retry: %v", err)
+	}
+	if _, err := w.Gate.ListNotifications(w.As("ana"), gatehouse.NotificationFilter{}); gatehouse.CodeOf(
+		err,
+	) != gatehouse.CodeRoleRequired {
+		t.Errorf("an approver's list: %v", err)
+	}
+}
+
+// TestMuted: what has nothing left to tell is not sent.
+func TestMuted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
+	a := w.Propose("walnuts", "price_change", 12)
+	w.Propose("pecans", "price_change", 13)
+	w.spread(n)
+	w.Decide(a, "bo", gatehouse.Reject)
+	disabled := true
+	if _, err := w.Gate.UpdatePrincipal(w.Admin(), "ana", gatehouse.PrincipalChange{Disabled: &disabled}); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver(n, "mail")
+	if got := recipients(w.smtp.Mails()); !slices.Equal(got, []string{"bo@shop.example"}) {
+		t.Errorf("mails to %v", got)
+	}
+	if got := w.statuses(); got[gatehouse.NotificationMuted] != 3 {
+		t.Errorf("statuses: %v", got)
+	}
+}
+
+// TestRun: a running notifier needs nobody to push it, and a replica beside it sends
+// nothing twice.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		ctx, stop := context.WithCancel(context.Background())
+		done := make(chan struct{}, 2)
+		for _, owner := range []string{"one", "two"} {
+			n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}, Owner: owner, DigestAfter: 1000})
+			go func() { n.Run(ctx); done <- struct{}{} }()
+		}
+		const proposals = 40
+		for range proposals {
+			w.Propose("walnuts", "price_change", 12)
+			w.Number()
+			w.hub.Notify("log:default")
+		}
+		mails := w.smtp.Await(t, 2*proposals)
+		stop()
+		<-done
+		<-done
+		seen := map[string]bool{}
+		for _, m := range append(mails, w.smtp.Mails()[len(mails):]...) {
+			key := m.To + m.Header.Get("Message-Id")
+			if seen[key] {
+				t.Errorf("twice: %s", key)
+			}
+			seen[key] = true
+		}
+		if len(seen) != 2*proposals {
+			t.Errorf("%d mails, want %d", len(seen), 2*proposals)
+		}
+	})
+}

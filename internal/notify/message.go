@@ -1,0 +1,291 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// MaxDiffLines bounds the lines of a change that a message shows.
+const MaxDiffLines = 6
+
+const (
+	maxLine    = 160 // of one line of a change, in characters
+	maxSubject = 120
+	maxWhy     = 300
+)
+
+// Message is what a channel sends. Its texts are plain: what does not show is made
+// visible, and each channel escapes them in its own markup. Line ends are nowhere.
+type Message struct {
+	ID     string
+	Tenant string
+	Kind   gatehouse.NotificationKind
+	At     time.Time
+	// Attempt counts from 1.
+	Attempt int
+	// To is the recipient of a personal channel, nil for a place.
+	To *gatehouse.Principal
+	// Action is what it is about, nil for none. Figures is that of a digest.
+	Action  *gatehouse.Action
+	Figures *gatehouse.NotificationFigures
+	// Subject is one line, the same for all messages about an action.
+	Subject string
+	// Heading says what happened, Sentence what the action does.
+	Heading, Sentence string
+	Facts             []Fact
+	// Diff are the first lines of the change, DiffMore how many there are besides.
+	Diff     []string
+	DiffMore int
+	// Link leads to the console; "" where its address is not known.
+	Link string
+	// Event is the type of the log entry, "" for none.
+	Event string
+}
+
+// Fact is a line under the sentence.
+type Fact struct{ Label, Value string }
+
+// compose makes the message of a notification as things are now. muted says why
+// nothing is to be sent, "" otherwise.
+func (n *Notifier) compose(
+	ctx context.Context,
+	c *Configured,
+	row *gatehouse.Notification,
+) (m *Message, muted string, err error) {
+	err = n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		m, muted, err = n.message(tx, c, row)
+		return err
+	})
+	return m, muted, err
+}
+
+func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.Notification) (*Message, string, error) {
+	m := &Message{ID: row.ID, Tenant: row.Tenant, Kind: row.Kind, At: row.CreatedAt, Attempt: row.Attempts}
+	if !slices.Contains(c.Tenants, row.Tenant) {
+		return nil, "the channel does not serve the tenant", nil
+	}
+	if row.Recipient != "" {
+		p, err := tx.FindPrincipal(row.Tenant, row.Recipient)
+		if err != nil {
+			return nil, "", err
+		}
+		if p.Disabled {
+			return nil, "the recipient is disabled", nil
+		}
+		if !c.Reaches(p) {
+			return nil, "the recipient has no address on this channel", nil
+		}
+		m.To = p
+	}
+	var data struct {
+		Event   string `json:"event"`
+		Channel string `json:"channel"`
+		Error   string `json:"error"`
+	}
+	switch row.Kind {
+	case gatehouse.NotifyTest:
+		m.Subject, m.Heading = "Gatehouse: a test of the channel "+c.Name, "This is a test. Nothing waits for you."
+		return m, "", nil
+	case gatehouse.NotifyDigest:
+		m.Figures = new(gatehouse.NotificationFigures)
+		if err := json.Unmarshal([]byte(row.Data), m.Figures); err != nil {
+			return nil, "", err
+		}
+		n.digest(m)
+		return m, "", nil
+	}
+	if row.Data != "" {
+		if err := json.Unmarshal([]byte(row.Data), &data); err != nil {
+			return nil, "", err
+		}
+	}
+	m.Event = data.Event
+	if row.Kind == gatehouse.NotifyChannelFailing {
+		m.Subject = "Gatehouse: the channel " + data.Channel + " does not work"
+		m.Heading = "The channel " + data.Channel + " fails. Messages for it wait."
+		if data.Event == "channel.off" {
+			m.Heading = "The channel " + data.Channel + " is off: its receiver answered that it is gone."
+		}
+		m.Facts = []Fact{{"Error", line(data.Error, maxWhy)}}
+		return m, "", nil
+	}
+	a, err := tx.FindAction(row.Tenant, row.ActionID)
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, "the action is not there", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if stale(row.Kind, a) {
+		return nil, "there is nothing left to do: the action is " + string(a.Status), nil
+	}
+	if row.Kind == gatehouse.NotifyAsked && m.To != nil && !mayAnswer(a, m.To) {
+		return nil, "the recipient may not answer, or has answered", nil
+	}
+	n.about(m, a, tx.Now())
+	return m, "", nil
+}
+
+// about fills in what a message tells of an action.
+func (n *Notifier) about(m *Message, a *gatehouse.Action, now time.Time) {
+	m.Action = a
+	m.Subject = "[Gatehouse] " + line(card.Short(a), maxSubject)
+	m.Sentence = line(card.Sentence(a), 2*maxWhy)
+	m.Heading = heading(m, a)
+	if n.config.PublicURL != "" {
+		m.Link = strings.TrimSuffix(n.config.PublicURL, "/") + "/actions/" + a.ID
+	}
+	risk := card.Risk(a.RiskLevel)
+	m.Facts = append(
+		m.Facts,
+		Fact{"Risk", risk.Code + ", " + risk.Word},
+		Fact{"Proposed by", line(a.ProposedBy, maxLine)},
+	)
+	if a.OnBehalfOf != "" {
+		m.Facts = append(m.Facts, Fact{"On behalf of", line(a.OnBehalfOf, maxLine)})
+	}
+	switch m.Kind {
+	case gatehouse.NotifyAsked:
+		if len(a.Policy.Reasons) > 0 {
+			m.Facts = append(m.Facts, Fact{"Why people are asked", line(strings.Join(a.Policy.Reasons, "; "), maxWhy)})
+		}
+		if a.Approval.Required > 1 {
+			m.Facts = append(
+				m.Facts,
+				Fact{"Approvals", fmt.Sprintf("%d of %d", a.Approval.Approvals(), a.Approval.Required)},
+			)
+		}
+		m.Facts = append(m.Facts, Fact{"Time left", card.Duration(a.Approval.ExpiresAt.Sub(now)) + ", until " +
+			a.Approval.ExpiresAt.UTC().Format("2006-01-02 15:04 MST")})
+		m.Diff, m.DiffMore = diff(a)
+	case gatehouse.NotifyDeadLetter, gatehouse.NotifyUnknown:
+		if a.Failure != nil {
+			m.Facts = append(m.Facts, Fact{"Error", line(a.Failure.Code+": "+a.Failure.Detail, maxWhy)})
+		}
+	}
+	m.Facts = append(m.Facts, Fact{"Action", a.ID})
+}
+
+// heading says what happened.
+func heading(m *Message, a *gatehouse.Action) string {
+	by := ""
+	if a.DecidedBy != "" {
+		by = " by " + line(a.DecidedBy, maxLine)
+	}
+	switch m.Kind {
+	case gatehouse.NotifyAsked:
+		if m.To != nil {
+			return "An approval waits for you"
+		}
+		return "An approval waits"
+	case gatehouse.NotifyExpired:
+		return "Nobody decided in time"
+	case gatehouse.NotifyDeadLetter:
+		return "An approved change failed and needs a person"
+	case gatehouse.NotifyUnknown:
+		return "It is not known whether an approved change took place"
+	}
+	switch m.Event {
+	case "hitl.approved":
+		return "Approved" + by
+	case "hitl.rejected":
+		return "Rejected" + by
+	}
+	return "Withdrawn"
+}
+
+// digest fills in what stands for many messages.
+func (n *Notifier) digest(m *Message) {
+	f := m.Figures
+	m.Subject = "Gatehouse: " + strconv.Itoa(f.Total) + " more messages"
+	m.Heading = strconv.Itoa(f.Total) + " more messages since " + f.Since.UTC().Format("2006-01-02 15:04 MST")
+	m.Facts = append(
+		m.Facts,
+		Fact{
+			"What",
+			counts(f.ByKind, kindWords),
+		},
+		Fact{"Action types", counts(f.ByType, nil)},
+		Fact{"Risk", counts(f.ByRisk, nil)},
+	)
+	if len(f.First) > 0 {
+		m.Facts = append(m.Facts, Fact{"The first", strings.Join(f.First, ", ")})
+	}
+	if n.config.PublicURL != "" {
+		m.Link = strings.TrimSuffix(n.config.PublicURL, "/") + "/inbox"
+	}
+}
+
+// kindWords name kinds in a digest.
+var kindWords = map[string]string{
+	string(gatehouse.NotifyAsked): "approvals asked", string(gatehouse.NotifyDecided): "decided",
+	string(gatehouse.NotifyExpired):    "expired",
+	string(gatehouse.NotifyDeadLetter): "failed pushes", string(gatehouse.NotifyUnknown): "unknown outcomes",
+}
+
+// counts is "9000 price_change, 12 note", the most first.
+func counts(by map[string]int, words map[string]string) string {
+	names := make([]string, 0, len(by))
+	for name := range by {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if by[a] != by[b] {
+			return by[b] - by[a]
+		}
+		return strings.Compare(a, b)
+	})
+	for i, name := range names {
+		word := words[name]
+		if word == "" {
+			word = line(name, maxLine)
+		}
+		names[i] = strconv.Itoa(by[name]) + " " + word
+	}
+	return strings.Join(names, ", ")
+}
+
+// diff is the first lines of the change.
+func diff(a *gatehouse.Action) (lines []string, more int) {
+	for _, c := range card.Changes(a) {
+		if c.Kind == card.Same {
+			continue
+		}
+		if len(lines) == MaxDiffLines {
+			more++
+			continue
+		}
+		text := c.Path + ": "
+		switch c.Kind {
+		case card.Added:
+			text += c.After.Text
+		case card.Removed:
+			text += c.Before.Text + " → (removed)"
+		default:
+			text += c.Before.Text + " → " + c.After.Text
+		}
+		if c.Delta != nil {
+			text += " (" + c.Delta.String() + ")"
+		}
+		lines = append(lines, line(text, maxLine))
+	}
+	return lines, more
+}
+
+// line is one line in which every character shows, cut where it is long.
+func line(s string, n int) string {
+	shown, hidden := card.Truncate(card.Terminal(s), n)
+	if hidden > 0 {
+		shown += "…"
+	}
+	return shown
+}

@@ -1,0 +1,321 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const (
+	// spreadBatch bounds the entries of one round.
+	spreadBatch = 200
+	// lookBack is how far before the first start entries are told of.
+	lookBack = 24 * time.Hour
+)
+
+// leaf is what a log entry tells the notifier.
+type leaf struct {
+	Type     string    `json:"type"`
+	ActionID string    `json:"action_id"`
+	Actor    string    `json:"actor"`
+	To       string    `json:"to"`
+	At       time.Time `json:"at"`
+}
+
+// kindOf says what an entry is told as; "" where nobody is told.
+func (l *leaf) kindOf() gatehouse.NotificationKind {
+	switch l.Type {
+	case "hitl.proposed":
+		if l.To == string(gatehouse.StatusPending) {
+			return gatehouse.NotifyAsked
+		}
+	case "hitl.approved", "hitl.rejected", "hitl.canceled":
+		return gatehouse.NotifyDecided
+	case "hitl.expired":
+		return gatehouse.NotifyExpired
+	case "push.failed":
+		return gatehouse.NotifyDeadLetter
+	case "push.unknown":
+		return gatehouse.NotifyUnknown
+	}
+	return ""
+}
+
+// told is an entry about which somebody may be told.
+type told struct {
+	index int64
+	kind  gatehouse.NotificationKind
+	leaf  leaf
+}
+
+// Spread looks at the next entries of a tenant's log and queues what they tell. more
+// is whether there are further ones.
+func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err error) {
+	var (
+		from, to int64
+		s        *spreading
+	)
+	err = n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		s, to = nil, 0
+		if from, err = tx.LogPosition(tenant); err != nil {
+			return err
+		}
+		next := from
+		if from < 0 {
+			if next, err = since(tx, tenant, tx.Now().Add(-lookBack)); err != nil {
+				return err
+			}
+		}
+		entries, err := tx.ListEntries(tenant, next, spreadBatch)
+		if err != nil {
+			return err
+		}
+		more, to = len(entries) == spreadBatch, next
+		if len(entries) > 0 {
+			to = entries[len(entries)-1].Index + 1
+		}
+		list, err := worthTelling(entries)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		s, err = n.spreading(tx, tenant, list)
+		return err
+	})
+	if err != nil || to == from {
+		return false, ignoreNotFound(err)
+	}
+	err = n.store.Update(ctx, func(tx gatehouse.Tx) error {
+		if err := tx.MoveLogPosition(tenant, from, to); err != nil {
+			return err
+		}
+		if s == nil {
+			return nil
+		}
+		return s.write(tx)
+	})
+	if errors.Is(err, gatehouse.ErrConflict) { // another notifier was first, or took a digest
+		return true, nil
+	}
+	if err == nil && s != nil && len(s.rows) > 0 {
+		n.hints.Notify(Topic)
+	}
+	return more, err
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// since returns the index of the first entry after a time.
+func since(tx gatehouse.ReadTx, tenant string, at time.Time) (int64, error) {
+	size, err := tx.LogSize(tenant)
+	if err != nil {
+		return 0, err
+	}
+	// The entries are in the order of their times, nearly.
+	first := sort.Search(int(size), func(i int) bool {
+		entries, e := tx.ListEntries(tenant, int64(i), 1)
+		if e != nil || len(entries) == 0 {
+			err = errors.Join(err, e)
+			return true
+		}
+		var l leaf
+		return json.Unmarshal([]byte(entries[0].Body), &l) == nil && l.At.After(at)
+	})
+	return int64(first), err
+}
+
+func worthTelling(entries []*gatehouse.Entry) ([]told, error) {
+	var list []told
+	for _, e := range entries {
+		var l leaf
+		if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
+			return nil, err
+		}
+		if kind := l.kindOf(); kind != "" && l.ActionID != "" {
+			list = append(list, told{index: e.Index, kind: kind, leaf: l})
+		}
+	}
+	return list, nil
+}
+
+// spreading gathers the rows of one round.
+type spreading struct {
+	n      *Notifier
+	tx     gatehouse.ReadTx
+	tenant string
+	now    time.Time
+	routes *routing
+	people []*gatehouse.Principal
+	// loads are the recipients' messages in the window, by channel and recipient.
+	loads map[[2]string]*load
+	rows  []*gatehouse.Notification
+}
+
+func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*spreading, error) {
+	s := &spreading{n: n, tx: tx, tenant: tenant, now: tx.Now(), loads: make(map[[2]string]*load)}
+	var err error
+	if s.routes, err = n.routing(tx, tenant); err != nil || len(s.routes.channels) == 0 {
+		return s, err
+	}
+	if s.people, err = tx.ListPeople(tenant); err != nil {
+		return nil, err
+	}
+	for _, t := range list {
+		a, err := tx.FindAction(tenant, t.leaf.ActionID)
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := s.tell(t, a); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// tell adds the rows of one entry.
+func (s *spreading) tell(t told, a *gatehouse.Action) error {
+	if stale(t.kind, a) {
+		return nil
+	}
+	channels := s.routes.over(t.kind, a)
+	if len(channels) == 0 {
+		return nil
+	}
+	to, err := s.recipients(t, a)
+	if err != nil {
+		return err
+	}
+	for _, c := range channels {
+		if !c.Trait().Personal {
+			if err := s.add(t, a, c, ""); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, p := range to {
+			if c.Reaches(p) {
+				if err := s.add(t, a, c, p.ID); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// stale reports whether a message has nothing left to tell.
+func stale(kind gatehouse.NotificationKind, a *gatehouse.Action) bool {
+	switch kind {
+	case gatehouse.NotifyAsked:
+		return a.Status != gatehouse.StatusPending || a.Approval == nil
+	case gatehouse.NotifyDeadLetter, gatehouse.NotifyUnknown:
+		return a.Push == nil || a.Push.Status != gatehouse.PushFailed && a.Push.Status != gatehouse.PushUnknown
+	}
+	return false
+}
+
+// recipients are the people whom an entry concerns, without the one whose act it was.
+func (s *spreading) recipients(t told, a *gatehouse.Action) ([]*gatehouse.Principal, error) {
+	concerned := func(*gatehouse.Principal) bool { return false }
+	switch t.kind {
+	case gatehouse.NotifyAsked:
+		concerned = func(p *gatehouse.Principal) bool { return mayAnswer(a, p) }
+	case gatehouse.NotifyDeadLetter, gatehouse.NotifyUnknown:
+		concerned = func(p *gatehouse.Principal) bool { return p.Has(gatehouse.RoleOperator) }
+	case gatehouse.NotifyDecided, gatehouse.NotifyExpired:
+		names := []string{a.ProposerID}
+		if a.OnBehalfOf != "" {
+			names = append(names, a.OnBehalfOf)
+		}
+		proposer, err := s.tx.FindPrincipal(s.tenant, a.ProposerID)
+		if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+			return nil, err
+		}
+		if proposer != nil && proposer.Sponsor != "" {
+			names = append(names, proposer.Sponsor)
+		}
+		concerned = func(p *gatehouse.Principal) bool {
+			return slices.ContainsFunc(
+				names,
+				func(name string) bool { return p.ID == name || strings.EqualFold(p.Name, name) },
+			)
+		}
+	}
+	self := s.person(t.leaf.Actor)
+	var list []*gatehouse.Principal
+	for _, p := range s.people {
+		if !p.Disabled && p.Person != self && p.ID != t.leaf.Actor && concerned(p) {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+// person is the human behind a principal, "" for no person.
+func (s *spreading) person(id string) string {
+	for _, p := range s.people {
+		if p.ID == id {
+			return p.Person
+		}
+	}
+	return ""
+}
+
+// mayAnswer reports whether a question asks a person, who has not answered it.
+func mayAnswer(a *gatehouse.Action, p *gatehouse.Principal) bool {
+	return a.Approval != nil && p.MayDecide() && a.Approval.Asks(p) && !a.Approval.Bars(p) &&
+		a.Approval.VoteOf(p.Person) == nil
+}
+
+// add queues a message, or counts it in the recipient's digest.
+func (s *spreading) add(t told, a *gatehouse.Action, c *Configured, recipient string) error {
+	l, err := s.load(c, recipient)
+	if err != nil {
+		return err
+	}
+	if !c.Trait().Every && l.count >= s.n.config.DigestAfter {
+		l.digest(s, t.kind, a, c.Name, recipient)
+		return nil
+	}
+	l.count++
+	s.rows = append(s.rows, s.row(t.kind, a.ID, t.index, c.Name, recipient,
+		gatehouse.ObjectJSON(gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)})))
+	return nil
+}
+
+// row is a message that is due now.
+func (s *spreading) row(
+	kind gatehouse.NotificationKind, action string, entry int64, channel, recipient string, data gatehouse.JSON,
+) *gatehouse.Notification {
+	due := s.now
+	return &gatehouse.Notification{
+		ID: newID(), Tenant: s.tenant, CreatedAt: s.now, Kind: kind, ActionID: action, Entry: entry, Channel: channel,
+		Recipient: recipient, Status: gatehouse.NotificationQueued, DueAt: &due, Data: data,
+	}
+}
+
+// write stores the rows, and what the digests have grown by.
+func (s *spreading) write(tx gatehouse.Tx) error {
+	if err := tx.InsertNotifications(s.rows); err != nil {
+		return err
+	}
+	for _, l := range s.loads {
+		if err := l.write(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+// Package webhook sends messages to an HTTP endpoint, signed as Standard Webhooks
+// 1.0.0 has it (https://www.standardwebhooks.com/).
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"code.dny.dev/ssrf"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+)
+
+// The bounds of a secret, in bytes, as the specification has them.
+const (
+	minSecret = 24
+	maxSecret = 64
+)
+
+// Config is what a channel sends by.
+type Config struct {
+	// URL takes the POST requests.
+	URL string
+	// Secret is whsec_ and the base64 of 24 to 64 bytes. Of several, one per line,
+	// each signs.
+	Secret string
+	// AllowPrivate allows addresses inside, such as 10.0.0.1.
+	AllowPrivate bool
+}
+
+// Channel sends webhooks.
+type Channel struct {
+	url    string
+	keys   [][]byte
+	client *http.Client
+}
+
+// New checks the configuration.
+func New(c Config) (*Channel, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, errors.New("url: must be an http or https address")
+	}
+	if u.Scheme == "http" && !c.AllowPrivate {
+		return nil, errors.New("url: must be https, unless allow_private is set")
+	}
+	ch := &Channel{url: c.URL, client: notifyClient(c.AllowPrivate)}
+	for line := range strings.Lines(c.Secret) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(line, "whsec_"))
+		if err != nil || !strings.HasPrefix(line, "whsec_") || len(key) < minSecret || len(key) > maxSecret {
+			return nil, errors.New("secret: must be whsec_ and the base64 of 24 to 64 bytes")
+		}
+		ch.keys = append(ch.keys, key)
+	}
+	if len(ch.keys) == 0 {
+		return nil, errors.New("secret: is required")
+	}
+	return ch, nil
+}
+
+// notifyClient makes a client that follows no redirect and, unless told otherwise,
+// connects to no address inside.
+func notifyClient(allowPrivate bool) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	if !allowPrivate {
+		dialer.Control = ssrf.New(ssrf.WithAnyPort()).Safe
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+			MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: time.Minute,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Kind is webhook.
+func (*Channel) Kind() string { return "webhook" }
+
+// Trait says that a program gets every message at one place.
+func (*Channel) Trait() notify.Trait { return notify.Trait{Every: true} }
+
+// Reaches is about personal channels only.
+func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
+
+// Body is what is posted.
+type Body struct {
+	// Type is approval.asked, approval.decided, approval.expired, push.dead_letter,
+	// push.unknown, channel.failing or gatehouse.test.
+	Type string `json:"type"`
+	// Timestamp is when the message was queued.
+	Timestamp time.Time `json:"timestamp"`
+	Data      Data      `json:"data"`
+}
+
+// Data is about one action. It holds no payload: who wants that reads the action
+// with a key.
+type Data struct {
+	Tenant   string `json:"tenant"`
+	ActionID string `json:"action_id,omitempty"`
+	// Event is the type of the audit log's entry, such as hitl.approved.
+	Event      string `json:"event,omitempty"`
+	ActionType string `json:"action_type,omitempty"`
+	RiskLevel  int    `json:"risk_level,omitempty"`
+	// Status is the action's at the time of the attempt.
+	Status     string     `json:"status,omitempty"`
+	Digest     string     `json:"digest,omitempty"`
+	ApprovalID string     `json:"approval_id,omitempty"`
+	ExpiresAt  *time.Time `json:"expires_at,omitempty"`
+	DecidedBy  string     `json:"decided_by,omitempty"`
+	Summary    string     `json:"summary"`
+	URL        string     `json:"url,omitempty"`
+}
+
+// types are those of the bodies.
+var types = map[gatehouse.NotificationKind]string{
+	gatehouse.NotifyAsked: "approval.asked", gatehouse.NotifyDecided: "approval.decided",
+	gatehouse.NotifyExpired:    "approval.expired",
+	gatehouse.NotifyDeadLetter: "push.dead_letter", gatehouse.NotifyUnknown: "push.unknown",
+	gatehouse.NotifyChannelFailing: "channel.failing", gatehouse.NotifyTest: "gatehouse.test",
+}
+
+func body(m *notify.Message) Body {
+	b := Body{
+		Type:      types[m.Kind],
+		Timestamp: m.At,
+		Data:      Data{Tenant: m.Tenant, Event: m.Event, Summary: m.Heading, URL: m.Link},
+	}
+	if a := m.Action; a != nil {
+		b.Data.ActionID, b.Data.ActionType, b.Data.RiskLevel = a.ID, a.ActionType, int(a.RiskLevel)
+		b.Data.Status, b.Data.Digest, b.Data.DecidedBy = string(a.Status), string(a.Digest), a.DecidedBy
+		b.Data.Summary = m.Sentence
+		if a.Approval != nil {
+			b.Data.ApprovalID, b.Data.ExpiresAt = a.Approval.ID, &a.Approval.ExpiresAt
+		}
+	}
+	return b
+}
+
+// Send posts one message. The webhook-id is the same in every attempt.
+func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
+	content, err := json.Marshal(body(m))
+	if err != nil {
+		return notify.Sent{}, &notify.Refusal{Final: true, Err: err}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(content))
+	if err != nil {
+		return notify.Sent{}, &notify.Refusal{Final: true, Err: err}
+	}
+	at := strconv.FormatInt(time.Now().Unix(), 10)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "gatehouse")
+	req.Header.Set("webhook-id", m.ID)
+	req.Header.Set("webhook-timestamp", at)
+	req.Header.Set("webhook-signature", c.sign(m.ID, at, content))
+	answer, err := c.client.Do(req)
+	if err != nil {
+		return notify.Sent{}, plain(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
+	if answer.StatusCode/100 == 2 {
+		return notify.Sent{Delivered: true}, nil
+	}
+	return notify.Sent{}, &notify.Refusal{
+		Gone: answer.StatusCode == http.StatusGone, After: retryAfter(answer.Header.Get("Retry-After"), time.Now()),
+		Err: fmt.Errorf("the endpoint answered %d", answer.StatusCode),
+	}
+}
+
+// plain is an error without the address, which may hold a secret.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// retryAfter reads seconds or a date; 0 for neither.
+func retryAfter(s string, now time.Time) time.Duration {
+	if seconds, err := strconv.Atoi(s); err == nil && seconds > 0 {
+		return time.Duration(min(seconds, 24*3600)) * time.Second
+	}
+	if at, err := http.ParseTime(s); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// sign returns the signatures under all secrets.
+func (c *Channel) sign(id, at string, content []byte) string {
+	list := make([]string, len(c.keys))
+	for i, key := range c.keys {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(id + "." + at + "."))
+		mac.Write(content)
+		list[i] = "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	}
+	return strings.Join(list, " ")
+}

@@ -1,0 +1,283 @@
+package notify_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/hook"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
+)
+
+const (
+	oldSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	newSecret = "whsec_plJ3nmyCDGBKInavdOK15jsl1VcD6eCWpH5b5Nf0kzA="
+)
+
+// endpoint is a receiver of webhooks that checks signatures as Standard Webhooks has
+// them, by the verifier that Gatehouse itself receives with.
+type endpoint struct {
+	*httptest.Server
+	mu     sync.Mutex
+	bodies []webhook.Body
+	ids    []string
+	answer func(n int) (status int, header http.Header)
+}
+
+func newEndpoint(t *testing.T) *endpoint {
+	e := &endpoint{answer: func(int) (int, http.Header) { return 204, nil }}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		content, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, secret := range []string{oldSecret, newSecret} {
+			if _, err := hook.Verify(hook.KindGeneric, []byte(secret), r.Header, content, time.Now()); err != nil {
+				t.Errorf("the signature under %s…: %v", secret[:10], err)
+			}
+		}
+		if len(content) > 20_000 {
+			t.Errorf("a body of %d bytes", len(content))
+		}
+		var b webhook.Body
+		if err := json.Unmarshal(content, &b); err != nil {
+			t.Error(err)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.bodies, e.ids = append(e.bodies, b), append(e.ids, r.Header.Get("webhook-id"))
+		status, header := e.answer(len(e.ids))
+		for name := range header {
+			rw.Header().Set(name, header.Get(name))
+		}
+		rw.WriteHeader(status)
+	}))
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *endpoint) got() ([]webhook.Body, []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.bodies), slices.Clone(e.ids)
+}
+
+func (e *endpoint) answers(f func(n int) (int, http.Header)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.answer = f
+}
+
+func (w *world) hook(e *endpoint) *notify.Configured {
+	w.t.Helper()
+	c, err := webhook.New(
+		webhook.Config{URL: e.URL + "/in?token=hidden", Secret: oldSecret + "\n" + newSecret, AllowPrivate: true},
+	)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &notify.Configured{Name: "hook", Tenants: []string{"default"}, Channel: c}
+}
+
+// TestWebhook: each event is posted once, signed under both secrets, whoever did it.
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		e := newEndpoint(t)
+		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.hook(e)}})
+		a := w.Propose("walnuts", "price_change", 12)
+		w.spread(n)
+		w.deliver(n, "hook")
+		w.Decide(a, "ana", gatehouse.Approve)
+		w.spread(n)
+		w.deliver(n, "hook")
+		bodies, _ := e.got()
+		var types []string
+		for _, b := range bodies {
+			types = append(types, b.Type+" "+b.Data.Event)
+			if b.Data.ActionID != a.ID || b.Data.Tenant != "default" ||
+				b.Data.URL != "https://gate.example/actions/"+a.ID {
+				t.Errorf("body: %+v", b)
+			}
+		}
+		if want := []string{"approval.asked hitl.proposed", "approval.decided hitl.approved"}; !slices.Equal(
+			types,
+			want,
+		) {
+			t.Errorf("types: %v", types)
+		}
+		if bodies[1].Data.DecidedBy != "ana" || bodies[1].Data.Status != "approved" {
+			t.Errorf("the decision: %+v", bodies[1].Data)
+		}
+		if got := w.statuses(); got[gatehouse.NotificationDelivered] != 2 {
+			t.Errorf("statuses: %v", got)
+		}
+	})
+}
+
+// TestSchedule walks through every retry: the same id each time, the delays of
+// Standard Webhooks, a Retry-After that is longer is honoured, and then it failed.
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := newEndpoint(t)
+	e.answers(func(n int) (int, http.Header) {
+		if n == 1 {
+			return 429, http.Header{"Retry-After": {"3600"}}
+		}
+		return 500, nil
+	})
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.hook(e)}})
+	w.Propose("walnuts", "price_change", 12)
+	w.spread(n)
+	w.deliver(n, "hook")
+	w.Clock.Advance(59 * time.Minute)
+	w.deliver(n, "hook")
+	if _, ids := e.got(); len(ids) != 1 {
+		t.Fatalf("%d attempts before Retry-After is over", len(ids))
+	}
+	w.Clock.Advance(time.Minute + time.Second)
+	w.deliver(n, "hook")
+	for _, wait := range notify.Schedule[1:] {
+		_, before := e.got()
+		w.Clock.Advance(wait - time.Second)
+		w.deliver(n, "hook")
+		if _, ids := e.got(); len(ids) != len(before) {
+			t.Fatalf("attempt %d came before %s", len(ids), wait)
+		}
+		w.Clock.Advance(wait/10 + 2*time.Second)
+		// The approval has run out after a day; what was not told of it is muted.
+		w.deliver(n, "hook")
+	}
+	_, ids := e.got()
+	if len(slices.Compact(slices.Clone(ids))) != 1 {
+		t.Errorf("ids: %v", ids)
+	}
+	list := w.list(gatehouse.NotificationFilter{})
+	last := list[len(list)-1]
+	if !last.Finished() || strings.Contains(last.LastError, "hidden") {
+		t.Errorf("in the end: %+v", last)
+	}
+}
+
+// TestGone: 410 switches the endpoint off, the next channel hears of it and takes
+// over, and a test that succeeds switches it on again.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := newEndpoint(t)
+	e.answers(func(int) (int, http.Header) { return 410, nil })
+	w.create(
+		gatehouse.NewPrincipal{
+			Name:  "ada@gate.example",
+			Kind:  gatehouse.KindPerson,
+			Roles: []gatehouse.Role{gatehouse.RoleAdmin},
+		},
+	)
+	n := w.notifier(notify.Config{
+		Channels: []*notify.Configured{w.hook(e), w.mail()},
+		Routes:   []notify.Route{{Channels: []string{"hook"}, Fallback: []string{"mail"}}},
+	})
+	w.Propose("walnuts", "price_change", 12)
+	w.spread(n)
+	w.deliver(n, "hook")
+	w.deliver(n, "mail")
+	mails := w.smtp.Mails()
+	if got := recipients(mails); !slices.Equal(got, []string{"ada@gate.example"}) {
+		t.Fatalf("the alert went to %v", got)
+	}
+	if !strings.Contains(mails[0].Text, "The channel hook is off") {
+		t.Errorf("the alert:\n%s", mails[0].Text)
+	}
+	w.Propose("pecans", "price_change", 13)
+	w.spread(n)
+	w.deliver(n, "hook")
+	w.deliver(n, "mail")
+	if _, ids := e.got(); len(ids) != 1 {
+		t.Errorf("%d attempts at an endpoint that is gone", len(ids))
+	}
+	if got := len(w.smtp.Mails()); got != 4 { // ada, ana and bo may answer
+		t.Errorf("%d mails", got)
+	}
+	if got := w.logged("channel.off"); got != 1 {
+		t.Errorf("%d entries channel.off", got)
+	}
+}
+
+// TestKilled: a notifier that dies after the call and before the record sends again
+// once its lease has ended, under the same id. Nothing is lost.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		e := newEndpoint(t)
+		config := notify.Config{Channels: []*notify.Configured{w.hook(e), w.mail()}, Lease: time.Minute}
+		for _, point := range []string{"composed", "called"} {
+			for _, channel := range []string{"hook", "mail"} {
+				dying := w.notifier(config)
+				dying.Failpoint = func(p string) {
+					if p == point {
+						runtime.Goexit()
+					}
+				}
+				w.Propose("walnuts", "price_change", 12)
+				w.spread(dying)
+				if _, err := dying.Deliver(context.Background(), channel); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if got := w.statuses(); got[gatehouse.NotificationSent] == 0 {
+			t.Fatalf("nobody died: %v", got)
+		}
+		w.Clock.Advance(2 * time.Minute)
+		n := w.notifier(config)
+		w.deliver(n, "hook")
+		w.deliver(n, "mail")
+		if got := w.statuses(); got[gatehouse.NotificationDelivered] != 4 || got[gatehouse.NotificationAccepted] != 8 ||
+			len(got) != 2 {
+			t.Errorf("statuses: %v", got)
+		}
+		_, ids := e.got()
+		slices.Sort(ids)
+		if got := len(slices.Compact(ids)); got != 4 {
+			t.Errorf("%d distinct webhooks, want 4", got)
+		}
+		byMail := map[string]bool{}
+		for _, m := range w.smtp.Mails() {
+			byMail[m.To+m.Header.Get("Message-Id")] = true
+		}
+		if len(byMail) != 8 {
+			t.Errorf("%d distinct mails, want 8", len(byMail))
+		}
+	})
+}
+
+// logged counts the entries of a type.
+func (w *world) logged(kind string) (count int) {
+	w.t.Helper()
+	w.Number()
+	err := w.Store.View(context.Background(), func(tx gatehouse.ReadTx) error {
+		count = 0
+		entries, err := tx.ListEntries("default", 0, 10_000)
+		for _, e := range entries {
+			if strings.Contains(string(e.Body), `"type":"`+kind+`"`) {
+				count++
+			}
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return count
+}

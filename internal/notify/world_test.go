@@ -1,0 +1,164 @@
+package notify_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/email"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// world is a gate with people, and a notifier that works when told.
+type world struct {
+	*gatetest.World
+	t    *testing.T
+	hub  *wake.Hints
+	smtp *mailtest.Server
+}
+
+// engines runs a test on both.
+func engines(t *testing.T, test func(*testing.T, *world)) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, newWorld(t))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		clock := gatetest.NewClock()
+		store, err := postgres.Open(t.Context(), postgres.Config{
+			URL: pgtest.Database(t), MaxConns: 6, Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		test(t, peopled(t, store, clock))
+	})
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	clock := gatetest.NewClock()
+	store, err := sqlite.Open(t.Context(), sqlite.Config{
+		Path: filepath.Join(t.TempDir(), "gate.db"), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return peopled(t, store, clock)
+}
+
+// peopled makes sam, the sponsor of the agent bot, the approvers ana and bo, and the
+// operator olga.
+func peopled(t *testing.T, store gatehouse.Store, clock *gatetest.Clock) *world {
+	t.Helper()
+	w := &world{World: gatetest.New(t, store, clock), t: t, hub: wake.Spread(&wake.Hub{}), smtp: mailtest.Start(t)}
+	creds, err := w.Gate.Bootstrap(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.SignIn(creds.Key)
+	for name, role := range map[string]gatehouse.Role{
+		"sam": gatehouse.RoleApprover, "ana": gatehouse.RoleApprover, "bo": gatehouse.RoleApprover,
+		"olga": gatehouse.RoleOperator,
+	} {
+		w.create(gatehouse.NewPrincipal{Name: name, Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{role}})
+	}
+	w.create(
+		gatehouse.NewPrincipal{
+			Name:    "bot",
+			Kind:    gatehouse.KindAgent,
+			Roles:   []gatehouse.Role{gatehouse.RoleProposer},
+			Sponsor: "sam",
+		},
+	)
+	return w
+}
+
+func (w *world) create(p gatehouse.NewPrincipal) {
+	w.t.Helper()
+	if _, err := w.Gate.CreatePrincipal(w.Admin(), p); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// mail is a channel that reaches everybody but the administrator.
+func (w *world) mail() *notify.Configured {
+	w.t.Helper()
+	c, err := email.New(email.Config{
+		SMTP: w.smtp.Addr, CA: w.smtp.CA, From: "gatehouse@gate.example",
+		Addresses: map[string]string{
+			"sam": "sam@shop.example", "ana": "ana@shop.example", "bo": "bo@shop.example", "olga": "olga@shop.example",
+		},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &notify.Configured{Name: "mail", Tenants: []string{"default"}, Channel: c}
+}
+
+func (w *world) notifier(c notify.Config) *notify.Notifier {
+	if c.Owner == "" {
+		c.Owner = "test"
+	}
+	if c.PublicURL == "" {
+		c.PublicURL = "https://gate.example"
+	}
+	return notify.New(w.Store, w.hub, c, nil, slog.New(slog.DiscardHandler))
+}
+
+// spread numbers the log and queues all that it tells.
+func (w *world) spread(n *notify.Notifier) {
+	w.t.Helper()
+	w.Number()
+	for more := true; more; {
+		var err error
+		if more, err = n.Spread(context.Background(), "default"); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// deliver sends what is due on a channel.
+func (w *world) deliver(n *notify.Notifier, channel string) {
+	w.t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = n.Deliver(context.Background(), channel); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// list is all that was told, the newest first.
+func (w *world) list(f gatehouse.NotificationFilter) []*gatehouse.Notification {
+	w.t.Helper()
+	f.Limit = 200
+	page, err := w.Gate.ListNotifications(w.Admin(), f)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return page.Items
+}
+
+// statuses counts them.
+func (w *world) statuses() map[gatehouse.NotificationStatus]int {
+	counts := make(map[gatehouse.NotificationStatus]int)
+	for _, n := range w.list(gatehouse.NotificationFilter{}) {
+		counts[n.Status]++
+	}
+	return counts
+}

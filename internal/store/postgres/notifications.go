@@ -1,0 +1,268 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
+)
+
+const (
+	notificationColumns = `n.tenant, n.id, n.created_at, n.kind, n.action_id, n.entry, n.channel, n.recipient,
+n.status, n.attempts,
+n.last_error, n.due_at, n.finished_at, n.generation, n.lease_owner, n.ref, n.data`
+	selectNotification = `SELECT ` + notificationColumns + `, coalesce(p.name, '')
+FROM notification n LEFT JOIN principal p ON p.tenant = n.tenant AND p.id = n.recipient WHERE n.tenant = $1 AND `
+)
+
+func scanNotification(r *row) *gatehouse.Notification {
+	return &gatehouse.Notification{
+		Tenant: r.text(), ID: r.text(), CreatedAt: r.time(), Kind: gatehouse.NotificationKind(r.text()),
+		ActionID: r.text(),
+		Entry:    r.int(), Channel: r.text(), Recipient: r.text(), Status: gatehouse.NotificationStatus(r.text()),
+		Attempts:  int(r.int()),
+		LastError: r.text(), DueAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()),
+		LeaseOwner: r.text(),
+		Ref:        r.text(), Data: gatehouse.JSON(r.text()),
+	}
+}
+
+func scanNamed(r *row) *gatehouse.Notification {
+	n := scanNotification(r)
+	n.RecipientName = r.text()
+	return n
+}
+
+// LogPosition is -1 before the first MoveLogPosition.
+func (t *readTx) LogPosition(tenant string) (int64, error) {
+	next := int64(-1)
+	err := t.each(`SELECT next FROM notification_position WHERE tenant = $1`,
+		func(r *row) error { next = r.int(); return nil }, tenant)
+	return next, err
+}
+
+// MoveLogPosition is refused when somebody else has moved it.
+func (t *tx) MoveLogPosition(tenant string, from, to int64) error {
+	if from < 0 {
+		return t.write(`INSERT INTO notification_position (tenant, next) VALUES ($1, $2)`, tenant, to)
+
+	}
+	return t.write(
+		guarded+`UPDATE notification_position SET next = $1 WHERE tenant = $2 AND next = $3`+orConflict,
+		to,
+		tenant,
+		from,
+	)
+}
+
+// FindNotification finds by id.
+func (t *readTx) FindNotification(tenant, id string) (n *gatehouse.Notification, err error) {
+	err = t.one(selectNotification+`n.id = $2`, func(r *row) error { n = scanNamed(r); return nil }, tenant, id)
+	return n, err
+}
+
+// ListNotifications lists the newest first.
+func (t *readTx) ListNotifications(
+	tenant string, f gatehouse.NotificationFilter,
+) (page gatehouse.Page[*gatehouse.Notification], err error) {
+	filter := []string{tenant, string(f.Status), f.Channel, f.ActionID}
+	c, err := shared.ParseCursor(f.Cursor, shared.KindNotifications, filter...)
+	if err != nil {
+		return page, err
+	}
+	before := c.ID
+	if before == "" {
+		before = "\U0010FFFF"
+	}
+	limit := shared.PageLimit(f.Limit)
+	page.Items = []*gatehouse.Notification{}
+	sql := selectNotification + `n.id < $2 AND ($3 = '' OR n.status = $3) AND ($4 = '' OR n.channel = $4)
+AND ($5 = '' OR n.action_id = $5) ORDER BY n.id DESC LIMIT $6`
+	err = t.each(sql, func(r *row) error {
+		page.Items = append(page.Items, scanNamed(r))
+		return nil
+	}, tenant, before, string(f.Status), f.Channel, f.ActionID, limit+1)
+	return shared.Finish(page, limit, func(n *gatehouse.Notification) shared.Cursor { return shared.Cursor{ID: n.ID} },
+		shared.KindNotifications, filter...), err
+}
+
+// RecentNotifications counts, and finds the digest that is open.
+func (t *readTx) RecentNotifications(
+	tenant, channel, recipient string, since time.Time,
+) (count int, digest *gatehouse.Notification, err error) {
+	n, err := t.number(`SELECT count(*) FROM notification
+WHERE tenant = $1 AND channel = $2 AND recipient = $3 AND created_at > $4`, tenant, channel, recipient, since)
+	if err != nil {
+		return 0, nil, err
+	}
+	err = t.each(selectNotification+`n.channel = $2 AND n.recipient = $3 AND n.kind = 'digest' AND n.status = 'queued'
+AND n.attempts = 0 ORDER BY n.id DESC LIMIT 1`, func(r *row) error { digest = scanNamed(r); return nil }, tenant,
+		channel, recipient)
+	return int(n), digest, err
+}
+
+// ChannelStates lists by channel.
+func (t *readTx) ChannelStates(tenant string) (list []*gatehouse.ChannelState, err error) {
+	err = t.each(selectChannelState+` ORDER BY channel`,
+		func(r *row) error { list = append(list, scanChannelState(r)); return nil }, tenant)
+	return list, err
+}
+
+const selectChannelState = `SELECT tenant, channel, failures, failing_since, off_at, last_error, last_ok_at
+FROM channel_state WHERE tenant = $1`
+
+func scanChannelState(r *row) *gatehouse.ChannelState {
+	return &gatehouse.ChannelState{
+		Tenant: r.text(), Channel: r.text(), Failures: int(r.int()), FailingSince: r.timePtr(), OffAt: r.timePtr(),
+		LastError: r.text(), LastOKAt: r.timePtr(),
+	}
+}
+
+// OpenNotifications counts what waits or is under way.
+func (t *readTx) OpenNotifications() (int, error) {
+	n, err := t.number(`SELECT count(*) FROM notification WHERE due_at IS NOT NULL`)
+	return int(n), err
+}
+
+// NextNotificationAt is the first due time of a channel.
+func (t *readTx) NextNotificationAt(channel string) (next time.Time, err error) {
+	err = t.each(`SELECT min(due_at) FROM notification WHERE channel = $1 AND due_at IS NOT NULL`, func(r *row) error {
+		if at := r.timePtr(); at != nil {
+			next = *at
+		}
+		return nil
+	}, channel)
+	return next, err
+}
+
+// InsertNotifications stores them one by one.
+func (t *tx) InsertNotifications(list []*gatehouse.Notification) error {
+	for _, n := range list {
+		err := t.write(
+			`INSERT INTO notification (tenant, id, created_at, kind, action_id, entry, channel, recipient, status,
+attempts,
+last_error, due_at, finished_at, generation, lease_owner, ref, data)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+			n.Tenant,
+			n.ID,
+			n.CreatedAt,
+			string(n.Kind),
+			n.ActionID,
+			n.Entry,
+			n.Channel,
+			n.Recipient,
+			string(n.Status),
+			n.Attempts,
+			n.LastError,
+			n.DueAt,
+			n.FinishedAt,
+			n.Generation,
+			n.LeaseOwner,
+			n.Ref,
+			string(n.Data),
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const claimNotifications = `WITH due AS MATERIALIZED (SELECT tenant, id FROM notification
+WHERE channel = $3 AND due_at <= $4
+  ORDER BY due_at LIMIT $5 FOR UPDATE SKIP LOCKED)
+UPDATE notification n SET status = 'sent', attempts = n.attempts + 1, generation = n.generation + 1,
+lease_owner = $1, due_at = $2
+FROM due WHERE n.tenant = due.tenant AND n.id = due.id RETURNING ` + notificationColumns
+
+// ClaimNotifications takes due messages of all tenants; nobody else takes the same.
+func (t *tx) ClaimNotifications(
+	channel, owner string,
+	lease time.Duration,
+	limit int,
+) (list []*gatehouse.Notification, err error) {
+	now := t.Now()
+	err = t.locked(
+		nil,
+		ask(claimNotifications, func(r *row) error { list = append(list, scanNotification(r)); return nil },
+			owner, now.Add(lease), channel, now, int64(limit)),
+	)
+	t.wrote = t.wrote || len(list) > 0
+	return list, err
+}
+
+// UpdateNotification writes what may change, guarded.
+func (t *tx) UpdateNotification(n *gatehouse.Notification, from gatehouse.NotificationStatus, generation int) error {
+	return t.write(
+		guarded+`UPDATE notification SET status = $1, attempts = $2, last_error = $3, due_at = $4, finished_at = $5,
+lease_owner = $6, ref = $7, data = $8 WHERE tenant = $9 AND id = $10 AND status = $11 AND generation = $12`+orConflict,
+		string(n.Status),
+		n.Attempts,
+		n.LastError,
+		n.DueAt,
+		n.FinishedAt,
+		n.LeaseOwner,
+		n.Ref,
+		string(n.Data),
+		n.Tenant,
+		n.ID,
+		string(from),
+		generation,
+	)
+}
+
+// HurryNotifications makes what waits for another try due.
+func (t *tx) HurryNotifications(tenant, channel string) error {
+	return t.write(`UPDATE notification SET due_at = $1
+WHERE tenant = $2 AND channel = $3 AND status = 'queued' AND attempts > 0 AND due_at > $1`, t.Now(), tenant, channel)
+}
+
+// LockChannelState makes the row where there is none, and locks it.
+func (t *tx) LockChannelState(tenant, channel string) (s *gatehouse.ChannelState, err error) {
+	err = t.write(
+		`INSERT INTO channel_state (tenant, channel, failures, last_error) VALUES ($1, $2, 0, '')
+ON CONFLICT DO NOTHING`,
+		tenant,
+		channel,
+	)
+	if err != nil {
+		return nil, err
+	}
+	err = t.locked([]query{ask(selectChannelState+` AND channel = $2 FOR NO KEY UPDATE`,
+		func(r *row) error { s = scanChannelState(r); return nil }, tenant, channel)})
+	if err == nil && s == nil {
+		err = gatehouse.ErrNotFound
+	}
+	return s, err
+}
+
+// PutChannelState writes a state that was locked.
+func (t *tx) PutChannelState(s *gatehouse.ChannelState) error {
+	return t.write(
+		guarded+`UPDATE channel_state SET failures = $1, failing_since = $2, off_at = $3, last_error = $4,
+last_ok_at = $5
+WHERE tenant = $6 AND channel = $7`+orConflict,
+		s.Failures,
+		s.FailingSince,
+		s.OffAt,
+		s.LastError,
+		s.LastOKAt,
+		s.Tenant,
+		s.Channel,
+	)
+}
+
+// PurgeNotifications deletes what has been finished for long, but for what
+// somebody else is deleting.
+func (t *tx) PurgeNotifications(olderThan time.Time, limit int) (int, error) {
+	n, err := t.number(
+		`WITH old AS MATERIALIZED (SELECT tenant, id FROM notification WHERE finished_at < $1 LIMIT $2
+FOR UPDATE SKIP LOCKED),
+d AS (DELETE FROM notification n USING old WHERE n.tenant = old.tenant AND n.id = old.id RETURNING 1)
+SELECT count(*) FROM d`,
+		olderThan,
+		limit,
+	)
+	t.wrote = t.wrote || n > 0
+	return int(n), err
+}

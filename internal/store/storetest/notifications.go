@@ -1,0 +1,238 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// queuedNote is a message that is due now.
+func (s *suite) queuedNote(tenant string, more ...func(*gatehouse.Notification)) *gatehouse.Notification {
+	s.Helper()
+	now := s.now()
+	n := &gatehouse.Notification{
+		ID: "ntf_" + s.next(), Tenant: tenant, CreatedAt: now, Kind: gatehouse.NotifyAsked, ActionID: "act_1",
+		Entry:   s.last.Load(),
+		Channel: "mail", Recipient: "prn_1", Status: gatehouse.NotificationQueued, DueAt: &now,
+		Data: `{"event":"hitl.proposed"}`,
+	}
+	for _, f := range more {
+		f(n)
+	}
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertNotifications([]*gatehouse.Notification{n}) })
+	return n
+}
+
+func (s *suite) note(id string) (n *gatehouse.Notification) {
+	s.Helper()
+	s.view(func(tx gatehouse.ReadTx) (err error) { n, err = tx.FindNotification(tenant, id); return err })
+	return n
+}
+
+// notifications are of one tenant, claimed once, and moved by who holds the claim.
+func (s *suite) notifications() {
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
+	})
+	ana := s.insertPrincipal(func(p *gatehouse.Principal) { p.Name = "ana" })
+	first := s.queuedNote(tenant, func(n *gatehouse.Notification) { n.Recipient = ana.ID })
+	later := s.queuedNote(tenant, func(n *gatehouse.Notification) {
+		due := n.DueAt.Add(time.Hour)
+		n.DueAt = &due
+	})
+	other := s.queuedNote(tenant, func(n *gatehouse.Notification) { n.Channel = "hook" })
+	s.queuedNote("acme", func(n *gatehouse.Notification) { n.Channel = "hook" })
+
+	want := *first
+	want.RecipientName = "ana"
+	s.same("the first", s.note(first.ID), &want)
+	twin := *first
+	twin.ID = "ntf_twin"
+	s.refused(gatehouse.ErrConflict, "the same message of an entry", func(tx gatehouse.Tx) error {
+		return tx.InsertNotifications([]*gatehouse.Notification{&twin})
+	})
+	s.refused(gatehouse.ErrNotFound, "another tenant's message", func(tx gatehouse.Tx) error {
+		_, err := tx.FindNotification("acme", first.ID)
+		return err
+	})
+	ids := func(f gatehouse.NotificationFilter) (list []string) {
+		s.view(func(tx gatehouse.ReadTx) error {
+			page, err := tx.ListNotifications(tenant, f)
+			list = nil
+			for _, n := range page.Items {
+				list = append(list, n.ID)
+			}
+			return err
+		})
+		return list
+	}
+	s.same("all", ids(gatehouse.NotificationFilter{}), []string{other.ID, later.ID, first.ID})
+	s.same("of a channel", ids(gatehouse.NotificationFilter{Channel: "hook"}), []string{other.ID})
+	s.same("of a status", ids(gatehouse.NotificationFilter{Status: gatehouse.NotificationFailed}), []string(nil))
+
+	claim := func(channel string) (list []*gatehouse.Notification) {
+		s.update(func(tx gatehouse.Tx) (err error) {
+			list, err = tx.ClaimNotifications(channel, "worker", time.Minute, 10)
+			return err
+		})
+		return list
+	}
+	if got := claim("hook"); len(got) != 2 {
+		s.Fatalf("claimed %d of two tenants", len(got))
+	}
+	mine := claim("mail")
+	if len(mine) != 1 || mine[0].ID != first.ID || mine[0].Attempts != 1 || mine[0].Generation != 1 ||
+		mine[0].Status != gatehouse.NotificationSent {
+		s.Fatalf("claimed %+v", mine)
+	}
+	if again := claim("mail"); len(again) != 0 {
+		s.Fatalf("claimed again %+v", again)
+	}
+	done := *mine[0]
+	now := s.now()
+	done.Status, done.DueAt, done.FinishedAt, done.LeaseOwner, done.Ref = gatehouse.NotificationAccepted, nil, &now,
+		"", "<id@x>"
+	s.refused(gatehouse.ErrConflict, "a stale claim", func(tx gatehouse.Tx) error {
+		return tx.UpdateNotification(&done, gatehouse.NotificationSent, 0)
+	})
+	s.update(func(tx gatehouse.Tx) error { return tx.UpdateNotification(&done, gatehouse.NotificationSent, 1) })
+	done.RecipientName = "ana"
+	s.same("accepted", s.note(first.ID), &done)
+	s.view(func(tx gatehouse.ReadTx) error {
+		open, err := tx.OpenNotifications()
+		if err == nil && open != 3 {
+			s.Errorf("%d open, want 3", open)
+		}
+		next, e := tx.NextNotificationAt("mail")
+		if e == nil && !next.Equal(*later.DueAt) {
+			s.Errorf("next at %s, want %s", next, later.DueAt)
+		}
+		return err
+	})
+	s.update(func(tx gatehouse.Tx) error {
+		n, err := tx.PurgeNotifications(now.Add(time.Hour), 10)
+		if err == nil && n != 1 {
+			s.Errorf("purged %d, want 1", n)
+		}
+		return err
+	})
+	s.same("after the purge", ids(gatehouse.NotificationFilter{}), []string{other.ID, later.ID})
+}
+
+// notificationRace checks that of claims at once no two take the same message.
+func (s *suite) notificationRace() {
+	const messages = 60
+	for range messages {
+		s.queuedNote(tenant)
+	}
+	var mu sync.Mutex
+	var work sync.WaitGroup
+	seen := map[string]string{}
+	for i := range 4 {
+		owner := fmt.Sprint("worker", i)
+		work.Go(func() {
+			for range messages {
+				var list []*gatehouse.Notification
+				err := s.store.Update(s.Context(), func(tx gatehouse.Tx) (err error) {
+					list, err = tx.ClaimNotifications("mail", owner, time.Minute, 3)
+					return err
+				})
+				if err != nil {
+					s.Errorf("claim: %v", err)
+					return
+				}
+				mu.Lock()
+				for _, n := range list {
+					if seen[n.ID] != "" {
+						s.Errorf("%s was claimed by %s and %s", n.ID, seen[n.ID], owner)
+					}
+					seen[n.ID] = owner
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	work.Wait()
+	if len(seen) != messages {
+		s.Errorf("%d claimed, want %d", len(seen), messages)
+	}
+}
+
+// logPosition moves only from where it was read.
+func (s *suite) logPosition() {
+	at := func(want int64) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) error {
+			got, err := tx.LogPosition(tenant)
+			if err == nil && got != want {
+				s.Errorf("position %d, want %d", got, want)
+			}
+			return err
+		})
+	}
+	at(-1)
+	s.update(func(tx gatehouse.Tx) error { return tx.MoveLogPosition(tenant, -1, 5) })
+	at(5)
+	s.refused(
+		gatehouse.ErrConflict,
+		"a second beginning",
+		func(tx gatehouse.Tx) error { return tx.MoveLogPosition(tenant, -1, 7) },
+	)
+	s.refused(
+		gatehouse.ErrConflict,
+		"a stale move",
+		func(tx gatehouse.Tx) error { return tx.MoveLogPosition(tenant, 4, 7) },
+	)
+	s.update(func(tx gatehouse.Tx) error { return tx.MoveLogPosition(tenant, 5, 9) })
+	at(9)
+}
+
+// channelStates are kept by tenant and channel; what failed before can be made due.
+func (s *suite) channelStates() {
+	var state *gatehouse.ChannelState
+	s.update(func(tx gatehouse.Tx) (err error) {
+		if state, err = tx.LockChannelState(tenant, "mail"); err != nil {
+			return err
+		}
+		now := tx.Now()
+		state.Failures, state.FailingSince, state.LastError = 3, &now, "refused"
+		return tx.PutChannelState(state)
+	})
+	s.view(func(tx gatehouse.ReadTx) error {
+		list, err := tx.ChannelStates(tenant)
+		s.same("states", list, []*gatehouse.ChannelState{state})
+		return err
+	})
+	waits := s.queuedNote(tenant, func(n *gatehouse.Notification) {
+		due := n.DueAt.Add(time.Hour)
+		n.DueAt, n.Attempts = &due, 2
+	})
+	fresh := s.queuedNote(tenant, func(n *gatehouse.Notification) {
+		due := n.DueAt.Add(time.Hour)
+		n.DueAt = &due
+	})
+	s.update(func(tx gatehouse.Tx) error { return tx.HurryNotifications(tenant, "mail") })
+	if got := s.note(waits.ID); !got.DueAt.Before(*waits.DueAt) {
+		s.Errorf("one that failed is due at %s still", got.DueAt)
+	}
+	if got := s.note(fresh.ID); !got.DueAt.Equal(*fresh.DueAt) {
+		s.Errorf("one that was not tried moved to %s", got.DueAt)
+	}
+	s.view(func(tx gatehouse.ReadTx) error {
+		count, digest, err := tx.RecentNotifications(tenant, "mail", "prn_1", waits.CreatedAt.Add(-time.Second))
+		if err == nil && (count != 2 || digest != nil) {
+			s.Errorf("%d recent, digest %v", count, digest)
+		}
+		return err
+	})
+	open := s.queuedNote(tenant, func(n *gatehouse.Notification) { n.Kind, n.Entry = gatehouse.NotifyDigest, -1 })
+	s.view(func(tx gatehouse.ReadTx) error {
+		count, digest, err := tx.RecentNotifications(tenant, "mail", "prn_1", waits.CreatedAt.Add(-time.Second))
+		if err == nil && (count != 3 || digest == nil || digest.ID != open.ID) {
+			s.Errorf("%d recent, digest %v", count, digest)
+		}
+		return err
+	})
+}
