@@ -22,6 +22,8 @@ type Config struct {
 	Runs     RunKeeper
 	// Notices tells administrators of changes to rights and rules.
 	Notices gatehouse.NoticeService
+	// Notifications shows what was told to whom.
+	Notifications gatehouse.NotificationService
 	// LogChecker verifies the log from the inside.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored.
@@ -129,7 +131,9 @@ func (c *Console) routes() []route {
 // New makes a console. It fails on a configuration that lacks something.
 func New(cfg Config) (*Console, error) {
 	switch {
-	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil, cfg.Runs == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil, cfg.Notices == nil:
+	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil,
+		cfg.Runs == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil, cfg.Notices == nil,
+		cfg.Notifications == nil:
 		return nil, errors.New("console: a service is missing")
 	case cfg.Browser == nil, cfg.SignIn == nil, cfg.Sessions == nil, cfg.Self == nil, cfg.Views == nil:
 		return nil, errors.New("console: a service of sessions is missing")

@@ -96,13 +96,13 @@ func riskMeaning(r gatehouse.RiskLevel) string {
 // reader; the word itself is always shown too.
 func statusTone(status string) string {
 	switch status {
-	case "applied", "approved":
+	case "applied", "approved", "accepted", "delivered", "works":
 		return "good"
 	case "pending", "requested", "queued", "picking", "pushing", "sent":
 		return "open"
 	case "unknown", "expired":
 		return "warn"
-	case "failed", "rejected", "denied":
+	case "failed", "rejected", "denied", "failing", "off":
 		return "bad"
 	}
 	return "quiet"

@@ -13,9 +13,10 @@ import (
 
 // plainForms are the forms of administrators that need no fresh sign-in.
 var plainForms = map[string]bool{
-	"POST /settings/changes/dismiss": true, // hides from oneself
-	"POST /policies/check":           true, // reads
-	"POST /dispatch/replay":          true, // carries out what was approved
+	"POST /settings/changes/dismiss":                                  true, // hides from oneself
+	"POST /settings/messages/test":                                    true, // tells oneself that it is a test
+	"POST /policies/check":                                            true, // reads
+	"POST /dispatch/replay":                                           true, // carries out what was approved
 	"POST /settings/principals/{principal}/sessions/{session}/revoke": true, // ends a way in, and makes none
 }
 

@@ -1,0 +1,114 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const messagesPath = "/settings/messages"
+
+func (c *Console) messageRoutes() []route {
+	watchers := []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleAuditor}
+	return []route{
+		{pattern: "GET " + messagesPath, roles: watchers, handle: c.messages},
+		{
+			pattern: "POST " + messagesPath + "/retry",
+			roles:   []gatehouse.Role{gatehouse.RoleOperator},
+			handle:  c.retryMessage,
+		},
+		{
+			pattern: "POST " + messagesPath + "/test",
+			roles:   []gatehouse.Role{gatehouse.RoleAdmin},
+			handle:  c.testChannel,
+		},
+	}
+}
+
+// messagesView is a page of messages to people, and the channels.
+type messagesView struct {
+	channels []*gatehouse.ChannelState
+	list     []*gatehouse.Notification
+	failed   bool
+	first    string
+	more     string
+	// tested is a test that was just sent, nil for none.
+	tested *gatehouse.Notification
+}
+
+func (c *Console) messages(v *view) error { return c.showMessages(v, &messagesView{}) }
+
+func (c *Console) showMessages(v *view, p *messagesView) error {
+	var err error
+	if p.channels, err = c.cfg.Notifications.ListChannels(v.ctx); err != nil {
+		return err
+	}
+	p.failed = v.query("show") == "failed"
+	f := gatehouse.NotificationFilter{Cursor: v.query("cursor"), Limit: groupRows}
+	if p.failed {
+		f.Status = gatehouse.NotificationFailed
+	}
+	page, err := c.cfg.Notifications.ListNotifications(v.ctx, f)
+	if err != nil {
+		return err
+	}
+	p.list = page.Items
+	here := url.Values{}
+	if p.failed {
+		here.Set("show", "failed")
+	}
+	if f.Cursor != "" {
+		p.first = messagesPath + "?" + here.Encode()
+	}
+	if page.NextCursor != "" {
+		here.Set("cursor", page.NextCursor)
+		p.more = messagesPath + "?" + here.Encode()
+	}
+	return v.render(http.StatusOK, "Messages", settingsPath, messagesBody(v, p))
+}
+
+func (c *Console) retryMessage(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	if _, err := c.cfg.Notifications.RetryNotification(v.ctx, v.r.PostForm.Get("id")); err != nil {
+		return err
+	}
+	return v.redirect(messagesPath)
+}
+
+func (c *Console) testChannel(v *view) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	n, err := c.cfg.Notifications.TestChannel(v.ctx, v.r.PostForm.Get("channel"))
+	if err != nil {
+		return err
+	}
+	return c.showMessages(v, &messagesView{tested: n})
+}
+
+// channelState is how a channel fares, in a word that statusTone knows.
+func channelState(s *gatehouse.ChannelState) string {
+	switch {
+	case s.OffAt != nil:
+		return "off"
+	case s.FailingSince != nil:
+		return "failing"
+	}
+	return "works"
+}
+
+// messageWords says what a kind of message tells.
+func messageWords(kind gatehouse.NotificationKind) string {
+	if words := map[gatehouse.NotificationKind]string{
+		gatehouse.NotifyAsked: "Approval asked", gatehouse.NotifyDecided: "Decided", gatehouse.NotifyExpired: "Expired",
+		gatehouse.NotifyDeadLetter: "Dead letter", gatehouse.NotifyUnknown: "Unknown outcome",
+		gatehouse.NotifyDigest:         "Digest",
+		gatehouse.NotifyChannelFailing: "A channel fails", gatehouse.NotifyTest: "Test",
+	}[kind]; words != "" {
+		return words
+	}
+	return string(kind)
+}

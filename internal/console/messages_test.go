@@ -1,0 +1,39 @@
+package console_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestMessages shows operators what was told to whom, with hostile errors as text, and
+// lets them send again what failed; approvers see nothing of it.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	olga, ana := w.signIn("olga", gatehouse.RoleOperator), w.signIn("ana", gatehouse.RoleApprover)
+	aud := w.signIn("aud", gatehouse.RoleAuditor)
+	ana.get("/settings").want(http.StatusOK).lacks("/settings/messages")
+	ana.get("/settings/messages").want(http.StatusForbidden)
+	olga.get("/settings/messages").want(http.StatusOK).has("No channel is configured", "No messages")
+	err := w.store.Update(t.Context(), func(tx gatehouse.Tx) error {
+		now := tx.Now()
+		return tx.InsertNotifications([]*gatehouse.Notification{{
+			ID: "ntf_1", Tenant: "default", CreatedAt: now, Kind: gatehouse.NotifyAsked, ActionID: "act_1", Entry: 1,
+			Channel: "mail",
+			Status:  gatehouse.NotificationFailed, Attempts: 3, LastError: "<script>alert(1)</script>\u202Ekcab",
+			FinishedAt: &now,
+		}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := olga.get("/settings/messages?show=failed").want(http.StatusOK)
+	page.has("Approval asked", "via mail", "3 attempts.", testid("retry")).lacks("<script>alert(1)")
+	aud.get("/settings/messages").want(http.StatusOK).has("via mail").lacks(testid("retry"))
+	ana.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusForbidden)
+	aud.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusForbidden)
+	olga.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusOK).has("queued").lacks(testid("retry"))
+	olga.post("/settings/messages/test", "channel", "mail").want(http.StatusForbidden)
+}
