@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"connector/slack":         {"", "connector", "connector/internal/rest", "connector/internal/typed"},
 	"connector/worker":        {"", "connector"},
 	"connector/netsuite":      {"", "connector", "connector/internal/rest", "internal/jsonshape", "internal/spelling"},
+	"connector/stripe":        {"", "connector", "connector/internal/rest", "internal/jsonshape"},
 	"connector/mcp":           {"", "connector"},
 	"internal/spelling":       {""},
 	"internal/expr":           {""},

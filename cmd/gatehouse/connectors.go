@@ -15,6 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
 	"github.com/gatehouse-dev/gatehouse/connector/slack"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+	"github.com/gatehouse-dev/gatehouse/connector/stripe"
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 )
@@ -34,6 +35,7 @@ func connectorTypes() map[string]maker {
 		"http":       of(httpconn.New),
 		"mcp":        of(newMCP),
 		"netsuite":   of(netsuite.New),
+		"stripe":     of(stripe.New),
 		"worker":     of(newWorker),
 	}
 }

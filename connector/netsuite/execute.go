@@ -3,12 +3,12 @@ package netsuite
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // Execute implements [connector.Connector]. It writes at most once. An update of
@@ -16,7 +16,7 @@ import (
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	e, v := c.look(call)
 	if len(v) > 0 {
-		return connector.Result{}, invalid(v)
+		return connector.Result{}, rest.Invalid(v)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -42,7 +42,7 @@ func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) 
 	id, _ := e.split(call.Target.EntityRef)
 	unlock := c.records.Lock(ctx, e.Record+"/"+id)
 	if unlock == nil {
-		return connector.Result{}, notSent("timeout",
+		return connector.Result{}, rest.NotSent("timeout",
 			"the time was over while another change of the record was under way")
 	}
 	defer unlock()
@@ -54,7 +54,7 @@ func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) 
 			return connector.Result{}, failure
 		}
 		if state := e.differences(before, call); !state.Matches {
-			return connector.Result{}, changed(state)
+			return connector.Result{}, rest.Changed(state)
 		}
 	}
 	if c.cfg.via(opUpdate) == viaRESTlet {
@@ -79,23 +79,6 @@ func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) 
 	res.ResponseMetadata = c.proof(x, e, id)
 	res.Reversal = e.reversal(call, before)
 	return res, c.verify(ctx, e, call, &res, id)
-}
-
-func changed(state connector.State) *connector.Error {
-	return &connector.Error{
-		Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
-		Detail: "the record is not as the proposal says: expected " + brief(state.Expected) + ", is " +
-			brief(state.Actual),
-	}
-}
-
-// brief cuts a text for a detail.
-func brief(j gatehouse.JSON) string {
-	r := []rune(string(j))
-	if len(r) > 200 {
-		return string(r[:200]) + "…"
-	}
-	return string(r)
 }
 
 // create makes a record under the key as its external id.
@@ -132,7 +115,7 @@ func (c *Connector) verify(
 	ctx context.Context, e *entity, call connector.Call, res *connector.Result, ref string,
 ) *connector.Error {
 	note := func(name string, value gatehouse.JSON) {
-		res.ResponseMetadata = with(res.ResponseMetadata, name, value)
+		res.ResponseMetadata = rest.With(res.ResponseMetadata, name, value)
 	}
 	how := c.readerOf(e)
 	if call.Operation == opCreate {
@@ -163,17 +146,17 @@ func (e *entity) asApproved(r *record, change gatehouse.JSON) *connector.Error {
 	}
 	return &connector.Error{
 		Kind: connector.Ambiguous, Code: "not_as_approved",
-		Detail: "NetSuite has saved other values than the approved ones: " + brief(r.state(names)),
+		Detail: "NetSuite has saved other values than the approved ones: " + rest.Brief(r.state(names)),
 	}
 }
 
 // proof is the answer's metadata with what receipts of NetSuite have.
 func (c *Connector) proof(x *exchange, e *entity, id string) gatehouse.JSON {
-	j := with(x.answer.Metadata(x.doc), "record_type", gatehouse.StringJSON(e.Record))
+	j := rest.With(x.answer.Metadata(x.doc), "record_type", gatehouse.StringJSON(e.Record))
 	if id != "" {
-		j = with(j, "ns_internal_id", gatehouse.StringJSON(id))
+		j = rest.With(j, "ns_internal_id", gatehouse.StringJSON(id))
 	}
-	at := text(x.doc, "applied_at")
+	at := rest.Text(x.doc, "applied_at")
 	if _, err := time.Parse(time.RFC3339, at); err != nil {
 		date, err := http.ParseTime(x.answer.Header.Get("Date"))
 		if err != nil {
@@ -181,19 +164,12 @@ func (c *Connector) proof(x *exchange, e *entity, id string) gatehouse.JSON {
 		}
 		at = date.UTC().Format(time.RFC3339)
 	}
-	j = with(j, "applied_at", gatehouse.StringJSON(at))
+	j = rest.With(j, "applied_at", gatehouse.StringJSON(at))
 	if r := c.cfg.RESTlet; r != nil && strings.HasSuffix(x.request.URL.Path, "/restlet.nl") {
-		j = with(j, "script", gatehouse.StringJSON(r.Script))
-		j = with(j, "deploy", gatehouse.StringJSON(r.Deploy))
+		j = rest.With(j, "script", gatehouse.StringJSON(r.Script))
+		j = rest.With(j, "deploy", gatehouse.StringJSON(r.Deploy))
 	}
 	return j
-}
-
-// with sets a member of an object.
-func with(j gatehouse.JSON, name string, value gatehouse.JSON) gatehouse.JSON {
-	members, _ := j.Fields()
-	members = slices.DeleteFunc(members, func(m gatehouse.Member) bool { return m.Name == name })
-	return gatehouse.ObjectJSON(append(members, gatehouse.Member{Name: name, Value: value})...)
 }
 
 // reversal describes the way back from an update: what was read before, else what

@@ -117,7 +117,7 @@ func (o *oauth2) bearer(ctx context.Context) (string, error) {
 	select {
 	case o.turn <- struct{}{}:
 	case <-ctx.Done():
-		return "", notSent("timeout", "the time was over before there was an access token")
+		return "", rest.NotSent("timeout", "the time was over before there was an access token")
 	}
 	defer func() { <-o.turn }()
 	switch now := o.now(); {
@@ -153,7 +153,7 @@ func (o *oauth2) forget(ctx context.Context, token string) {
 func (o *oauth2) fetch(ctx context.Context) (token string, life time.Duration, failure *connector.Error) {
 	assertion, err := o.assertion()
 	if err != nil {
-		return "", 0, notSent("token_refused", "the assertion could not be signed")
+		return "", 0, rest.NotSent("token_refused", "the assertion could not be signed")
 	}
 	r := rest.NewRequest(http.MethodPost, o.tokenURL)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -182,17 +182,17 @@ func (o *oauth2) fetch(ctx context.Context) (token string, life time.Duration, f
 	seconds, errLife := answer.ExpiresIn.Int64()
 	switch {
 	case a.Status >= 500 || a.Status == http.StatusTooManyRequests:
-		failure = notSent("token_unavailable", "no access token: "+a.Describe())
+		failure = rest.NotSent("token_unavailable", "no access token: "+a.Describe())
 		failure.RetryAfter = rest.RetryAfter(a.Header)
 	case a.Status != http.StatusOK:
 		why := a.Describe()
 		if answer.Error != "" {
 			why += ", " + gatehouse.Quote(answer.Error)
 		}
-		failure = notSent("token_refused", "no access token: "+why)
+		failure = rest.NotSent("token_refused", "no access token: "+why)
 	case err != nil || a.Cut != "" || answer.AccessToken == "" || !strings.EqualFold(answer.TokenType, "Bearer") ||
 		strings.ContainsFunc(answer.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }):
-		failure = notSent("token_unavailable", "no access token: the answer has none that can be read")
+		failure = rest.NotSent("token_unavailable", "no access token: the answer has none that can be read")
 	case errLife != nil || seconds <= 0:
 		seconds = 0 // good for this one request
 	}
@@ -211,8 +211,4 @@ func (o *oauth2) assertion() (string, error) {
 		return "", err
 	}
 	return signed.CompactSerialize()
-}
-
-func notSent(code, detail string) *connector.Error {
-	return &connector.Error{Kind: connector.NotSent, Code: code, Detail: detail}
 }

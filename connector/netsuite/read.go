@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // The ways of reading a record.
@@ -95,10 +96,10 @@ func (c *Connector) readRecord(ctx context.Context, e *entity, ref string, how i
 // recordOf takes a record out of an answer, or of a part of it.
 func (e *entity) recordOf(doc, object gatehouse.JSON, w wire) *record {
 	out := &record{fields: make(map[string]gatehouse.JSON, len(e.fields))}
-	out.id = text(doc, "ns_internal_id")
-	out.modified = text(doc, "lastmodified")
+	out.id = rest.Text(doc, "ns_internal_id")
+	out.modified = rest.Text(doc, "lastmodified")
 	if w == wireREST {
-		out.id, out.modified = text(doc, "id"), text(doc, "lastModifiedDate")
+		out.id, out.modified = rest.Text(doc, "id"), rest.Text(doc, "lastModifiedDate")
 	}
 	for name, f := range e.fields {
 		key := f.inner(w)
@@ -112,18 +113,6 @@ func (e *entity) recordOf(doc, object gatehouse.JSON, w wire) *record {
 		out.fields[name] = f.read(value, w)
 	}
 	return out
-}
-
-// text is a member's text, or a number's digits; "" for anything else.
-func text(j gatehouse.JSON, name string) string {
-	value, _ := j.Get(name)
-	if s, ok := value.Text(); ok {
-		return s
-	}
-	if d, ok := value.Number(); ok {
-		return string(d)
-	}
-	return ""
 }
 
 // readParameters ask our RESTlet for all fields of a record or a line.
@@ -197,7 +186,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	e, v := c.look(call)
 	switch {
 	case len(v) > 0:
-		return connector.State{}, invalid(v)
+		return connector.State{}, rest.Invalid(v)
 	case call.Operation == opCreate:
 		return connector.State{Matches: true}, nil
 	case c.readerOf(e) == readsNothing:
@@ -253,7 +242,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	e, v := c.look(call)
 	if len(v) > 0 {
-		return connector.Inconclusive, connector.Result{}, invalid(v)
+		return connector.Inconclusive, connector.Result{}, rest.Invalid(v)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -287,11 +276,4 @@ func (c *Connector) Conditional(call connector.Call) bool {
 	pre, _ := call.CurrentState.Fields()
 	return call.Operation == opUpdate && c.cfg.class(opUpdate) == connector.ClassB &&
 		(call.Target.Version != "" || len(pre) > 0)
-}
-
-func invalid(v gatehouse.Violations) *connector.Error {
-	err := v.Err()
-	return &connector.Error{
-		Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-	}
 }

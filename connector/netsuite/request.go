@@ -28,10 +28,10 @@ func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connec
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
-		return x, notSent("timeout", "the time was over while other requests to the account were under way")
+		return x, rest.NotSent("timeout", "the time was over while other requests to the account were under way")
 	}
 	if ctx.Err() != nil {
-		return x, notSent("timeout", "the time was over before anything was sent")
+		return x, rest.NotSent("timeout", "the time was over before anything was sent")
 	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", "gatehouse")

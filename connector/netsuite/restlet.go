@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // callRESTlet sends a change to the RESTlet. before is what was read of the record, if
@@ -31,7 +32,7 @@ func (c *Connector) callRESTlet(
 	after = c.settle(e, call, x, before, &res)
 	if after != nil {
 		failure = e.asApproved(after, call.ProposedChange)
-		res.ResponseMetadata = with(res.ResponseMetadata, "compared", "true")
+		res.ResponseMetadata = rest.With(res.ResponseMetadata, "compared", "true")
 	}
 	return res, after, failure
 }
@@ -71,12 +72,12 @@ var refusals = map[string]meaning{
 
 // ofOurs reads the outcome that our RESTlet tells.
 func ofOurs(doc gatehouse.JSON, e *connector.Error) *connector.Error {
-	if text(doc, "protocol") != protocol {
+	if rest.Text(doc, "protocol") != protocol {
 		e.Code, e.Detail = "restlet_protocol", "the RESTlet is not the one that the configuration says"
 		return e
 	}
-	detail := text(doc, "detail")
-	switch text(doc, "outcome") {
+	detail := rest.Text(doc, "detail")
+	switch rest.Text(doc, "outcome") {
 	case "applied":
 		if internalID(doc) == "" {
 			return e
@@ -86,7 +87,7 @@ func ofOurs(doc gatehouse.JSON, e *connector.Error) *connector.Error {
 		e.Code = "in_doubt"
 		e.Detail = "an earlier call under this key began, and left no result: " + detail
 	case "refused":
-		code := text(doc, "code")
+		code := rest.Text(doc, "code")
 		m, ok := refusals[code]
 		if !ok {
 			m, ok = meanings[code]
@@ -101,7 +102,7 @@ func ofOurs(doc gatehouse.JSON, e *connector.Error) *connector.Error {
 
 func internalID(doc gatehouse.JSON) string {
 	for _, name := range []string{"ns_internal_id", "internal_id", "internalId", "internalid", "id"} {
-		if id := text(doc, name); recordRef.MatchString(id) {
+		if id := rest.Text(doc, name); recordRef.MatchString(id) {
 			return id
 		}
 	}
@@ -145,20 +146,20 @@ func (c *Connector) readBackKey(
 		}
 		return connector.Inconclusive, none, failure
 	}
-	if x.answer.Status != http.StatusOK || text(x.doc, "protocol") != protocol {
+	if x.answer.Status != http.StatusOK || rest.Text(x.doc, "protocol") != protocol {
 		failure = x.refusal(false)
 		failure.Kind = connector.Transient
 		return connector.Inconclusive, none, failure
 	}
-	switch outcome := text(x.doc, "outcome"); {
-	case outcome == "applied" && (call.Operation == opCreate || text(x.doc, "digest") == string(call.Digest)):
+	switch outcome := rest.Text(x.doc, "outcome"); {
+	case outcome == "applied" && (call.Operation == opCreate || rest.Text(x.doc, "digest") == string(call.Digest)):
 		var res connector.Result
 		after := c.settle(e, call, x, nil, &res)
 		if after != nil && len(e.differing(after, call.ProposedChange)) > 0 {
 			return connector.Inconclusive, none, nil
 		}
 		return connector.Present, res, nil
-	case outcome == "in_doubt" && call.Operation == opUpdate && text(x.doc, "digest") == string(call.Digest):
+	case outcome == "in_doubt" && call.Operation == opUpdate && rest.Text(x.doc, "digest") == string(call.Digest):
 		r, failure := c.readRecord(ctx, e, call.Target.EntityRef, readsRESTlet)
 		if failure != nil {
 			return connector.Inconclusive, none, failure

@@ -35,6 +35,8 @@ var sections = []section{
 		"../../connector/servicenow", "Config"},
 	{"Connectors of type slack", "See [Slack](connectors/slack.md).", "connectors.NAME.",
 		"../../connector/slack", "Config"},
+	{"Connectors of type stripe", "See [Stripe](connectors/stripe.md).", "connectors.NAME.", "../../connector/stripe",
+		"Config"},
 	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker",
 		"Config"},
 	{"Connectors of type mcp", "See [MCP](mcp.md).", "connectors.NAME.", "../../connector/mcp", "Config"},

@@ -1,0 +1,355 @@
+package stripe_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
+	"github.com/gatehouse-dev/gatehouse/connector/stripe"
+)
+
+func (a *account) config() stripe.Config {
+	return stripe.Config{
+		Key: stripe.Secret{Secret: "STRIPE_KEY"}, Mode: "test", BaseURL: a.URL, AllowPrivate: true,
+		Operations: map[string]stripe.Operation{
+			"refund": {}, "credit": {}, "debit": {}, "cancel_subscription": {}, "resume_subscription": {},
+			"change_price": {},
+		},
+	}
+}
+
+func newConnector(t testing.TB, cfg stripe.Config) *stripe.Connector {
+	t.Helper()
+	c, err := stripe.New(t.Context(), cfg, func(string) (string, error) { return apiKey, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*stripe.Connector)
+}
+
+func canonical(s string) gatehouse.JSON {
+	j, err := gatehouse.Canonicalize([]byte(s))
+	if err != nil {
+		panic(err)
+	}
+	return j
+}
+
+func call(operation, entity, ref, state, change string) connector.Call {
+	return connector.Call{
+		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Attempt: 1, Operation: operation,
+		Digest: gatehouse.NewDigest(canonical(change)), Target: gatehouse.Target{EntityType: entity, EntityRef: ref},
+		CurrentState: canonical(state), ProposedChange: canonical(change),
+	}
+}
+
+func failure(t *testing.T, err error) *connector.Error {
+	t.Helper()
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v, want a *connector.Error", err)
+	}
+	return e
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]struct {
+		call    connector.Call
+		disturb func(a *account)
+		read    func(a *account) any
+	}{
+		"refund": {
+			call("refund", "payment_intent", "pi_0001", `{"amount_refunded":"0.00"}`,
+				`{"amount":"12.50","currency":"eur"}`),
+			func(a *account) { a.objects["pi_0001"]["latest_charge"].(map[string]any)["amount_refunded"] = 100 },
+			func(a *account) any { return a.objects["pi_0001"]["latest_charge"] },
+		},
+		"credit": {
+			call("credit", "customer", "cus_0001", `{"balance":0}`,
+				`{"amount":25,"currency":"eur","description":"sorry"}`),
+			func(a *account) { a.objects["cus_0001"]["balance"] = 700 },
+			func(a *account) any { return a.objects["cus_0001"]["balance"] },
+		},
+		"cancel_at_period_end": {
+			call("cancel_subscription", "subscription", "sub_0001", `{"cancel_at_period_end":false}`,
+				`{"at":"period_end"}`),
+			func(a *account) { a.objects["sub_0001"]["cancel_at_period_end"] = true },
+			func(a *account) any { return a.objects["sub_0001"]["cancel_at_period_end"] },
+		},
+		"cancel_now": {
+			call("cancel_subscription", "subscription", "sub_0001", `{"status":"active"}`,
+				`{"at":"now","prorate":true}`),
+			func(a *account) { a.objects["sub_0001"]["status"] = "past_due" },
+			func(a *account) any { return a.objects["sub_0001"]["status"] },
+		},
+		"change_price": {
+			call("change_price", "subscription", "sub_0001", `{"price":"price_basic","quantity":1}`,
+				`{"item":"si_0001","price":"price_pro","proration":"none","quantity":3}`),
+			func(a *account) {
+				item := a.objects["sub_0001"]["items"].(map[string]any)["data"].([]any)[0].(map[string]any)
+				item["price"] = map[string]any{"id": "price_other"}
+			},
+			func(a *account) any { return a.objects["sub_0001"]["items"] },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+				a := newAccount(t)
+				return &connectortest.Fixture{
+					Connector: newConnector(t, a.config()), Call: f.call,
+					Disturb: func(*testing.T) { a.set(func() { f.disturb(a) }) },
+					Read: func(*testing.T) (j gatehouse.JSON) {
+						a.set(func() { j = gatehouse.MustJSON(f.read(a)) })
+						return j
+					},
+					Effects: func(*testing.T) (n int) {
+						a.set(func() { n = a.effects })
+						return n
+					},
+					Secrets: []string{apiKey, "jane@example.com"},
+				}
+			}})
+		})
+	}
+}
+
+// TestTwoReplicas sends the same refund from two processes: Stripe's key lets one
+// through, and the answer of the other is to be asked for again.
+func TestTwoReplicas(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.gate = make(chan struct{})
+	one, two := newConnector(t, a.config()), newConnector(t, a.config())
+	c := call("refund", "payment_intent", "pi_0001", `{}`, `{"amount":"10.00","currency":"eur"}`)
+	done := make(chan error, 1)
+	go func() {
+		_, err := one.Execute(t.Context(), c)
+		done <- err
+	}()
+	select {
+	case <-a.entered:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	_, err := two.Execute(t.Context(), c)
+	if e := failure(t, err); e.Kind != connector.Transient || e.Code != "idempotency_key_in_use" {
+		t.Error(err)
+	}
+	close(a.gate)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if res, err := two.Execute(t.Context(), c); err != nil || res.ExternalID != "re_0001" {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if a.effects != 1 || len(a.writes()) != 2 {
+		t.Errorf("%d effects, %v", a.effects, a.writes())
+	}
+}
+
+// TestLostAnswers: whatever is lost, and however late the call is repeated, there is one
+// refund.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(a *account){
+		"connection lost after the effect": func(a *account) {
+			a.applied = true
+			a.fault = func(w http.ResponseWriter) bool {
+				conn, _, err := w.(http.Hijacker).Hijack()
+				if err == nil {
+					conn.Close()
+				}
+				a.fault = nil
+				return true
+			}
+		},
+		"500 after the effect": func(a *account) { a.crash = "after" },
+	} {
+		for _, keysForgotten := range []bool{false, true} {
+			a := newAccount(t)
+			spoil(a)
+			c := newConnector(t, a.config())
+			refund := call("refund", "payment_intent", "pi_0001", `{"amount_refunded":0}`,
+				`{"amount":"10.00","currency":"eur"}`)
+			_, err := c.Execute(t.Context(), refund)
+			if e := failure(t, err); e.Kind != connector.Ambiguous {
+				t.Errorf("%s: %v", name, e)
+			}
+			if keysForgotten { // a day later
+				a.set(func() { clear(a.keys) })
+			}
+			finding, res, err := c.ReadBack(t.Context(), refund)
+			if err != nil || finding != connector.Present || res.ExternalID != "re_0001" {
+				t.Errorf("%s: read back %v, %+v, %v", name, finding, res, err)
+			}
+			if res, err = c.Execute(t.Context(), refund); err != nil || res.ExternalID != "re_0001" || a.effects != 1 {
+				t.Errorf("%s: %+v, %v, %d effects", name, res, err, a.effects)
+			}
+		}
+	}
+}
+
+// TestStoredFailure: Stripe gives a 500 again under the same key. It stays ambiguous.
+func TestStoredFailure(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.crash = "before"
+	c := newConnector(t, a.config())
+	refund := call("refund", "payment_intent", "pi_0001", `{}`, `{"amount":"10.00","currency":"eur"}`)
+	for range 2 {
+		_, err := c.Execute(t.Context(), refund)
+		if e := failure(t, err); e.Kind != connector.Ambiguous || e.Code != "http_500" {
+			t.Error(err)
+		}
+	}
+	if finding, _, err := c.ReadBack(t.Context(), refund); err != nil || finding != connector.Inconclusive ||
+		a.effects != 0 {
+		t.Errorf("read back %v, %v", finding, err)
+	}
+}
+
+// TestMinorUnits: what is sent, by currency.
+func TestMinorUnits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ ref, amount, currency, want, wrong string }{
+		{"pi_0001", `"12.50"`, "eur", "1250", ""},
+		{"pi_0001", `12.5`, "eur", "1250", ""},
+		{"pi_0001", `0.07`, "eur", "7", ""},
+		{"pi_0002", `500`, "jpy", "500", ""},
+		{"pi_0002", `"500.00"`, "jpy", "500", ""},
+		{"pi_0003", `"1.230"`, "kwd", "1230", ""},
+		{"pi_0003", `"1.234"`, "kwd", "", "must end in 0"},
+		{"pi_0001", `"12.505"`, "eur", "", "finer fraction"},
+		{"pi_0002", `"0.5"`, "jpy", "", "finer fraction"},
+		{"pi_0001", `0`, "eur", "", "more than 0"},
+		{"pi_0001", `-5`, "eur", "", "must be a number"},
+		{"pi_0001", `1e2`, "eur", "", "must be a number"},
+		{"pi_0001", `5`, "EUR", "", "currency"},
+		{"pi_0001", `5`, "ugx", "", "certainty"},
+		{"pi_0001", `"1.50"`, "isk", "", "whole"},
+	} {
+		a := newAccount(t)
+		conn := newConnector(t, a.config())
+		refund := call("refund", "payment_intent", c.ref, `{}`, fmt.Sprintf(`{"amount":%s,"currency":%q}`, c.amount,
+			c.currency))
+		if err := conn.Validate(refund); c.wrong != "" {
+			if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || !strings.Contains(fmt.Sprintf("%+v", err), c.wrong) {
+				t.Errorf("%s %s: %v, want %q", c.amount, c.currency, err, c.wrong)
+			}
+			continue
+		}
+		res, err := conn.Execute(t.Context(), refund)
+		body, _ := res.ResponseMetadata.Get("body")
+		if amount, _ := body.Get("amount"); err != nil || string(amount) != c.want {
+			t.Errorf("%s %s: %v, sent %s, want %s", c.amount, c.currency, err, amount, c.want)
+		}
+	}
+}
+
+// TestAnotherCurrency: 1000 yen are not 10 euros.
+func TestAnotherCurrency(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	c := newConnector(t, a.config())
+	_, err := c.Execute(t.Context(), call("refund", "payment_intent", "pi_0001", `{}`,
+		`{"amount":1000,"currency":"jpy"}`))
+	if e := failure(t, err); e.Kind != connector.Terminal || e.Code != "target_changed" || len(a.writes()) != 0 {
+		t.Errorf("%v, %v", err, a.writes())
+	}
+}
+
+// TestErrorTable: what Stripe's errors prove.
+func TestErrorTable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status     int
+		kind, code string
+		want       connector.Kind
+		wantCode   string
+	}{
+		{400, "invalid_request_error", "parameter_unknown", connector.Terminal, "parameter_unknown"},
+		{400, "invalid_request_error", "charge_already_refunded", connector.Terminal, "target_changed"},
+		{400, "idempotency_error", "", connector.Terminal, "idempotency_conflict"},
+		{409, "idempotency_error", "idempotency_key_in_use", connector.Transient, "idempotency_key_in_use"},
+		{429, "invalid_request_error", "lock_timeout", connector.Transient, "lock_timeout"},
+		{429, "invalid_request_error", "rate_limit", connector.Transient, "rate_limited"},
+		{402, "card_error", "insufficient_funds", connector.Terminal, "insufficient_funds"},
+		{401, "invalid_request_error", "", connector.Terminal, "http_401"},
+		{409, "invalid_request_error", "", connector.Ambiguous, "http_409"},
+		{500, "api_error", "", connector.Ambiguous, "http_500"},
+		{503, "api_error", "", connector.Ambiguous, "http_503"},
+	} {
+		a := newAccount(t)
+		a.fault = func(w http.ResponseWriter) bool {
+			w.Header().Set("Retry-After", "7")
+			fail(w, c.status, c.kind, c.code)
+			return true
+		}
+		_, err := newConnector(t, a.config()).Execute(t.Context(),
+			call("refund", "payment_intent", "pi_0001", `{}`, `{"amount":1,"currency":"eur"}`))
+		e := failure(t, err)
+		if e.Kind != c.want || e.Code != c.wantCode || e.RetryAfter != 7*time.Second || !strings.Contains(e.Says,
+			"fake") {
+			t.Errorf("%d %s %s: %v, want %v %s", c.status, c.kind, c.code, e, c.want, c.wantCode)
+		}
+	}
+}
+
+// TestDescription: class, floors, schemas, reversals.
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	cfg := newAccount(t).config()
+	cfg.Operations["change_price"] = stripe.Operation{Floor: 2}
+	c := newConnector(t, cfg)
+	for name, floor := range map[string]gatehouse.RiskLevel{
+		"refund": 4, "credit": 4, "debit": 4, "cancel_subscription": 4, "resume_subscription": 3, "change_price": 2,
+	} {
+		op, ok := c.Operation(name)
+		if !ok || op.Class != connector.ClassA || op.Floor != floor || op.KeyRetention != 24*time.Hour ||
+			op.Reverses != (name != "refund") {
+			t.Errorf("%s: %+v", name, op)
+		}
+	}
+	if d := c.Declarations(); len(d) != 1 || d[0].Operation != "change_price" || d[0].Level != 2 {
+		t.Errorf("%+v", d)
+	}
+	if _, ok := c.Schema("refund", "customer"); ok {
+		t.Error("a customer can be refunded")
+	}
+	if s, ok := c.Schema("refund", "charge"); !ok || !strings.Contains(string(s), "requested_by_customer") {
+		t.Error(s)
+	}
+	bad := call("refund", "payment_intent", "pi_1/../x", `{}`, `{"amount":1,"currency":"eur"}`)
+	if gatehouse.CodeOf(c.Validate(bad)) != gatehouse.CodeInvalid {
+		t.Error("a path passes for an id")
+	}
+}
+
+// TestConfiguration: what is refused at the start.
+func TestConfiguration(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*stripe.Config){
+		"mode":                func(c *stripe.Config) { c.Mode = "live" },
+		"operations.withdraw": func(c *stripe.Config) { c.Operations = map[string]stripe.Operation{"withdraw": {}} },
+		"account":             func(c *stripe.Config) { c.Account = "x/y" },
+		"api_version":         func(c *stripe.Config) { c.APIVersion = "latest" },
+		"base_url":            func(c *stripe.Config) { c.AllowPrivate = false },
+		"operations.refund":   func(c *stripe.Config) { c.Operations["refund"] = stripe.Operation{Floor: 9} },
+		"key: needs":          func(c *stripe.Config) { c.Key.Secret = "" },
+	} {
+		cfg := newAccount(t).config()
+		change(&cfg)
+		_, err := stripe.New(t.Context(), cfg, func(string) (string, error) { return apiKey, nil })
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
