@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/github"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
 	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
@@ -32,6 +33,7 @@ func connectorTypes() map[string]maker {
 		"sql":        of(sqlconn.New),
 		"servicenow": of(servicenow.New),
 		"slack":      of(slack.New),
+		"github":     of(github.New),
 		"http":       of(httpconn.New),
 		"mcp":        of(newMCP),
 		"netsuite":   of(netsuite.New),

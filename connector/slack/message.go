@@ -2,11 +2,9 @@ package slack
 
 import (
 	"context"
-	"encoding/hex"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -71,7 +69,7 @@ const maxPages = 10
 func (c *Connector) posted(ctx context.Context, call connector.Call) (m message, there bool, failed *connector.Error) {
 	channel, _ := place(call)
 	query := url.Values{"channel": {channel}, "include_all_metadata": {"true"}, "limit": {"100"}}
-	if since := proposedAt(call.ActionID); !since.IsZero() {
+	if since := call.ProposedAt(); !since.IsZero() {
 		query.Set("oldest", strconv.FormatInt(since.Add(-time.Minute).Unix(), 10)+".000000")
 	}
 	method := "/conversations.history"
@@ -95,20 +93,6 @@ func (c *Connector) posted(ctx context.Context, call connector.Call) (m message,
 		query.Set("cursor", next)
 	}
 	return message{}, false, nil
-}
-
-// proposedAt is the time within an action's id, whose first 48 bits count
-// milliseconds (RFC 9562, section 5.7); zero for an id of another form.
-func proposedAt(actionID string) time.Time {
-	b, err := hex.DecodeString(strings.TrimPrefix(actionID, "act_"))
-	if err != nil || len(b) != 16 {
-		return time.Time{}
-	}
-	var ms int64
-	for _, x := range b[:6] {
-		ms = ms<<8 | int64(x)
-	}
-	return time.UnixMilli(ms)
 }
 
 // list asks for messages; next is the cursor of the next page.

@@ -37,6 +37,8 @@ var sections = []section{
 		"../../connector/slack", "Config"},
 	{"Connectors of type stripe", "See [Stripe](connectors/stripe.md).", "connectors.NAME.", "../../connector/stripe",
 		"Config"},
+	{"Connectors of type github", "See [GitHub](connectors/github.md).", "connectors.NAME.",
+		"../../connector/github", "Config"},
 	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker",
 		"Config"},
 	{"Connectors of type mcp", "See [MCP](mcp.md).", "connectors.NAME.", "../../connector/mcp", "Config"},

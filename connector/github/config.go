@@ -1,0 +1,129 @@
+package github
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Config defines a connector of type github.
+type Config struct {
+	// Type is "github" or empty.
+	Type string `yaml:"type"`
+	// Tenants lists who may use the connector; whoever wires it enforces that.
+	Tenants []string `yaml:"tenants"`
+	// Auth says how to authenticate.
+	Auth Auth `yaml:"auth"`
+	// Repositories are the only ones, as owner/name, that actions can name.
+	Repositories map[string]Repository `yaml:"repositories"`
+	// ActionInput is an input that each workflow takes, for the action's id. With it
+	// in the workflow's run-name, a run is found after a lost answer. Optional.
+	ActionInput string `yaml:"action_input"`
+	// NoRunDetails leaves out return_run_details, which GitHub Enterprise Server up
+	// to 3.20 refuses.
+	NoRunDetails bool `yaml:"no_run_details"`
+	// BaseURL is https://api.github.com by default; of GitHub Enterprise Server it is
+	// https://HOST/api/v3.
+	BaseURL string `yaml:"base_url"`
+	// AllowPrivate permits a BaseURL at an inside address, and plain http.
+	AllowPrivate bool `yaml:"allow_private"`
+	// Timeout bounds a call, with what it reads before, 30s by default.
+	Timeout gatehouse.Span `yaml:"timeout"`
+}
+
+// Auth has exactly one of its members.
+type Auth struct {
+	// Token names a personal access token, best a fine-grained one.
+	Token *Secret `yaml:"token"`
+	// App signs in as an installation of a GitHub App.
+	App *App `yaml:"app"`
+}
+
+// App is an installation of a GitHub App. Its tokens are narrowed to the
+// repositories of the connector.
+type App struct {
+	// ClientID is that of the app; its id will do as well.
+	ClientID string `yaml:"client_id"`
+	// InstallationID is the number at the end of the installation's address.
+	InstallationID int64 `yaml:"installation_id"`
+	// PrivateKey names the secret that holds the app's key, as PEM.
+	PrivateKey Secret `yaml:"private_key"`
+}
+
+// Secret refers to a secret by name.
+type Secret struct {
+	// Secret is an entry of secrets.
+	Secret string `yaml:"secret"`
+}
+
+// Repository is what an operator declares of a repository.
+type Repository struct {
+	// Operations declares operations on this repository, by name.
+	Operations map[string]Operation `yaml:"operations"`
+}
+
+// Operation is what an operator declares of an operation.
+type Operation struct {
+	// Floor is its least risk level, 1 to 5.
+	Floor gatehouse.RiskLevel `yaml:"floor"`
+}
+
+const repositoryName = `[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_][A-Za-z0-9._-]*`
+
+var (
+	repositoryForm = regexp.MustCompile(`^` + repositoryName + `$`)
+	inputForm      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,99}$`)
+)
+
+func (c *Config) validate() error {
+	if c.Type != "" && c.Type != "github" {
+		return fmt.Errorf("type: is %s, not github", gatehouse.Quote(c.Type))
+	}
+	if len(c.Repositories) == 0 {
+		return errors.New("repositories: at least one is needed, such as acme/shop: {}")
+	}
+	owners := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(c.Repositories)) {
+		if !repositoryForm.MatchString(name) {
+			return fmt.Errorf("repositories: %s is not owner/name", gatehouse.Quote(name))
+		}
+		owner, _, _ := strings.Cut(name, "/")
+		owners[owner] = true
+		for _, op := range slices.Sorted(maps.Keys(c.Repositories[name].Operations)) {
+			at := fmt.Sprintf("repositories.%s.operations.%s", name, op)
+			if _, ok := entities[op]; !ok {
+				return fmt.Errorf("%s: there are %s", at, strings.Join(operationNames(), ", "))
+			}
+			if !c.Repositories[name].Operations[op].Floor.Valid() {
+				return fmt.Errorf("%s.floor: must be 1 to 5", at)
+			}
+		}
+	}
+	switch {
+	case c.ActionInput != "" && !inputForm.MatchString(c.ActionInput):
+		return fmt.Errorf("action_input: %s cannot name an input", gatehouse.Quote(c.ActionInput))
+	case (c.Auth.Token == nil) == (c.Auth.App == nil):
+		return errors.New("auth: needs exactly one of token and app")
+	case c.Auth.App != nil && (c.Auth.App.ClientID == "" || c.Auth.App.InstallationID < 1):
+		return errors.New("auth.app: needs client_id and installation_id")
+	case c.Auth.App != nil && len(owners) > 1:
+		return errors.New("repositories: an installation of an app has one owner")
+	}
+	return nil
+}
+
+func (s Secret) value(at string, secrets func(string) (string, error)) (string, error) {
+	if s.Secret == "" || secrets == nil {
+		return "", fmt.Errorf("%s: needs the name of a secret", at)
+	}
+	value, err := secrets(s.Secret)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", at, err)
+	}
+	return strings.TrimSpace(value), nil
+}

@@ -1,0 +1,572 @@
+package github_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
+	"github.com/gatehouse-dev/gatehouse/connector/github"
+)
+
+func config(f *fake) github.Config {
+	return github.Config{
+		BaseURL: f.URL, AllowPrivate: true, Auth: github.Auth{Token: &github.Secret{Secret: "GITHUB"}},
+		Repositories: map[string]github.Repository{repo: {}},
+	}
+}
+
+func secrets(name string) (string, error) {
+	if name != "GITHUB" {
+		return "", errors.New("there is no secret " + name)
+	}
+	return token, nil
+}
+
+func newConnector(t testing.TB, cfg github.Config) *github.Connector {
+	t.Helper()
+	c, err := github.New(t.Context(), cfg, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*github.Connector)
+}
+
+// refs are an entity and its reference for each operation.
+var refs = map[string][2]string{
+	"comment": {"issue", repo + "#12"}, "add_label": {"issue", repo + "#12"}, "remove_label": {"issue", repo + "#12"},
+	"merge": {"pull_request", repo + "#7"}, "dispatch": {"workflow", repo + "/deploy.yml"},
+	"release": {"tag", repo + "@v1.2.0"},
+}
+
+func call(operation string, change gatehouse.JSON) connector.Call {
+	return connector.Call{
+		Tenant:         "default",
+		ActionID:       "act_1",
+		IdempotencyKey: "act_1:1",
+		Digest:         gatehouse.NewDigest(change),
+		Attempt:        1,
+		Operation:      operation,
+		Target:         gatehouse.Target{EntityType: refs[operation][0], EntityRef: refs[operation][1]},
+		ProposedChange: change,
+	}
+}
+
+func merge() connector.Call {
+	c := call("merge", `{"merge_method":"squash"}`)
+	c.Target.Version, c.CurrentState = commit, `{"base":"main"}`
+	return c
+}
+
+// back is the reversal of a result.
+func back(res connector.Result) connector.Call {
+	r := res.Reversal
+	return connector.Call{
+		Tenant: "default", ActionID: "act_2", IdempotencyKey: "act_2:1", Digest: "sha256:2", Attempt: 1,
+		Operation: r.Operation, Target: r.Target, CurrentState: r.CurrentState, ProposedChange: r.ProposedChange,
+	}
+}
+
+func failure(t testing.TB, err error) *connector.Error {
+	t.Helper()
+	var e *connector.Error
+	if err != nil && !errors.As(err, &e) {
+		t.Fatalf("a %T: %v", err, err)
+	}
+	return e
+}
+
+func wantFailure(t testing.TB, err error, kind connector.Kind, code string) {
+	t.Helper()
+	if e := failure(t, err); e == nil || e.Kind != kind || e.Code != code {
+		t.Errorf("got %v, want %v: %s", err, kind, code)
+	}
+}
+
+func found(t testing.TB, c *github.Connector, call connector.Call, want connector.Finding) connector.Result {
+	t.Helper()
+	finding, res, err := c.ReadBack(t.Context(), call)
+	if err != nil || finding != want {
+		t.Errorf("read back %s: %v, %v, want %v", call.Operation, finding, err, want)
+	}
+	return res
+}
+
+// The target is a fake; see [fake]. Of the operations, merge has what the suite
+// needs: a version, and one entity that it changes.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+		f := newFake(t)
+		return &connectortest.Fixture{
+			Connector: newConnector(t, config(f)),
+			Call:      merge(),
+			Disturb: func(*testing.T) {
+				f.do(func() { f.pull["head"], f.pull["base"] = object{"sha": moved}, object{"ref": "next"} })
+			},
+			Read: func(*testing.T) (merged gatehouse.JSON) {
+				f.do(func() { merged = gatehouse.MustJSON(f.pull["merged"]) })
+				return merged
+			},
+			Effects: func(*testing.T) int { return f.count() },
+			Secrets: []string{token},
+		}
+	}})
+}
+
+// TestMerge: the commit, the branch, the state and who approves are what was
+// approved; GitHub compares the commit once more.
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(f *fake)
+		state  gatehouse.JSON
+		code   string
+		sent   int
+	}{
+		"all as approved": {nil, `{"base":"main","draft":false,"title":"Faster","approved_by":["ana"]}`, "", 1},
+		"another branch": {
+			func(f *fake) { f.pull["base"] = object{"ref": "next"} }, `{"base":"main"}`, "target_changed", 0,
+		},
+		"closed": {func(f *fake) { f.pull["state"] = "closed" }, `{"base":"main"}`, "target_changed", 0},
+		"the head moved": {
+			func(f *fake) { f.pull["head"] = object{"sha": moved} }, `{"base":"main"}`, "target_changed", 0,
+		},
+		"checks fail": {func(f *fake) { f.pull["mergeable"] = false }, `{"base":"main"}`, "not_mergeable", 1},
+		"approval withdrawn": {func(f *fake) {
+			review := object{"user": object{"login": "ana"}, "state": "CHANGES_REQUESTED", "commit_id": commit}
+			f.reviews = append(f.reviews, review)
+		}, `{"base":"main","approved_by":["ana"]}`, "target_changed", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			f.reviews = []object{
+				{"user": object{"login": "ana"}, "state": "APPROVED", "commit_id": commit},
+				{"user": object{"login": "ana"}, "state": "COMMENTED", "commit_id": commit},
+				{"user": object{"login": "bob"}, "state": "APPROVED", "commit_id": moved},
+			}
+			if test.change != nil {
+				test.change(f)
+			}
+			m := merge()
+			m.CurrentState = test.state
+			res, err := newConnector(t, config(f)).Execute(t.Context(), m)
+			if test.code != "" {
+				wantFailure(t, err, connector.Terminal, test.code)
+			} else if err != nil || res.ExternalID != strings.Repeat("3", 40) || res.Reversal != nil {
+				t.Errorf("%v, %+v", err, res)
+			}
+			if f.writes() != test.sent {
+				t.Errorf("%d writes", f.writes())
+			}
+		})
+	}
+	// The head moves between our look and our call.
+	f := newFake(t)
+	c := newConnector(t, config(f))
+	f.fail(false, answers(409, "Head branch was modified. Review and try the merge again."))
+	_, err := c.Execute(t.Context(), merge())
+	wantFailure(t, err, connector.Terminal, "target_changed")
+}
+
+// TestAnswerLost: each operation whose effect can be seen is found again, and a
+// second attempt makes no second effect.
+func TestAnswerLost(t *testing.T) {
+	t.Parallel()
+	for operation, change := range map[string]gatehouse.JSON{
+		"comment": `{"body":"Looks good."}`, "add_label": `{"label":"vip"}`, "remove_label": `{"label":"BUG"}`,
+		"merge": "", "dispatch": `{"inputs":{"env":"prod"},"ref":"main"}`,
+		"release": `{"body":"Notes","name":"1.2","target_commitish":"` + commit + `"}`,
+	} {
+		t.Run(operation, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			f.inputs = []string{"env", "gatehouse_action"}
+			cfg := config(f)
+			cfg.ActionInput = "gatehouse_action"
+			c := newConnector(t, cfg)
+			do := call(operation, change)
+			if operation == "merge" {
+				do = merge()
+			}
+			do.ActionID = fmt.Sprintf("act_%012x70008000000000000000", time.Now().UnixMilli())
+			found(t, c, do, connector.Inconclusive)
+			f.fail(true, lost)
+			_, err := c.Execute(t.Context(), do)
+			wantFailure(t, err, connector.Ambiguous, "connection_lost")
+			f.fail(false, nil)
+			made := found(t, c, do, connector.Present)
+			do.Attempt = 2
+			res, err := c.Execute(t.Context(), do)
+			switch op, _ := c.Operation(operation); {
+			case op.Class == connector.ClassB: // the condition guards the repetition
+				wantFailure(t, err, connector.Terminal, "target_changed")
+			case err != nil || res.ExternalID != made.ExternalID || made.ExternalID == "":
+				t.Errorf("%v, %q after %q", err, res.ExternalID, made.ExternalID)
+			}
+			if f.count() != 1 {
+				t.Errorf("%d effects", f.count())
+			}
+		})
+	}
+}
+
+// TestReversals: what is made can be taken away, while it is as it was made.
+func TestReversals(t *testing.T) {
+	t.Parallel()
+	for operation, change := range map[string]gatehouse.JSON{
+		"comment": `{"body":"Looks good."}`, "add_label": `{"label":"vip"}`, "remove_label": `{"label":"bug"}`,
+		"dispatch": `{"ref":"main"}`, "release": `{"target_commitish":"` + commit + `"}`,
+	} {
+		t.Run(operation, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			c := newConnector(t, config(f))
+			res, err := c.Execute(t.Context(), call(operation, change))
+			if err != nil || res.Reversal == nil {
+				t.Fatalf("%v, %+v", err, res)
+			}
+			if op, _ := c.Operation(operation); !op.Reverses {
+				t.Error("is said not to be reversible")
+			}
+			undo := back(res)
+			if err := c.Validate(undo); err != nil {
+				t.Fatal(err)
+			}
+			if operation == "comment" {
+				f.comments[0]["body"] = "edited by somebody"
+				_, err := c.Execute(t.Context(), undo)
+				wantFailure(t, err, connector.Terminal, "target_changed")
+				f.comments[0]["body"], _ = undoText(undo)
+			}
+			if _, err := c.Execute(t.Context(), undo); err != nil {
+				t.Error(err)
+			}
+			if f.count() != 2 || len(f.comments)+len(f.releases) != 0 ||
+				operation != "dispatch" && !slices.Equal(f.labels, []string{"bug"}) {
+				t.Errorf("%d effects, %v %v %v", f.count(), f.comments, f.releases, f.labels)
+			}
+			if operation == "dispatch" && f.runs[0]["conclusion"] != "cancelled" {
+				t.Errorf("%v", f.runs)
+			}
+		})
+	}
+}
+
+func undoText(c connector.Call) (string, bool) {
+	body, _ := c.CurrentState.Get("body")
+	return body.Text()
+}
+
+// TestLabelsAreIdempotent: class A holds without a key, since a label is there or
+// not; what was there before is not taken away by a reversal.
+func TestLabelsAreIdempotent(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := newConnector(t, config(f))
+	for _, name := range []string{"bug", "BUG"} {
+		if res, err := c.Execute(
+			t.Context(),
+			call("add_label", gatehouse.MustJSON(map[string]string{"label": name})),
+		); err != nil ||
+			res.Reversal != nil {
+			t.Errorf("%v, %+v", err, res.Reversal)
+		}
+	}
+	add := call("add_label", `{"label":"vip"}`)
+	add.CurrentState = `{"labels":["bug"],"state":"open"}`
+	f.do(func() { f.issue["state"] = "closed" })
+	_, err := c.Execute(t.Context(), add)
+	wantFailure(t, err, connector.Terminal, "target_changed")
+	if f.writes() != 0 {
+		t.Errorf("%d writes", f.writes())
+	}
+}
+
+// TestRelease: a tag that is there must be of the approved commit.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	change := gatehouse.JSON(`{"target_commitish":"` + commit + `"}`)
+	for name, test := range map[string]struct {
+		tag  object
+		code string
+	}{
+		"a tag of the commit":      {object{"type": "commit", "sha": commit}, ""},
+		"an annotated tag of it":   {object{"type": "tag", "sha": moved}, ""},
+		"a tag of another commit":  {object{"type": "commit", "sha": moved}, "target_changed"},
+		"a release of the tag yet": {nil, "target_changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			if f.tags["v1.2.0"] = test.tag; test.tag == nil {
+				delete(f.tags, "v1.2.0")
+				f.releases = []object{{"id": 1, "tag_name": "v1.2.0", "body": "somebody's"}}
+			}
+			_, err := newConnector(t, config(f)).Execute(t.Context(), call("release", change))
+			if test.code == "" && err != nil {
+				t.Error(err)
+			} else if test.code != "" {
+				wantFailure(t, err, connector.Terminal, test.code)
+			}
+		})
+	}
+}
+
+// TestDispatch: without an input for the action's id nothing is read back, and
+// GitHub Enterprise Server names no run.
+func TestDispatch(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.inputs = []string{"env"}
+	cfg := config(f)
+	cfg.NoRunDetails = true
+	c := newConnector(t, cfg)
+	start := call("dispatch", `{"inputs":{"env":"prod"},"ref":"main"}`)
+	res, err := c.Execute(t.Context(), start)
+	if err != nil || res.ExternalID != "" || res.Reversal != nil || f.count() != 1 {
+		t.Errorf("%v, %+v", err, res)
+	}
+	found(t, c, start, connector.Inconclusive)
+	cfg.ActionInput = "gatehouse_action" // which this workflow does not take
+	_, err = newConnector(t, cfg).Execute(t.Context(), start)
+	wantFailure(t, err, connector.Terminal, "http_422")
+}
+
+// TestOutcomes: GitHub tells its limits by 403 and by 429.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	reset := strconv.FormatInt(time.Now().Add(10*time.Minute).Unix(), 10)
+	for name, test := range map[string]struct {
+		with     func(http.ResponseWriter)
+		kind     connector.Kind
+		code     string
+		min, max time.Duration
+	}{
+		"403": {
+			answers(403, "Resource not accessible by integration"), connector.Terminal, "http_403", 0, 0,
+		},
+		"403, spent": {
+			answers(403, "API rate limit exceeded", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", reset),
+			connector.Transient, "rate_limited", 9 * time.Minute, 10 * time.Minute,
+		},
+		"403, secondary": {
+			answers(403, "You have exceeded a secondary rate limit."),
+			connector.Transient, "rate_limited", time.Minute, time.Minute,
+		},
+		"403, retry after": {
+			answers(403, "Slow down", "Retry-After", "90"),
+			connector.Transient, "rate_limited", 90 * time.Second, 90 * time.Second,
+		},
+		"429": {answers(429, "Too many"), connector.Transient, "rate_limited", time.Minute, time.Minute},
+		"401": {answers(401, "Bad credentials"), connector.Terminal, "http_401", 0, 0},
+		"404": {answers(404, "Not Found"), connector.Terminal, "http_404", 0, 0},
+		"422": {answers(422, "Validation Failed"), connector.Terminal, "http_422", 0, 0},
+		"301, it was moved": {
+			answers(301, "Moved Permanently", "Location", "/x"), connector.Terminal, "redirect", 0, 0,
+		},
+		"502":            {answers(502, "Server Error"), connector.Ambiguous, "http_502", 0, 0},
+		"no answer":      {lost, connector.Ambiguous, "connection_lost", 0, 0},
+		"another status": {answers(200, "?"), connector.Ambiguous, "http_200", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			c := newConnector(t, config(f))
+			f.fail(false, test.with)
+			_, err := c.Execute(t.Context(), call("comment", `{"body":"x"}`))
+			wantFailure(t, err, test.kind, test.code)
+			if e := failure(t, err); e.RetryAfter < test.min || e.RetryAfter > test.max {
+				t.Errorf("retry after %v", e.RetryAfter)
+			}
+			if f.writes() != 1 {
+				t.Errorf("%d writes", f.writes())
+			}
+			if test.kind != connector.Transient {
+				return
+			}
+			f.fail(false, nil)
+			_, err = c.Execute(t.Context(), call("comment", `{"body":"y"}`))
+			wantFailure(t, err, connector.NotSent, "rate_limited")
+		})
+	}
+	f := newFake(t)
+	c := newConnector(t, config(f))
+	f.reads = true
+	f.fail(false, answers(502, "Server Error"))
+	_, err := c.Execute(t.Context(), call("comment", `{"body":"x"}`))
+	wantFailure(t, err, connector.NotSent, "http_502")
+	f.fail(false, nil)
+	f.rewrite = true
+	_, err = c.Execute(t.Context(), call("comment", `{"body":"x"}`))
+	wantFailure(t, err, connector.Ambiguous, "not_as_approved")
+}
+
+// TestApp signs in as an installation: one token for all calls, narrowed to the
+// repositories, and another one when it is revoked.
+func TestApp(t *testing.T) {
+	t.Parallel()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFake(t)
+	f.appKey = &key.PublicKey
+	cfg := config(f)
+	cfg.Auth = github.Auth{
+		App: &github.App{ClientID: "Iv1.app", InstallationID: 99, PrivateKey: github.Secret{Secret: "KEY"}},
+	}
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+	c, err := github.New(t.Context(), cfg, func(string) (string, error) { return text, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		res, err := c.Execute(t.Context(), call("comment", `{"body":"x"}`))
+		if err != nil || strings.Contains(string(res.RequestMetadata), "ghs_") {
+			t.Fatalf("%v, %s", err, res.RequestMetadata)
+		}
+	}
+	if len(f.tokens) != 1 {
+		t.Errorf("%d tokens", len(f.tokens))
+	}
+	f.do(func() { clear(f.tokens) })
+	if err := c.(connector.Prober).Probe(t.Context()); err != nil || len(f.tokens) != 1 {
+		t.Errorf("%v, %d tokens", err, len(f.tokens))
+	}
+	// The app was taken away.
+	f.do(func() { clear(f.tokens); f.appKey = nil })
+	_, err = c.Execute(t.Context(), call("comment", `{"body":"x"}`))
+	wantFailure(t, err, connector.Terminal, "token_refused")
+	if _, err := github.New(t.Context(), cfg, func(string) (string, error) { return "no key", nil }); err == nil {
+		t.Error("no key is a key")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	cfg := config(f)
+	cfg.ActionInput = "gatehouse_action"
+	c := newConnector(t, cfg)
+	with := func(c connector.Call, change func(*connector.Call)) connector.Call {
+		change(&c)
+		return c
+	}
+	comment := call("comment", `{"body":"x"}`)
+	for name, test := range map[string]struct {
+		call connector.Call
+		want string // where the first violation points to; "" for none
+	}{
+		"a comment": {comment, ""},
+		"a merge":   {merge(), ""},
+		"no commit": {
+			with(merge(), func(c *connector.Call) { c.Target.Version = "main" }),
+			"/target/version",
+		},
+		"no branch": {with(merge(), func(c *connector.Call) { c.CurrentState = "" }), "/current_state/base"},
+		"another method": {
+			with(merge(), func(c *connector.Call) { c.ProposedChange = `{"merge_method":"push"}` }),
+			"/proposed_change/merge_method",
+		},
+		"another repository": {
+			with(comment, func(c *connector.Call) { c.Target.EntityRef = "acme/other#1" }),
+			"/target/entity_ref",
+		},
+		"a way out": {
+			with(comment, func(c *connector.Call) { c.Target.EntityRef = "acme/../x#1" }),
+			"/target/entity_ref",
+		},
+		"another entity": {
+			with(comment, func(c *connector.Call) { c.Target.EntityType = "pull_request" }),
+			"/target/entity_type",
+		},
+		"a version": {with(comment, func(c *connector.Call) { c.Target.Version = "1" }), "/target/version"},
+		"what is not compared": {
+			with(comment, func(c *connector.Call) { c.CurrentState = `{"milestone":1}` }),
+			"/current_state/milestone",
+		},
+		"another's mark": {call("comment", `{"body":"x <!-- gatehouse:act_9 -->"}`), "/proposed_change/body"},
+		"the action's input": {
+			call("dispatch", `{"inputs":{"gatehouse_action":"x"},"ref":"main"}`),
+			"/proposed_change/inputs/gatehouse_action",
+		},
+		"a branch to release": {call("release", `{"target_commitish":"main"}`), "/proposed_change/target_commitish"},
+		"a label of two":      {call("add_label", `{"label":"a","x":1}`), "/proposed_change"},
+		"no operation":        {call("force_push", `{}`), "/operation"},
+	} {
+		err := c.Validate(test.call)
+		var invalid *gatehouse.Error
+		got := ""
+		if errors.As(err, &invalid) {
+			got = invalid.Violations[0].Pointer
+		}
+		if got != test.want || (err == nil) != (test.want == "") {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	if len(f.log) != 0 {
+		t.Errorf("called %q", f.log)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	cfg := config(f)
+	cfg.Repositories = map[string]github.Repository{
+		repo: {Operations: map[string]github.Operation{"comment": {Floor: 1}}},
+	}
+	c := newConnector(t, cfg)
+	for operation, want := range map[string]gatehouse.RiskLevel{
+		"comment": 1, "add_label": 3, "merge": 4, "release": 4, "dispatch": 4,
+	} {
+		if got := c.Floor(call(operation, `{}`)); got != want {
+			t.Errorf("%s: level %d, want %d", operation, got, want)
+		}
+	}
+	if d := c.Declarations(); len(d) != 1 ||
+		d[0] != (connector.Declaration{Operation: "comment", EntityType: "issue", Level: 1}) {
+		t.Errorf("%+v", d)
+	}
+	base := c.Fingerprint()
+	cfg.Repositories = map[string]github.Repository{repo: {}}
+	if newConnector(t, cfg).Fingerprint() != base {
+		t.Error("levels are in the fingerprint")
+	}
+	cfg.ActionInput = "x"
+	if newConnector(t, cfg).Fingerprint() == base {
+		t.Error("the input is not in the fingerprint")
+	}
+	for want, change := range map[string]func(*github.Config){
+		"at least one is needed": func(c *github.Config) { c.Repositories = nil },
+		"is not owner/name":      func(c *github.Config) { c.Repositories = map[string]github.Repository{"shop": {}} },
+		"exactly one of token":   func(c *github.Config) { c.Auth = github.Auth{} },
+		"needs client_id":        func(c *github.Config) { c.Auth = github.Auth{App: &github.App{}} },
+		"there is no secret":     func(c *github.Config) { c.Auth.Token = &github.Secret{Secret: "OTHER"} },
+		"cannot name an input":   func(c *github.Config) { c.ActionInput = "a b" },
+		"there are add_label, cancel": func(c *github.Config) {
+			c.Repositories = map[string]github.Repository{repo: {Operations: map[string]github.Operation{"x": {}}}}
+		},
+		"an inside address": func(c *github.Config) { c.AllowPrivate = false },
+		"not github":        func(c *github.Config) { c.Type = "http" },
+	} {
+		cfg := config(f)
+		change(&cfg)
+		if _, err := github.New(t.Context(), cfg, secrets); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

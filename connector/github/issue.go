@@ -1,0 +1,165 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// comment writes a comment. A second attempt looks first whether the first one did.
+func (c *Connector) comment(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	if _, failed := c.before(ctx, call); failed != nil {
+		return connector.Result{}, failed
+	}
+	if call.Attempt > 1 {
+		made, there, failed := c.commented(ctx, call)
+		if failed != nil {
+			return connector.Result{}, rest.NothingSent(failed)
+		}
+		if there {
+			return commentResult(call, made), nil
+		}
+	}
+	_, number := place(call)
+	text, _ := textOf(call.ProposedChange, "body")
+	body := gatehouse.Member{Name: "body", Value: marked(call, text)}
+	res, doc, failed := c.send(ctx, http.MethodPost, path(call, "issues", number, "comments"),
+		gatehouse.ObjectJSON(body), http.StatusCreated)
+	if failed != nil {
+		return res, failed
+	}
+	made := commentResult(call, doc)
+	res.ExternalID = made.ExternalID
+	if failed := notAsApproved(doc, body); failed != nil {
+		return res, failed
+	}
+	res.Reversal = made.Reversal
+	return res, nil
+}
+
+// commentResult is that of a comment that is there. Deleting it is a weak
+// reversal: it was mailed to those who follow the issue.
+func commentResult(call connector.Call, made gatehouse.JSON) connector.Result {
+	id, _ := made.Get("id")
+	text, _ := made.Get("body")
+	ref := reference(call, id)
+	return connector.Result{
+		ExternalID:       ref,
+		ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "comment", Value: id}),
+		Reversal: &gatehouse.Reversal{
+			Operation: opDeleteComment, Target: gatehouse.Target{EntityType: "comment", EntityRef: ref},
+			CurrentState:   gatehouse.ObjectJSON(gatehouse.Member{Name: "body", Value: text}),
+			ProposedChange: `{"deleted":true}`,
+		},
+	}
+}
+
+// maxPages bounds how far a mark is looked for, in pages of 100.
+const maxPages = 10
+
+// commented looks for the comment of an action.
+func (c *Connector) commented(
+	ctx context.Context, call connector.Call,
+) (made gatehouse.JSON, there bool, failed *connector.Error) {
+	_, number := place(call)
+	query := url.Values{"per_page": {"100"}}
+	if from := since(call); from != "" {
+		query.Set("since", from)
+	}
+	for page := range maxPages {
+		query.Set("page", strconv.Itoa(page+1))
+		doc, _, failed := c.get(ctx, path(call, "issues", number, "comments"), query)
+		if failed != nil {
+			return "", false, failed
+		}
+		elements, err := doc.Elements()
+		for _, e := range elements {
+			if text, _ := textOf(e, "body"); strings.HasSuffix(text, mark(call)) {
+				return e, true, nil
+			}
+		}
+		if err != nil || len(elements) < 100 {
+			break
+		}
+	}
+	return "", false, nil
+}
+
+// label adds or removes one label. One that the issue has, or has not, already
+// stays so: there is nothing to undo then.
+func (c *Connector) label(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	state, there, failed := c.read(ctx, call)
+	if failed != nil {
+		return connector.Result{}, rest.NothingSent(failed)
+	}
+	adds := call.Operation == opAddLabel
+	name, _ := textOf(call.ProposedChange, "label")
+	if there && has(state, name) == adds {
+		return connector.Result{ExternalID: call.Target.EntityRef, ResponseMetadata: foundLabels(state)}, nil
+	}
+	if s := compare(call, state, there); !s.Matches {
+		return connector.Result{}, &connector.Error{
+			Kind: connector.Terminal,
+			Code: string(gatehouse.CodeTargetChanged),
+			Detail: "the issue is not as the proposal says: expected " + string(
+				s.Expected,
+			) + ", found " + string(
+				s.Actual,
+			),
+		}
+	}
+	_, number := place(call)
+	method, to, body := http.MethodDelete, path(call, "issues", number, "labels", name), gatehouse.JSON("")
+	back := opAddLabel
+	if adds {
+		method, to, back = http.MethodPost, path(call, "issues", number, "labels"), opRemoveLabel
+		body = gatehouse.MustJSON(map[string][]string{"labels": {name}})
+	}
+	res, doc, failed := c.send(ctx, method, to, body, http.StatusOK)
+	if failed != nil {
+		return res, failed
+	}
+	res.ExternalID = call.Target.EntityRef
+	after := gatehouse.ObjectJSON(gatehouse.Member{Name: "labels", Value: names(doc, "name")})
+	if has(after, name) != adds {
+		return res, &connector.Error{
+			Code: "not_as_approved", Detail: "GitHub answers that the labels are " + string(foundLabels(after)),
+		}
+	}
+	res.Reversal = &gatehouse.Reversal{Operation: back, Target: call.Target, ProposedChange: call.ProposedChange}
+	return res, nil
+}
+
+// has reports whether an issue has a label; GitHub's labels differ in more than
+// their case.
+func has(state gatehouse.JSON, name string) bool {
+	labels, _ := state.Get("labels")
+	elements, _ := labels.Elements()
+	for _, e := range elements {
+		if s, _ := e.Text(); strings.EqualFold(s, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func foundLabels(state gatehouse.JSON) gatehouse.JSON {
+	labels, _ := state.Get("labels")
+	return gatehouse.ObjectJSON(gatehouse.Member{Name: "labels", Value: labels})
+}
+
+// remove deletes a comment or a release.
+func (c *Connector) remove(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	if _, failed := c.before(ctx, call); failed != nil {
+		return connector.Result{}, failed
+	}
+	res, _, failed := c.send(ctx, http.MethodDelete, readPath(call), "", http.StatusNoContent)
+	res.ExternalID = call.Target.EntityRef
+	return res, failed
+}

@@ -1,0 +1,59 @@
+package github
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// merge merges the commit that was approved: GitHub compares it with the head. It
+// is undone by another pull request alone.
+func (c *Connector) merge(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	state, failed := c.before(ctx, call)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	if open, _ := textOf(state, "state"); open != "open" {
+		return connector.Result{}, &connector.Error{
+			Kind:   connector.Terminal,
+			Code:   string(gatehouse.CodeTargetChanged),
+			Detail: "the pull request is not open any more",
+		}
+	}
+	_, number := place(call)
+	fields, _ := call.ProposedChange.Fields()
+	body := append(fields, gatehouse.Member{Name: "sha", Value: gatehouse.StringJSON(call.Target.Version)})
+	res, doc, failed := c.send(ctx, http.MethodPut, path(call, "pulls", number, "merge"),
+		gatehouse.ObjectJSON(body...), http.StatusOK)
+	if failed != nil {
+		switch failed.Code {
+		case "http_409":
+			failed.Code, failed.Detail = string(gatehouse.CodeTargetChanged), "the head has moved since"
+		case "http_405":
+			failed.Code = "not_mergeable"
+			failed.Detail = "GitHub does not merge it: checks, reviews, protection or a conflict"
+		}
+		return res, failed
+	}
+	res.ExternalID, _ = textOf(doc, "sha")
+	return res, notAsApproved(doc, gatehouse.Member{Name: "merged", Value: "true"})
+}
+
+// merged looks whether the approved commit was merged into the approved branch.
+func (c *Connector) merged(
+	ctx context.Context,
+	call connector.Call,
+) (commit string, there bool, failed *connector.Error) {
+	state, _, failed := c.read(ctx, call)
+	if failed != nil {
+		return "", false, failed
+	}
+	head, _ := textOf(state, "head")
+	base, _ := textOf(state, "base")
+	want, _ := textOf(call.CurrentState, "base")
+	merged, _ := state.Get("merged")
+	commit, _ = textOf(state, "merge_commit_sha")
+	return commit, merged == "true" && head == call.Target.Version && base == want, nil
+}

@@ -1,0 +1,230 @@
+package github
+
+import (
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
+)
+
+// The operations.
+const (
+	opComment       = "comment"
+	opDeleteComment = "delete_comment"
+	opAddLabel      = "add_label"
+	opRemoveLabel   = "remove_label"
+	opMerge         = "merge"
+	opDispatch      = "dispatch"
+	opCancelRun     = "cancel_run"
+	opRelease       = "release"
+	opDeleteRelease = "delete_release"
+)
+
+// entities are what operations are on.
+var entities = map[string]string{
+	opComment: "issue", opAddLabel: "issue", opRemoveLabel: "issue", opDeleteComment: "comment",
+	opMerge: "pull_request", opDispatch: "workflow", opCancelRun: "run", opRelease: "tag", opDeleteRelease: "release",
+}
+
+func operationNames() []string { return slices.Sorted(maps.Keys(entities)) }
+
+// references are how entities are named: a repository, and what is in it.
+var references = map[string]*regexp.Regexp{
+	"issue":        regexp.MustCompile(`^(` + repositoryName + `)#([1-9][0-9]{0,17})$`),
+	"pull_request": regexp.MustCompile(`^(` + repositoryName + `)#([1-9][0-9]{0,17})$`),
+	"comment":      regexp.MustCompile(`^(` + repositoryName + `)/([1-9][0-9]{0,17})$`),
+	"run":          regexp.MustCompile(`^(` + repositoryName + `)/([1-9][0-9]{0,17})$`),
+	"release":      regexp.MustCompile(`^(` + repositoryName + `)/([1-9][0-9]{0,17})$`),
+	"workflow":     regexp.MustCompile(`^(` + repositoryName + `)/([A-Za-z0-9_][A-Za-z0-9._-]*\.ya?ml)$`),
+	"tag":          regexp.MustCompile(`^(` + repositoryName + `)@([A-Za-z0-9_][A-Za-z0-9._+-]{0,199})$`),
+}
+
+// examples of references, for people.
+var examples = map[string]string{
+	"issue":        "acme/shop#12",
+	"pull_request": "acme/shop#12",
+	"comment":      "acme/shop/1234567",
+	"run":          "acme/shop/1234567",
+	"release":      "acme/shop/1234567",
+	"workflow":     "acme/shop/deploy.yml",
+	"tag":          "acme/shop@v1.2.0",
+}
+
+const (
+	deletes = `{"type": "object", "additionalProperties": false, "properties": {"deleted": {"const": true}}}`
+	label   = `{"type": "object", "required": ["label"], "additionalProperties": false, "properties": {"label": ` +
+		`{"type": "string", "minLength": 1, "maxLength": 50, "pattern": "^[^\\s,].*[^\\s,]$|^[^\\s,]$"}}}`
+	comments = `{"type": "object", "required": ["body"], "additionalProperties": false, "properties": {
+		"body": {"type": "string", "minLength": 1, "maxLength": 65000}}}`
+	merges = `{"type": "object", "required": ["merge_method"], "additionalProperties": false, "properties": {
+		"merge_method": {"enum": ["merge", "squash", "rebase"]},
+		"commit_title": {"type": "string", "minLength": 1, "maxLength": 256},
+		"commit_message": {"type": "string", "maxLength": 65000}}}`
+	dispatches = `{"type": "object", "required": ["ref"], "additionalProperties": false, "properties": {
+		"ref": {"type": "string", "minLength": 1, "maxLength": 255},
+		"inputs": {"type": "object", "maxProperties": 24,
+			"additionalProperties": {"type": "string", "maxLength": 65000}}}}`
+	cancels  = `{"type": "object", "additionalProperties": false, "properties": {"canceled": {"const": true}}}`
+	releases = `{"type": "object", "required": ["target_commitish"], "additionalProperties": false, "properties": {
+		"target_commitish": {"type": "string", "pattern": "^[0-9a-f]{40}$"},
+		"name": {"type": "string", "minLength": 1, "maxLength": 255},
+		"body": {"type": "string", "maxLength": 120000},
+		"prerelease": {"type": "boolean"}}}`
+)
+
+func newOperations() (*typed.Operations, error) {
+	operation := func(
+		name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string,
+	) typed.Operation {
+		return typed.Operation{
+			Operation: connector.Operation{Name: name, Class: class, Floor: floor, Reverses: reverses}, Change: change,
+		}
+	}
+	return typed.NewOperations(
+		operation(opComment, connector.ClassC, gatehouse.L3, true, comments),
+		operation(opDeleteComment, connector.ClassC, gatehouse.L4, false, deletes),
+		operation(opAddLabel, connector.ClassA, gatehouse.L3, true, label),
+		operation(opRemoveLabel, connector.ClassA, gatehouse.L3, true, label),
+		operation(opMerge, connector.ClassB, gatehouse.L4, false, merges),
+		operation(opDispatch, connector.ClassC, gatehouse.L4, true, dispatches),
+		operation(opCancelRun, connector.ClassC, gatehouse.L3, false, cancels),
+		operation(opRelease, connector.ClassB, gatehouse.L4, true, releases),
+		operation(opDeleteRelease, connector.ClassC, gatehouse.L4, false, deletes),
+	)
+}
+
+// Operation implements [connector.Connector].
+func (c *Connector) Operation(name string) (connector.Operation, bool) {
+	return c.operations.Operation(name)
+}
+
+// Schema implements [connector.Typed].
+func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
+	if entities[operation] != entityType {
+		return "", false
+	}
+	return c.operations.Schema(operation)
+}
+
+// place takes a reference apart; "" for one that does not fit its operation.
+func place(call connector.Call) (repository, what string) {
+	form := references[entities[call.Operation]]
+	if form == nil {
+		return "", ""
+	}
+	m := form.FindStringSubmatch(call.Target.EntityRef)
+	if m == nil {
+		return "", ""
+	}
+	return m[1], m[2]
+}
+
+// path is that of the API for the repository of a call, and what follows.
+func path(call connector.Call, segments ...string) string {
+	repository, _ := place(call)
+	out := "/repos/" + repository
+	for _, s := range segments {
+		out += "/" + url.PathEscape(s)
+	}
+	return out
+}
+
+func (c *Connector) levels(repository, operation string) connector.Levels {
+	return connector.Levels{Floor: c.repositories[repository].Operations[operation].Floor}
+}
+
+// Floor implements [connector.Floorer].
+func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
+	op, ok := c.operations.Operation(call.Operation)
+	if !ok || len(call.Target.EntityRefs) > 0 {
+		return gatehouse.L5
+	}
+	repository, _ := place(call)
+	return c.levels(repository, op.Name).Of(op.Floor, call.ProposedChange)
+}
+
+// Declarations implements [connector.Declarer].
+func (c *Connector) Declarations() []connector.Declaration {
+	var out []connector.Declaration
+	for _, op := range operationNames() {
+		for _, repository := range slices.Sorted(maps.Keys(c.repositories)) {
+			for _, d := range c.levels(repository, op).Declarations(op, entities[op]) {
+				if !slices.Contains(out, d) {
+					out = append(out, d)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Validate implements [connector.Validator].
+func (c *Connector) Validate(call connector.Call) error {
+	var v gatehouse.Violations
+	c.operations.Check(&v, call)
+	entity := entities[call.Operation]
+	if call.Target.EntityType != entity {
+		v.Add("/target/entity_type", "must be %s for %s", entity, gatehouse.Quote(call.Operation))
+	}
+	if repository, _ := place(call); repository == "" {
+		v.Add("/target/entity_ref", "must be such as %s", examples[entity])
+	} else if _, ok := c.repositories[repository]; !ok {
+		v.Add("/target/entity_ref", "%s", connector.UnknownEntity(repository, maps.Keys(c.repositories)))
+	}
+	merge := call.Operation == opMerge
+	switch {
+	case merge && !commitForm.MatchString(call.Target.Version):
+		v.Add("/target/version", "must be the head's commit, which is what is merged: 40 hexadecimal digits")
+	case !merge && call.Target.Version != "":
+		v.Add("/target/version", "has a meaning for merge alone")
+	}
+	if _, ok := textOf(call.CurrentState, "base"); merge && !ok {
+		v.Add("/current_state/base", "is required: the branch that is merged into")
+	}
+	if call.Operation == opDeleteComment || call.Operation == opDeleteRelease {
+		if _, ok := textOf(call.CurrentState, "body"); !ok {
+			v.Add("/current_state/body", "is required: what is deleted")
+		}
+	}
+	known := states[entity]
+	for _, name := range connector.Fields(call.CurrentState) {
+		if !slices.Contains(known, name) {
+			v.Add("/current_state/"+name, "cannot be compared; there are %s", strings.Join(known, ", "))
+		}
+	}
+	if inputs, ok := call.ProposedChange.Get("inputs"); ok && c.input != "" {
+		if _, taken := inputs.Get(c.input); taken {
+			v.Add("/proposed_change/inputs/"+c.input, "is for the action's id")
+		}
+	}
+	if body, _ := textOf(call.ProposedChange, "body"); strings.Contains(body, "<!-- gatehouse:") {
+		v.Add("/proposed_change/body", "has the mark of another action")
+	}
+	return v.Err()
+}
+
+var commitForm = regexp.MustCompile(`^[0-9a-f]{40}$`)
+
+func textOf(j gatehouse.JSON, name string) (string, bool) {
+	member, ok := j.Get(name)
+	if !ok {
+		return "", false
+	}
+	return member.Text()
+}
+
+// mark is what a text carries, unseen, so that it can be found again.
+func mark(call connector.Call) string { return "<!-- gatehouse:" + call.ActionID + " -->" }
+
+// marked is an approved text with its mark.
+func marked(call connector.Call, text string) gatehouse.JSON {
+	if text != "" {
+		text += "\n\n"
+	}
+	return gatehouse.StringJSON(text + mark(call))
+}

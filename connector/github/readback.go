@@ -1,0 +1,61 @@
+package github
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// ReadBack implements [connector.ReadBacker]. Absence is never concluded: an
+// earlier call may still be on its way.
+func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
+	res, there, failed := c.readBack(ctx, call)
+	switch {
+	case failed != nil:
+		return connector.Inconclusive, connector.Result{}, failed
+	case !there:
+		return connector.Inconclusive, connector.Result{}, nil
+	}
+	return connector.Present, res, nil
+}
+
+func (c *Connector) readBack(ctx context.Context, call connector.Call) (connector.Result, bool, *connector.Error) {
+	res := connector.Result{ExternalID: call.Target.EntityRef}
+	switch call.Operation {
+	case opComment:
+		made, there, failed := c.commented(ctx, call)
+		if !there {
+			return res, false, failed
+		}
+		return commentResult(call, made), true, nil
+	case opAddLabel, opRemoveLabel:
+		state, there, failed := c.read(ctx, call)
+		name, _ := textOf(call.ProposedChange, "label")
+		return res, there && has(state, name) == (call.Operation == opAddLabel), failed
+	case opMerge:
+		commit, there, failed := c.merged(ctx, call)
+		res.ExternalID = commit
+		return res, there, failed
+	case opDispatch:
+		if c.input == "" {
+			return res, false, nil
+		}
+		run, there, failed := c.started(ctx, call)
+		if !there {
+			return res, false, failed
+		}
+		return runResult(call, run), true, nil
+	case opRelease:
+		made, there, failed := c.released(ctx, call)
+		if !there {
+			return res, false, failed
+		}
+		return releaseResult(call, made), true, nil
+	case opCancelRun:
+		state, there, failed := c.read(ctx, call)
+		status, _ := textOf(state, "conclusion")
+		return res, there && status == "cancelled", failed
+	}
+	// That something cannot be seen does not say that it is deleted.
+	return res, false, nil
+}

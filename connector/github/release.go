@@ -1,0 +1,111 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// release publishes a release of a tag, which can have one. A tag that is there
+// must be of the approved commit, else GitHub makes it.
+func (c *Connector) release(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	_, tag := place(call)
+	commit, there, failed := c.tagged(ctx, call)
+	if failed != nil {
+		return connector.Result{}, rest.NothingSent(failed)
+	}
+	if want, _ := textOf(call.ProposedChange, "target_commitish"); there && commit != want {
+		return connector.Result{}, &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
+			Detail: "the tag " + gatehouse.Quote(tag) + " is of another commit: " + commit,
+		}
+	}
+	fields, _ := call.ProposedChange.Fields()
+	body := []gatehouse.Member{{Name: "tag_name", Value: gatehouse.StringJSON(tag)}, {Name: "draft", Value: "false"}}
+	text := ""
+	for _, m := range fields {
+		if m.Name == "body" {
+			text, _ = m.Value.Text()
+			continue
+		}
+		body = append(body, m)
+	}
+	body = append(body, gatehouse.Member{Name: "body", Value: marked(call, text)})
+	res, doc, failed := c.send(
+		ctx,
+		http.MethodPost,
+		path(call, "releases"),
+		gatehouse.ObjectJSON(body...),
+		http.StatusCreated,
+	)
+	if failed != nil {
+		if failed.Code == "http_422" && strings.Contains(failed.Says, "already_exists") {
+			failed.Code, failed.Detail = string(gatehouse.CodeTargetChanged), "the tag has a release already"
+		}
+		return res, failed
+	}
+	made := releaseResult(call, doc)
+	res.ExternalID = made.ExternalID
+	if failed := notAsApproved(doc, body...); failed != nil {
+		return res, failed
+	}
+	res.Reversal = made.Reversal
+	return res, nil
+}
+
+// tagged is the commit of the tag, where there is one. A tag with a text of its own
+// is an object that names the commit.
+func (c *Connector) tagged(
+	ctx context.Context, call connector.Call,
+) (commit string, there bool, failed *connector.Error) {
+	_, tag := place(call)
+	doc, there, failed := c.get(ctx, path(call, "git", "ref", "tags", tag), nil)
+	if failed != nil || !there {
+		return "", false, failed
+	}
+	object, _ := doc.Get("object")
+	kind, _ := textOf(object, "type")
+	sha, _ := textOf(object, "sha")
+	if kind != "tag" {
+		return sha, true, nil
+	}
+	if doc, _, failed = c.get(ctx, path(call, "git", "tags", sha), nil); failed != nil {
+		return "", false, failed
+	}
+	object, _ = doc.Get("object")
+	sha, _ = textOf(object, "sha")
+	return sha, true, nil
+}
+
+// releaseResult is that of a release that is there. Deleting it is a weak reversal:
+// its tag stays, and who follows the repository was told.
+func releaseResult(call connector.Call, made gatehouse.JSON) connector.Result {
+	id, _ := made.Get("id")
+	text, _ := made.Get("body")
+	ref := reference(call, id)
+	return connector.Result{
+		ExternalID: ref, ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "release", Value: id}),
+		Reversal: &gatehouse.Reversal{
+			Operation: opDeleteRelease, Target: gatehouse.Target{EntityType: "release", EntityRef: ref},
+			CurrentState:   gatehouse.ObjectJSON(gatehouse.Member{Name: "body", Value: text}),
+			ProposedChange: `{"deleted":true}`,
+		},
+	}
+}
+
+// released looks for the release of an action.
+func (c *Connector) released(
+	ctx context.Context, call connector.Call,
+) (made gatehouse.JSON, there bool, failed *connector.Error) {
+	_, tag := place(call)
+	doc, there, failed := c.get(ctx, path(call, "releases", "tags", tag), nil)
+	if failed != nil || !there {
+		return "", false, failed
+	}
+	text, _ := textOf(doc, "body")
+	return doc, strings.HasSuffix(text, mark(call)), nil
+}

@@ -1,0 +1,255 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// states are what a pre-image can say of an entity.
+var states = map[string][]string{
+	"issue":        {"title", "body", "state", "locked", "labels"},
+	"pull_request": {"title", "body", "state", "draft", "base", "labels", "approved_by"},
+	"comment":      {"body"},
+	"run":          {"status", "head_sha"},
+	"release":      {"name", "body", "tag_name", "target_commitish", "draft", "prerelease"},
+}
+
+// readPath is where an entity is read; "" for one that cannot be.
+func readPath(call connector.Call) string {
+	_, what := place(call)
+	switch entities[call.Operation] {
+	case "issue":
+		return path(call, "issues", what)
+	case "pull_request":
+		return path(call, "pulls", what)
+	case "comment":
+		return path(call, "issues", "comments", what)
+	case "run":
+		return path(call, "actions", "runs", what)
+	case "release":
+		return path(call, "releases", what)
+	}
+	return ""
+}
+
+// get reads; there is false for a 404, which is also what a repository is that may
+// not be read.
+func (c *Connector) get(
+	ctx context.Context, path string, query url.Values,
+) (doc gatehouse.JSON, there bool, failed *connector.Error) {
+	a, failed := c.api.Ask(ctx, http.MethodGet, path, query, "")
+	switch {
+	case failed != nil:
+		return "", false, failed
+	case a.Status == http.StatusNotFound || a.Status == http.StatusGone:
+		return "", false, nil
+	case a.Status != http.StatusOK || a.JSON() == "":
+		failed = c.failure(a)
+		if failed.Kind == connector.Ambiguous {
+			failed.Kind = connector.Transient
+		}
+		return "", false, failed
+	}
+	return a.JSON(), true, nil
+}
+
+// read reads the entity of a call, as far as the call can speak of it.
+func (c *Connector) read(
+	ctx context.Context, call connector.Call,
+) (state gatehouse.JSON, there bool, failed *connector.Error) {
+	doc, there, failed := c.get(ctx, readPath(call), nil)
+	if failed != nil || !there {
+		return "", there, failed
+	}
+	members := []gatehouse.Member{}
+	add := func(name string, value gatehouse.JSON) {
+		members = append(members, gatehouse.Member{Name: name, Value: value})
+	}
+	for _, name := range states[entities[call.Operation]] {
+		value, ok := doc.Get(name)
+		switch {
+		case name == "labels":
+			add(name, names(value, "name"))
+		case name == "base":
+			ref, _ := value.Get("ref")
+			add(name, ref)
+		case name == "approved_by":
+			if _, asked := call.CurrentState.Get(name); asked {
+				approved, failed := c.approvedBy(ctx, call)
+				if failed != nil {
+					return "", false, failed
+				}
+				add(name, approved)
+			}
+		case ok:
+			add(name, value)
+		}
+	}
+	if head, ok := doc.Get("head"); ok {
+		sha, _ := head.Get("sha")
+		add("head", sha)
+	}
+	for _, name := range []string{"merged", "merge_commit_sha", "conclusion"} {
+		if value, ok := doc.Get(name); ok {
+			add(name, value)
+		}
+	}
+	return gatehouse.ObjectJSON(members...), true, nil
+}
+
+// names are the sorted values of a member of each element.
+func names(list gatehouse.JSON, member string) gatehouse.JSON {
+	elements, _ := list.Elements()
+	var all []string
+	for _, e := range elements {
+		if s, ok := textOf(e, member); ok {
+			all = append(all, s)
+		} else if s, ok := e.Text(); ok {
+			all = append(all, s)
+		}
+	}
+	slices.Sort(all)
+	values := make([]gatehouse.JSON, len(all))
+	for i, s := range all {
+		values[i] = gatehouse.StringJSON(s)
+	}
+	return gatehouse.ArrayJSON(values...)
+}
+
+// approvedBy lists who approves the pull request, by the last review of each that
+// is no mere comment, of its present head.
+func (c *Connector) approvedBy(ctx context.Context, call connector.Call) (gatehouse.JSON, *connector.Error) {
+	_, number := place(call)
+	doc, there, failed := c.get(ctx, path(call, "pulls", number, "reviews"), url.Values{"per_page": {"100"}})
+	if failed != nil || !there {
+		return "[]", failed
+	}
+	last := map[string]string{}
+	reviews, _ := doc.Elements()
+	for _, r := range reviews {
+		user, _ := r.Get("user")
+		login, _ := textOf(user, "login")
+		state, _ := textOf(r, "state")
+		commit, _ := textOf(r, "commit_id")
+		if state == "APPROVED" && commit != call.Target.Version {
+			state = "STALE"
+		}
+		if state != "COMMENTED" {
+			last[login] = state
+		}
+	}
+	var approved []gatehouse.JSON
+	for login, state := range last {
+		if state == "APPROVED" {
+			approved = append(approved, gatehouse.StringJSON(login))
+		}
+	}
+	slices.Sort(approved)
+	return gatehouse.ArrayJSON(approved...), nil
+}
+
+// compare tells how an entity differs from what a call says of it.
+func compare(call connector.Call, state gatehouse.JSON, there bool) connector.State {
+	if !there {
+		return connector.State{Expected: gatehouse.StringJSON(call.Target.EntityRef), Actual: "null"}
+	}
+	if head, _ := textOf(state, "head"); call.Operation == opMerge && head != call.Target.Version {
+		return connector.State{
+			Expected: gatehouse.StringJSON(call.Target.Version), Actual: gatehouse.StringJSON(head),
+		}
+	}
+	pre, _ := call.CurrentState.Fields()
+	var expected, actual []gatehouse.Member
+	for _, m := range pre {
+		got, ok := state.Get(m.Name)
+		if !ok {
+			got = "null"
+		}
+		want := m.Value
+		if m.Name == "labels" || m.Name == "approved_by" {
+			want = names(want, "")
+		}
+		if !want.Equal(got) {
+			expected = append(expected, m)
+			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
+		}
+	}
+	if expected == nil {
+		return connector.State{Matches: true}
+	}
+	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+}
+
+// before reads the entity that a call is about to change, and refuses what does
+// not fit. Nothing is sent that changes anything.
+func (c *Connector) before(ctx context.Context, call connector.Call) (gatehouse.JSON, *connector.Error) {
+	state, there, failed := c.read(ctx, call)
+	if failed != nil {
+		return "", rest.NothingSent(failed)
+	}
+	if s := compare(call, state, there); !s.Matches {
+		return "", &connector.Error{
+			Kind: connector.Terminal,
+			Code: string(gatehouse.CodeTargetChanged),
+			Detail: "the target is not as the proposal says: expected " + string(
+				s.Expected,
+			) + ", found " + string(
+				s.Actual,
+			),
+		}
+	}
+	return state, nil
+}
+
+// Check implements [connector.Checker].
+func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
+	if readPath(call) == "" {
+		return connector.State{Matches: true, Unchecked: true}, nil
+	}
+	state, there, failed := c.read(ctx, call)
+	if failed != nil {
+		return connector.State{}, failed
+	}
+	return compare(call, state, there), nil
+}
+
+// ReadsState implements [connector.StateReader].
+func (c *Connector) ReadsState(call connector.Call) bool { return readPath(call) != "" }
+
+// ReadState implements [connector.StateReader].
+func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
+	if !c.ReadsState(call) {
+		return connector.Snapshot{}, &connector.Error{
+			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be made has no state",
+		}
+	}
+	state, there, failed := c.read(ctx, call)
+	if failed != nil {
+		return connector.Snapshot{}, failed
+	}
+	if !there {
+		return connector.Snapshot{Gone: true}, nil
+	}
+	out := connector.Snapshot{Matches: compare(call, state, true).Matches}
+	if call.Operation == opMerge {
+		out.Version, _ = textOf(state, "head")
+	}
+	var members []gatehouse.Member
+	for _, name := range connector.Fields(call.CurrentState) {
+		value, ok := state.Get(name)
+		if !ok {
+			value = "null"
+		}
+		members = append(members, gatehouse.Member{Name: name, Value: value})
+	}
+	if members != nil {
+		out.CurrentState = gatehouse.ObjectJSON(members...)
+	}
+	return out, nil
+}

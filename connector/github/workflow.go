@@ -1,0 +1,127 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// dispatch starts a workflow. A second attempt looks first whether the first one
+// did, where the workflow takes the action's id.
+func (c *Connector) dispatch(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	if call.Attempt > 1 && c.input != "" {
+		run, there, failed := c.started(ctx, call)
+		if failed != nil {
+			return connector.Result{}, rest.NothingSent(failed)
+		}
+		if there {
+			return runResult(call, run), nil
+		}
+	}
+	_, file := place(call)
+	fields, _ := call.ProposedChange.Fields()
+	var body []gatehouse.Member
+	inputs := gatehouse.JSON("{}")
+	for _, m := range fields {
+		if m.Name == "inputs" {
+			inputs = m.Value
+			continue
+		}
+		body = append(body, m)
+	}
+	given, _ := inputs.Fields()
+	if c.input != "" {
+		given = append(given, gatehouse.Member{Name: c.input, Value: gatehouse.StringJSON(call.ActionID)})
+	}
+	if len(given) > 0 {
+		body = append(body, gatehouse.Member{Name: "inputs", Value: gatehouse.ObjectJSON(given...)})
+	}
+	if c.runDetails {
+		body = append(body, gatehouse.Member{Name: "return_run_details", Value: "true"})
+	}
+	res, doc, failed := c.send(ctx, http.MethodPost, path(call, "actions", "workflows", file, "dispatches"),
+		gatehouse.ObjectJSON(body...), http.StatusOK, http.StatusNoContent)
+	if failed != nil {
+		return res, failed
+	}
+	if id, ok := doc.Get("workflow_run_id"); ok {
+		started := runResult(call, id)
+		res.ExternalID, res.Reversal = started.ExternalID, started.Reversal
+	}
+	return res, nil
+}
+
+// runResult is that of a run that was started. Canceling it is a weak reversal:
+// what its jobs have done stays.
+func runResult(call connector.Call, id gatehouse.JSON) connector.Result {
+	ref := reference(call, id)
+	return connector.Result{
+		ExternalID: ref, ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "workflow_run_id", Value: id}),
+		Reversal: &gatehouse.Reversal{
+			Operation: opCancelRun, Target: gatehouse.Target{EntityType: "run", EntityRef: ref},
+			ProposedChange: `{"canceled":true}`,
+		},
+	}
+}
+
+// started looks for the run of an action, by its name.
+func (c *Connector) started(
+	ctx context.Context, call connector.Call,
+) (id gatehouse.JSON, there bool, failed *connector.Error) {
+	_, file := place(call)
+	query := url.Values{"per_page": {"100"}, "event": {"workflow_dispatch"}}
+	if from := since(call); from != "" {
+		query.Set("created", ">="+from)
+	}
+	doc, _, failed := c.get(ctx, path(call, "actions", "workflows", file, "runs"), query)
+	if failed != nil {
+		return "", false, failed
+	}
+	list, _ := doc.Get("workflow_runs")
+	runs, _ := list.Elements()
+	for _, run := range runs {
+		if title, _ := textOf(run, "display_title"); strings.Contains(title, call.ActionID) {
+			id, ok := run.Get("id")
+			return id, ok, nil
+		}
+	}
+	return "", false, nil
+}
+
+// since is a minute before the action was proposed; "" where that is not known.
+func since(call connector.Call) string {
+	at := call.ProposedAt()
+	if at.IsZero() {
+		return ""
+	}
+	return at.Add(-time.Minute).UTC().Format(time.RFC3339)
+}
+
+// cancelRun asks a run to stop. It may be over before it does.
+func (c *Connector) cancelRun(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	state, failed := c.before(ctx, call)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	if status, _ := textOf(state, "status"); status == "completed" {
+		return connector.Result{}, &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged), Detail: "the run is over",
+		}
+	}
+	_, id := place(call)
+	res, _, failed := c.send(
+		ctx,
+		http.MethodPost,
+		path(call, "actions", "runs", id, "cancel"),
+		"",
+		http.StatusAccepted,
+	)
+	res.ExternalID = call.Target.EntityRef
+	return res, failed
+}
