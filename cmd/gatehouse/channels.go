@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/email"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/teams"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 )
 
@@ -40,6 +43,12 @@ func newChannel(c config.Channel, secrets map[string]string) (notify.Channel, er
 		})
 	case "webhook":
 		return webhook.New(webhook.Config{URL: c.URL, Secret: secrets[c.Secret], AllowPrivate: c.AllowPrivate})
+	case "slack":
+		return slack.New(slack.Config{
+			Token: secrets[c.Token], Channel: c.Channel, BaseURL: c.URL, AllowPrivate: c.AllowPrivate,
+		})
+	case "teams":
+		return teams.New(teams.Config{URL: strings.TrimSpace(secrets[c.URLSecret]), AllowPrivate: c.AllowPrivate})
 	}
 	return nil, fmt.Errorf("kind: there is no %s", gatehouse.Quote(c.Kind))
 }

@@ -33,7 +33,8 @@ type Channel struct {
 	Addresses map[string]string `yaml:"addresses"`
 	// Domain gives everybody else an address: their name at this domain.
 	Domain string `yaml:"domain"`
-	// URL takes the requests of a webhook.
+	// URL takes the requests of a webhook; of kind slack it is that of the Web API,
+	// https://slack.com/api by default.
 	URL string `yaml:"url"`
 	// Secret names the entry of secrets that a webhook is signed with: whsec_ and 24
 	// to 64 bytes in base64; of several, one per line, each signs.

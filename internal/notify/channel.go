@@ -43,7 +43,8 @@ type Sent struct {
 type Refusal struct {
 	// Final says that the same message will never be taken.
 	Final bool
-	// Recipient says that the trouble is the recipient's, and not the channel's.
+	// Recipient says that the trouble is the recipient's, or passes by itself: the
+	// channel works.
 	Recipient bool
 	// Gone says that the receiver wants nothing more: the channel is switched off.
 	Gone bool

@@ -82,6 +82,9 @@ func (n *Notifier) channel(name string) *Configured {
 // deliver sends one claimed message and records what became of it.
 func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Notification) error {
 	message, muted, err := n.compose(ctx, c, m)
+	if errors.Is(err, errCardWaits) {
+		return n.record(ctx, c, m, Sent{}, err)
+	}
 	if err != nil {
 		return err
 	}

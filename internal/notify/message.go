@@ -29,7 +29,8 @@ type Message struct {
 	ID     string
 	Tenant string
 	Kind   gatehouse.NotificationKind
-	At     time.Time
+	// At is when the message was queued, AsOf the time that its texts are true of.
+	At, AsOf time.Time
 	// Attempt counts from 1.
 	Attempt int
 	// To is the recipient of a personal channel, nil for a place.
@@ -47,6 +48,9 @@ type Message struct {
 	DiffMore int
 	// Link leads to the console; "" where its address is not known.
 	Link string
+	// Card is the Ref of the message on this channel that asked for the approval, ""
+	// for none.
+	Card string
 	// Event is the type of the log entry, "" for none.
 	Event string
 }
@@ -69,7 +73,9 @@ func (n *Notifier) compose(
 }
 
 func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.Notification) (*Message, string, error) {
-	m := &Message{ID: row.ID, Tenant: row.Tenant, Kind: row.Kind, At: row.CreatedAt, Attempt: row.Attempts}
+	m := &Message{
+		ID: row.ID, Tenant: row.Tenant, Kind: row.Kind, At: row.CreatedAt, AsOf: tx.Now(), Attempt: row.Attempts,
+	}
 	if !slices.Contains(c.Tenants, row.Tenant) {
 		return nil, "the channel does not serve the tenant", nil
 	}
@@ -131,12 +137,47 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	if row.Kind == gatehouse.NotifyAsked && m.To != nil && !mayAnswer(a, m.To) {
 		return nil, "the recipient may not answer, or has answered", nil
 	}
-	n.about(m, a, tx.Now())
+	if row.Kind != gatehouse.NotifyAsked && row.Recipient == "" && !c.Trait().Every {
+		var waits bool
+		if m.Card, waits, err = asked(tx, row.Tenant, row.ActionID, c.Name); err != nil {
+			return nil, "", err
+		}
+		if waits {
+			return nil, "", errCardWaits
+		}
+	}
+	n.about(m, a)
 	return m, "", nil
 }
 
+// errCardWaits says that the message which asked is still on its way: what became of
+// the question follows it.
+var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the message that asked is still on its way")}
+
+// cardTries is how often the message that asked is tried before what became of the
+// question no longer waits for it.
+const cardTries = 2
+
+// asked finds the message of a place that asked for the approval.
+func asked(tx gatehouse.ReadTx, tenant, action, channel string) (ref string, waits bool, err error) {
+	page, err := tx.ListNotifications(tenant, gatehouse.NotificationFilter{
+		Channel: channel, ActionID: action, Limit: gatehouse.MaxLimit,
+	})
+	for _, m := range page.Items {
+		if m.Kind != gatehouse.NotifyAsked {
+			continue
+		}
+		if m.Ref != "" {
+			ref = m.Ref
+		}
+		waits = waits || !m.Finished() && m.Attempts < cardTries
+	}
+	return ref, waits && ref == "", err
+}
+
 // about fills in what a message tells of an action.
-func (n *Notifier) about(m *Message, a *gatehouse.Action, now time.Time) {
+func (n *Notifier) about(m *Message, a *gatehouse.Action) {
+	now := m.AsOf
 	m.Action = a
 	m.Subject = "[Gatehouse] " + line(card.Short(a), maxSubject)
 	m.Sentence = line(card.Sentence(a), 2*maxWhy)

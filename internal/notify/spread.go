@@ -286,7 +286,16 @@ func (s *spreading) add(t told, a *gatehouse.Action, c *Configured, recipient st
 	if err != nil {
 		return err
 	}
-	if !c.Trait().Every && l.count >= s.n.config.DigestAfter {
+	full := !c.Trait().Every && l.count >= s.n.config.DigestAfter
+	if full && recipient == "" && (t.kind == gatehouse.NotifyDecided || t.kind == gatehouse.NotifyExpired) {
+		// What is posted already is brought up to date, and makes nobody read more.
+		ref, waits, err := asked(s.tx, s.tenant, a.ID, c.Name)
+		if err != nil {
+			return err
+		}
+		full = ref == "" && !waits
+	}
+	if full {
 		l.digest(s, t.kind, a, c.Name, recipient)
 		return nil
 	}

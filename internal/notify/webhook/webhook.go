@@ -12,14 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
-
-	"code.dny.dev/ssrf"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
@@ -51,14 +47,10 @@ type Channel struct {
 
 // New checks the configuration.
 func New(c Config) (*Channel, error) {
-	u, err := url.Parse(c.URL)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, errors.New("url: must be an http or https address")
+	if err := notify.CheckURL(c.URL, c.AllowPrivate); err != nil {
+		return nil, fmt.Errorf("url: %w", err)
 	}
-	if u.Scheme == "http" && !c.AllowPrivate {
-		return nil, errors.New("url: must be https, unless allow_private is set")
-	}
-	ch := &Channel{url: c.URL, client: notifyClient(c.AllowPrivate)}
+	ch := &Channel{url: c.URL, client: notify.HTTPClient(c.AllowPrivate)}
 	for line := range strings.Lines(c.Secret) {
 		line = strings.TrimSpace(line)
 		if line == "" {
@@ -74,22 +66,6 @@ func New(c Config) (*Channel, error) {
 		return nil, errors.New("secret: is required")
 	}
 	return ch, nil
-}
-
-// notifyClient makes a client that follows no redirect and, unless told otherwise,
-// connects to no address inside.
-func notifyClient(allowPrivate bool) *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
-	if !allowPrivate {
-		dialer.Control = ssrf.New(ssrf.WithAnyPort()).Safe
-	}
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-			MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: time.Minute,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 }
 
 // Kind is webhook.
@@ -173,7 +149,7 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	req.Header.Set("webhook-signature", c.sign(m.ID, at, content))
 	answer, err := c.client.Do(req)
 	if err != nil {
-		return notify.Sent{}, plain(err)
+		return notify.Sent{}, notify.WithoutURL(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
@@ -181,29 +157,9 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 		return notify.Sent{Delivered: true}, nil
 	}
 	return notify.Sent{}, &notify.Refusal{
-		Gone: answer.StatusCode == http.StatusGone, After: retryAfter(answer.Header.Get("Retry-After"), time.Now()),
+		Gone: answer.StatusCode == http.StatusGone, After: notify.RetryAfter(answer.Header, time.Now()),
 		Err: fmt.Errorf("the endpoint answered %d", answer.StatusCode),
 	}
-}
-
-// plain is an error without the address, which may hold a secret.
-func plain(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
-}
-
-// retryAfter reads seconds or a date; 0 for neither.
-func retryAfter(s string, now time.Time) time.Duration {
-	if seconds, err := strconv.Atoi(s); err == nil && seconds > 0 {
-		return time.Duration(min(seconds, 24*3600)) * time.Second
-	}
-	if at, err := http.ParseTime(s); err == nil {
-		return max(at.Sub(now), 0)
-	}
-	return 0
 }
 
 // sign returns the signatures under all secrets.

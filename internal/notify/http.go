@@ -1,0 +1,64 @@
+package notify
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+// longestAfter bounds what a receiver asks to wait for.
+const longestAfter = 24 * time.Hour
+
+// HTTPClient makes a client that follows no redirect and, unless told otherwise,
+// connects to no address inside.
+func HTTPClient(allowPrivate bool) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	if !allowPrivate {
+		dialer.Control = ssrf.New(ssrf.WithAnyPort()).Safe
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+			MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: time.Minute,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// CheckURL refuses what is no address to send to.
+func CheckURL(address string, allowPrivate bool) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return errors.New("must be an http or https address")
+	}
+	if u.Scheme == "http" && !allowPrivate {
+		return errors.New("must be https, unless allow_private is set")
+	}
+	return nil
+}
+
+// WithoutURL is an error of a client without the address, which may hold a secret.
+func WithoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// RetryAfter reads the header, in seconds or as a date, at most a day; 0 for neither.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	s := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(s); err == nil && seconds > 0 {
+		return min(time.Duration(min(seconds, 1<<20))*time.Second, longestAfter)
+	}
+	if at, err := http.ParseTime(s); err == nil {
+		return min(max(at.Sub(now), 0), longestAfter)
+	}
+	return 0
+}

@@ -1,0 +1,88 @@
+package slack
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+)
+
+// Slack's limits, in characters, and the budget for all texts of a message together:
+// an undocumented sum is refused from about 11,000 on.
+const (
+	maxHeader   = 150
+	maxSection  = 3000
+	maxField    = 2000
+	maxFields   = 10
+	maxFallback = 4000
+	budget      = 8000
+)
+
+var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// fallback is what notifications show. It is marked up by Slack, so that it is
+// escaped.
+func fallback(m *notify.Message) string {
+	text := m.Heading
+	if m.Sentence != "" {
+		text += ": " + m.Sentence
+	}
+	return escape.Replace(cut(text, maxFallback/5))
+}
+
+// blocks is the card. What agents wrote stands in plain text and preformatted
+// elements only, in which nothing is marked up.
+func blocks(m *notify.Message) []any {
+	left := budget
+	take := func(s string, n int) string {
+		s = cut(s, min(n, left))
+		left -= len([]rune(s))
+		return s
+	}
+	list := []any{map[string]any{"type": "header", "text": plain(take(m.Heading, maxHeader))}}
+	if m.Sentence != "" {
+		list = append(list, map[string]any{"type": "section", "text": plain(take(m.Sentence, maxSection))})
+	}
+	if len(m.Diff) > 0 {
+		text := strings.Join(m.Diff, "\n")
+		if m.DiffMore > 0 {
+			text += fmt.Sprintf("\nand %d more", m.DiffMore)
+		}
+		list = append(list, map[string]any{"type": "rich_text", "elements": []any{map[string]any{
+			"type": "rich_text_preformatted", "elements": []any{map[string]any{"type": "text", "text": take(text,
+				maxSection)}},
+		}}})
+	}
+	if len(m.Facts) > 0 {
+		var fields []any
+		for _, f := range m.Facts[:min(len(m.Facts), maxFields)] {
+			fields = append(fields, plain(take(f.Label+"\n"+f.Value, maxField)))
+		}
+		list = append(list, map[string]any{"type": "section", "fields": fields})
+	}
+	if m.Link != "" {
+		list = append(list, map[string]any{"type": "section", "text": map[string]any{
+			"type": "mrkdwn", "text": "<" + escape.Replace(m.Link) + "|Open in Gatehouse>", "verbatim": true,
+		}})
+	}
+	return list
+}
+
+func plain(s string) map[string]any {
+	if s == "" {
+		s = "…" // an empty text is refused
+	}
+	return map[string]any{"type": "plain_text", "text": s, "emoji": false}
+}
+
+// cut keeps n characters, the last of which says that there were more.
+func cut(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	if n <= 0 {
+		return ""
+	}
+	return string(r[:n-1]) + "…"
+}
