@@ -57,9 +57,6 @@ func TestOneBudgetForAJudgement(t *testing.T) {
 			if spent == 0 {
 				t.Errorf("all %d rules were evaluated, in %s", rules, took)
 			}
-			if took > 20*time.Second {
-				t.Errorf("it took %s", took)
-			}
 			// An allowance among rules that were not evaluated never lets it pass.
 			if v.Outcome != gatehouse.OutcomeDeny && v.Outcome != gatehouse.OutcomeNeedsApproval {
 				t.Errorf("outcome %s", v.Outcome)

@@ -14,7 +14,7 @@ func edgeBugs() []bug {
 		plant("redirects are followed with the credentials", "4", "connector/internal/rest/transport.go",
 			"CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },", "", "connector/http", "TestRedirectsAreNotFollowed"),
 		plant("a connector may be aimed at inside addresses", "security", "connector/internal/rest/transport.go",
-			"if !allowPrivate {", "if false {", "connector/http", "TestInsideAddresses"),
+			"if !allowPrivate {\n\t\tif ip,", "if false {\n\t\tif ip,", "connector/http", "TestInsideAddresses"),
 		plant("a request that may have arrived counts as not sent", "5, 15", "connector/internal/rest/transport.go",
 			"Connected: connected.Load(), Refused", "Connected: false, Refused", "connector/http", "TestFaults"),
 		plant("the HTTP interface's key forgets the path", "contract", "internal/api/idempotency.go",
