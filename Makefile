@@ -1,5 +1,5 @@
 # The README has `make demo`, `make dev` and `make test`.
-.PHONY: build demo dev test lint bench fuzz storm release
+.PHONY: build demo dev test quick lint bench fuzz storm release
 
 build:
 	go build -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
@@ -12,6 +12,9 @@ dev: build
 
 test:
 	./scripts/test
+
+quick:
+	./scripts/quick
 
 lint:
 	./scripts/lint

@@ -87,7 +87,7 @@ func Database(t testing.TB) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	name := fmt.Sprintf("gatehouse_test_%d_%d", os.Getpid(), shared.count.Add(1))
-	if err := run(ctx, shared.dsn, "CREATE DATABASE "+name+" OWNER "+owner); err != nil {
+	if err := run(ctx, shared.dsn, "CREATE DATABASE "+name+" OWNER "+owner+" STRATEGY FILE_COPY"); err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
 	if shared.cluster == nil {

@@ -52,7 +52,7 @@ func database(t testing.TB) string {
 	to := fmt.Sprintf("%s_%d", from, template.count.Add(1))
 	u.Path = "/postgres"
 	admin := u.String()
-	statement(t, admin, `CREATE DATABASE `+to+` TEMPLATE `+from)
+	statement(t, admin, `CREATE DATABASE `+to+` TEMPLATE `+from+` STRATEGY FILE_COPY`)
 	t.Cleanup(func() { statement(t, pgtest.Superuser(admin), `DROP DATABASE `+to+` WITH (FORCE)`) })
 	u.Path = "/" + to
 	return u.String()
