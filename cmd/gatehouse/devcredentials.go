@@ -86,7 +86,9 @@ func ensureDev(ctx context.Context, n *node, data string) (*devCredentials, erro
 		return nil, err
 	}
 	err = ensureMember(ctx, n, &creds.Agent, gatehouse.NewPrincipal{
-		Name: "dev-agent", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer},
+		Name: "dev-agent", Kind: gatehouse.KindAgent,
+		// A proxy before an MCP server carries out what it proposed.
+		Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker},
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,11 @@ import (
 
 // mcpCmd groups the commands for agents that speak the Model Context Protocol.
 type mcpCmd struct {
-	Proxy mcpProxyCmd `cmd:"" help:"Put the gate in front of the tools of an MCP server."`
+	Proxy   mcpProxyCmd   `cmd:"" help:"Put the gate in front of the tools of an MCP server."`
+	Serve   mcpServeCmd   `cmd:"" help:"Serve Gatehouse itself as an MCP server."`
+	Tools   mcpToolsCmd   `cmd:"" help:"The pinned tools of a server: list, accept."`
+	Add     mcpAddCmd     `cmd:"" help:"Declare an MCP server in the configuration."`
+	Install mcpInstallCmd `cmd:"" help:"Print the entry for an agent's configuration."`
 }
 
 // mcpStateFlags say where a proxy keeps its pins.

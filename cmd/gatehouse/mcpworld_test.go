@@ -28,8 +28,10 @@ type mcpWorld struct {
 	server *server
 	admin  *client.Client
 	bot    *gatehouse.Credentials
-	dir    string
-	state  string
+	// adminKey has the secrets of admin.
+	adminKey *gatehouse.Credentials
+	dir      string
+	state    string
 	// command starts the upstream.
 	command []string
 }
@@ -49,7 +51,7 @@ func newMCPWorld(t *testing.T) *mcpWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &mcpWorld{T: t, dir: t.TempDir(), state: t.TempDir()}
+	w := &mcpWorld{T: t, adminKey: creds, dir: t.TempDir(), state: t.TempDir()}
 	w.bot, err = n.gate.CreatePrincipal(adminContext(t, n, creds), gatehouse.NewPrincipal{
 		Name: "bot", Kind: gatehouse.KindAgent, Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker},
 	})

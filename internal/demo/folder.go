@@ -73,7 +73,9 @@ connectors:
     type: sql
     dsn: {{.DSN}}
     entities:
-` + entities + `# Approved changes are sent at once. Without this line, what people approve rests
+` + entities + `  # For: gatehouse mcp proxy --name files -- COMMAND...
+  "mcp:files": {type: mcp}
+# Approved changes are sent at once. Without this line, what people approve rests
 # for 10s, in which it can still be canceled.
 dispatch: {hold: 0s}
 `))

@@ -76,7 +76,7 @@ func parseFrame(raw []byte, depth int) (*frame, error) {
 	}
 	f := &frame{raw: raw}
 	var version []byte
-	unknown := ""
+	var unknown []string
 	for _, m := range members(raw) {
 		switch m.name {
 		case "jsonrpc":
@@ -94,7 +94,7 @@ func parseFrame(raw []byte, depth int) (*frame, error) {
 		case "error":
 			f.failure = m.value
 		default:
-			unknown = m.name
+			unknown = append(unknown, m.name)
 		}
 	}
 	if err := f.checkID(); err != nil {
@@ -107,10 +107,10 @@ func parseFrame(raw []byte, depth int) (*frame, error) {
 }
 
 // wrong tells which rule of JSON-RPC a frame breaks, "" for none.
-func (f *frame) wrong(version []byte, unknown string) string {
+func (f *frame) wrong(version []byte, unknown []string) string {
 	switch {
-	case unknown != "":
-		return "the frame has an unknown member " + gatehouse.Quote(unknown)
+	case len(unknown) > 0:
+		return "the frame has an unknown member " + gatehouse.Quote(unknown[0])
 	case string(version) != `"2.0"`:
 		return `jsonrpc must be "2.0"`
 	case f.method != "" && (f.result != nil || f.failure != nil):

@@ -117,17 +117,21 @@ type reply struct {
 // errServerGone is a server that has ended, or closed its output.
 var errServerGone = errors.New("the MCP server has ended")
 
+func newProxy(c Config, out io.Writer) *Proxy {
+	return &Proxy{
+		Config: c, out: out, forwarded: map[string]string{}, asked: map[string]chan reply{},
+		held: map[string]context.CancelFunc{}, ready: make(chan struct{}),
+		done: executed{byAction: map[string]*execution{}},
+	}
+}
+
 // Run proxies until the client closes its end, ctx is over, or the server ends, which
 // is an error. Calls that are on their way to the server get a while to come back.
 func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	if err := c.complete(); err != nil {
 		return err
 	}
-	p := &Proxy{
-		Config: c, out: out, forwarded: map[string]string{}, asked: map[string]chan reply{},
-		held: map[string]context.CancelFunc{}, ready: make(chan struct{}),
-		done: executed{byAction: map[string]*execution{}},
-	}
+	p := newProxy(c, out)
 	defer c.Upstream.Close()
 	var err error
 	if p.me, err = c.Gate.WhoAmI(ctx); err != nil {

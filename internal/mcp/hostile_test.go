@@ -1,0 +1,333 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// recorder is an upstream that keeps what is sent to it. It answers the proxy's own
+// tools/list.
+type recorder struct {
+	mu    sync.Mutex
+	sent  [][]byte
+	proxy *Proxy
+}
+
+func (r *recorder) Identity() string         { return "recorder" }
+func (r *recorder) Receive() ([]byte, error) { return nil, io.EOF }
+func (r *recorder) Close() error             { return nil }
+
+func (r *recorder) Send(frame []byte) error {
+	if f, err := parseFrame(frame, clientDepth); err == nil && isOwn(f.id) {
+		go r.proxy.serverFrame(resultFrame(f.id, []byte(`{"tools":[{"name":"write"}]}`)))
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent = append(r.sent, bytes.Clone(frame))
+	return nil
+}
+
+func (r *recorder) take() (sent [][]byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sent, r.sent = r.sent, nil
+	return sent
+}
+
+// denier is a gate that denies everything.
+type denier struct{ Gate }
+
+func (denier) Propose(context.Context, *gatehouse.Proposal) (*gatehouse.Action, bool, error) {
+	return &gatehouse.Action{ID: "act_1", Status: gatehouse.StatusDenied}, false, nil
+}
+
+func newRecorded(t *testing.T, out io.Writer) (*Proxy, *recorder) {
+	t.Helper()
+	folder, err := OpenFolder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{}
+	c := Config{Name: "peer", Upstream: r, Gate: denier{}, Folder: folder, Log: slog.New(slog.DiscardHandler)}
+	if err := c.complete(); err != nil {
+		t.Fatal(err)
+	}
+	r.proxy = newProxy(c, out)
+	r.proxy.me = &gatehouse.Principal{ID: "prn_1"}
+	return r.proxy, r
+}
+
+// readings are how careless servers could read a frame: members in any case, the last of
+// two, and lines that end at a carriage return.
+func readings(frame []byte) (methods []string) {
+	for _, line := range bytes.FieldsFunc(frame, func(r rune) bool { return r == '\r' || r == '\n' }) {
+		var one struct{ Method string }
+		var many []struct{ Method string }
+		if json.Unmarshal(line, &one) == nil {
+			methods = append(methods, one.Method)
+		}
+		if json.Unmarshal(line, &many) == nil {
+			for _, m := range many {
+				methods = append(methods, m.Method)
+			}
+		}
+	}
+	return methods
+}
+
+// passes sends a frame of the client, and checks that it reaches the server unchanged or
+// not at all, and never as a call of a tool.
+func (r *recorder) passes(t *testing.T, frame []byte) (passed bool) {
+	t.Helper()
+	r.proxy.mu.Lock()
+	clear(r.proxy.forwarded)
+	r.proxy.mu.Unlock()
+	r.proxy.clientFrame(t.Context(), frame)
+	for _, got := range r.take() {
+		if passed || !bytes.Equal(got, frame) {
+			t.Errorf("%q reached the server as %q", frame, got)
+		}
+		passed = true
+		for _, method := range readings(got) {
+			if toolMethod(method) {
+				t.Errorf("%q reached the server, which could read a call of a tool", frame)
+			}
+		}
+	}
+	return passed
+}
+
+// hostile are frames that are refused.
+func hostile() (list []string) {
+	args := `"params":{"name":"write","arguments":{"text":"a"}}`
+	for _, name := range []string{"Method", "METHOD", "mEthod", `m\u0045thod`, "method ", "meth\u00f6d", ""} {
+		list = append(list,
+			fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"ping","%s":"tools/call",%s}`, name, args),
+			fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"%s":"tools/call","method":"ping",%s}`, name, args))
+	}
+	for _, name := range []string{"Params", "PARAMS", "Id", "ID", "JSONRPC", "Result", "Error", "extra", "__proto__"} {
+		for _, value := range []string{`{}`, `1`, `null`, `"x"`} {
+			list = append(list, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"ping","%s":%s}`, name, value))
+		}
+	}
+	for _, method := range []string{
+		"Tools/Call", "TOOLS/CALL", "tools/Call", "tools/call ", " tools/call", `\ttools/call`, `tools/call\u0000`,
+		"tools//call",
+		"tools/invoke", "tools", "tools/", `tool\u017f/call`, "tools /call", "tools/List", `\u0000tools/call`,
+		`tools/call\n`,
+	} {
+		list = append(list, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"%s",%s}`, method, args),
+			fmt.Sprintf(`{"jsonrpc":"2.0","method":"%s",%s}`, method, args))
+	}
+	for _, id := range []string{
+		"null", "true", "[]", "{}", `"` + strings.Repeat("x", 300) + `"`, strings.Repeat("9", 300), `"gatehouse:1"`,
+		"01", "+1", "1.", ".5",
+		"NaN", "Infinity", "0x1", `'a'`, `"\ud800"`,
+	} {
+		list = append(list, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"ping"}`, id))
+	}
+	for _, version := range []string{`"1.0"`, `2.0`, `"2.00"`, `null`, `["2.0"]`} {
+		list = append(list, fmt.Sprintf(`{"jsonrpc":%s,"id":1,"method":"ping"}`, version))
+	}
+	for _, params := range []string{"null", "[]", "1", `"x"`, "true"} {
+		list = append(list, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"ping","params":%s}`, params))
+	}
+	call := `{"jsonrpc":"2.0","id":2,"method":"tools/call",` + args + `}`
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	list = append(list,
+		"["+call+"]", "["+ping+","+call+"]", "[]", ping+call, ping+" "+ping, ping+"\x00",
+		"\ufeff"+ping, ping+",",
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":`+"\r"+call+"\r"+`}}`, "\r"+ping,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call",`+args+`}`,
+		`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"method":"ping",
+		"params":{"a":1,"a":2}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"\u0061":2}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":`+strings.Repeat("[", 40)+strings.Repeat("]", 40)+`}}`,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"a\":\"\xff\"}}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"a\":\"\xc0\xaf\"}}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"a\":\"\xed\xa0\x80\"}}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"a\":\"\x01\"}}",
+		`{"jsonrpc":"2.0","id":1,"method":"ping",}`, `{"jsonrpc":"2.0","id":1,"method":"ping"/**/}`, `{jsonrpc:"2.0"}`,
+		`{}`, `null`, `"x"`, `1`,
+		`{"jsonrpc":"2.0","id":1,"result":{},"error":{}}`, `{"jsonrpc":"2.0","result":{}}`, `{"jsonrpc":"2.0","id":1}`,
+		`{"jsonrpc":"2.0","id":1,"result":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{},"params":{}}`,
+		`{"jsonrpc":"2.0","id":1,"error":"x"}`, `{"jsonrpc":"2.0","id":1,"method":""}`, `{"jsonrpc":"2.0",
+		"id":1,"method":["ping"]}`,
+		`{"jsonrpc":"2.0","id":1,"method":"`+strings.Repeat("m", 200)+`"}`,
+		`{"jsonrpc":"2.0","method":"tools/call",`+args+`}`, `{"jsonrpc":"2.0","method":"tools/list"}`,
+	)
+	for mask := 1; mask < 64; mask++ { // method in every other case
+		name := []byte("method")
+		for i := range name {
+			if mask>>i&1 == 1 {
+				name[i] -= 'a' - 'A'
+			}
+		}
+		list = append(list, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"%s":"tools/call",%s}`, name, args))
+	}
+	for _, cut := range []int{1, 5, 10, 20, 30, 35} {
+		list = append(list, ping[:cut], call[:cut], ping[cut:], call[cut:])
+	}
+	return list
+}
+
+func TestHostileFrames(t *testing.T) {
+	t.Parallel()
+	_, r := newRecorded(t, io.Discard)
+	list := hostile()
+	if len(list) < 200 {
+		t.Fatalf("only %d frames", len(list))
+	}
+	for _, frame := range list {
+		if r.passes(t, []byte(frame)) {
+			t.Errorf("passed: %q", frame)
+		}
+	}
+	for _, frame := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `  {"method":"ping" , "id" : "a" , "jsonrpc":"2.0"}  `,
+		`{"jsonrpc":"2.0","id":12345678901234567890123,"method":"resources/read","params":{"uri":"\u0061"}}`,
+		`{"jsonrpc":"2.0","id":1.50,"\u006dethod":"ping"}`, `{"jsonrpc":"2.0","method":"notifications/x",
+		"params":{"n":1e400}}`,
+		`{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}`, `{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"no"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"vendor/tools/call"}`,
+	} {
+		if !r.passes(t, []byte(frame)) {
+			t.Errorf("refused: %q", frame)
+		}
+	}
+}
+
+// TestRandomFrames mutates frames, and passes each one unchanged or not at all.
+func TestRandomFrames(t *testing.T) {
+	t.Parallel()
+	p, r := newRecorded(t, io.Discard)
+	random := rand.New(rand.NewPCG(20261124, 7))
+	seeds := []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write","arguments":{"text":"a"}}}`,
+		`{"jsonrpc":"2.0","id":"x","method":"resources/read","params":{"uri":"file:///a","_meta":{"progressToken":3}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"tools/call"}}`,
+		`{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"é\u2028\"tools/call\""}]}}`,
+	}
+	parts := []string{
+		`"method":"tools/call"`, `"Method":"tools/call",`, `tools/call`, "\r", "\n", `\u0000`, `{`, `}`, `[`, `]`, `"`,
+		`,`, `:`, ` `, "\xff", `"id":2,`,
+		`null`, `1e9`, "\x00", `\`, `"params":{"name":"write"},`, "\u2028",
+	}
+	passed := 0
+	for range 5000 {
+		frame := []byte(seeds[random.IntN(len(seeds))])
+		for range random.IntN(4) {
+			at := random.IntN(len(frame))
+			switch random.IntN(4) {
+			case 0:
+				frame[at] ^= byte(1 << random.IntN(8))
+			case 1:
+				frame = append(frame[:at:at], frame[min(len(frame), at+1+random.IntN(8)):]...)
+			case 2:
+				frame = append(append(frame[:at:at], parts[random.IntN(len(parts))]...), frame[at:]...)
+			default:
+				if c := frame[at]; c >= 'a' && c <= 'z' {
+					frame[at] = c - 'a' + 'A'
+				}
+			}
+			if len(frame) == 0 {
+				break
+			}
+		}
+		if len(frame) > 0 && r.passes(t, frame) {
+			passed++
+		}
+	}
+	if passed < 500 || passed > 4500 {
+		t.Errorf("%d of 5000 passed: the frames are not as they should be", passed)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for open := 1; open > 0; {
+		p.mu.Lock()
+		open = len(p.held)
+		p.mu.Unlock()
+		if time.Now().After(deadline) {
+			t.Fatalf("%d calls are held", open)
+		}
+	}
+	if sent := r.take(); len(sent) > 0 {
+		t.Errorf("%d calls of tools reached the server", len(sent))
+	}
+}
+
+// TestHostileServer: the server cannot answer what it was not asked, nor a call that the
+// gate holds, and what it says wrongly of a request is an error to the client.
+func TestHostileServer(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p, r := newRecorded(t, &out)
+	said := func(frame string) string {
+		out.Reset()
+		p.serverFrame([]byte(frame))
+		return strings.TrimSuffix(out.String(), "\n")
+	}
+	p.held["5"] = func() {}
+	for _, frame := range []string{
+		`{"jsonrpc":"2.0","id":5,"result":{"content":[]}}`, `{"jsonrpc":"2.0","id":6,"result":{}}`,
+		`{"jsonrpc":"2.0","id":"gatehouse:9:","result":{}}`,
+		`not json`, `[{"jsonrpc":"2.0","id":6,"result":{}}]`, `{"jsonrpc":"2.0","id":6,"ID":5,"result":{}}`,
+	} {
+		if got := said(frame); got != "" {
+			t.Errorf("%s reached the client as %s", frame, got)
+		}
+	}
+	r.passes(t, []byte(`{"jsonrpc":"2.0","id":6,"method":"ping"}`))
+	got := said(`{"jsonrpc":"2.0","id":6,"ID":5,"result":{}}`)
+	if !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":6,"error"`) {
+		t.Errorf("a wrong answer reached the client as %s", got)
+	}
+	r.passes(t, []byte(`{"jsonrpc":"2.0","id":6,"method":"ping"}`))
+	for _, frame := range []string{
+		`{"jsonrpc":"2.0","id":6,"result":{ "big":12345678901234567890, "x":"\u0041"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`,
+		`{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage","params":{}}`,
+		`{"jsonrpc":"2.0","error":{"code":-32700,"message":"x"}}`,
+	} {
+		if got := said(frame); got != frame {
+			t.Errorf("%s reached the client as %s", frame, got)
+		}
+	}
+	if got := said(`{"jsonrpc":"2.0","id":6,"result":{}}`); got != "" {
+		t.Errorf("a second answer reached the client: %s", got)
+	}
+}
+
+// TestLines: a line that is too long is dropped, its ends are kept, and the next is read.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	in := newLines(strings.NewReader("a\r\n\n  \n"+`{"id":"first"`+strings.Repeat("x",
+		300_000)+`"last"}`+"\nb"), 200_000)
+	line, err := in.next()
+	if err != nil || string(line) != "a" {
+		t.Errorf("%q %v", line, err)
+	}
+	line, err = in.next()
+	if !errors.Is(err, errTooLong) || !bytes.Contains(line, []byte("first")) || !bytes.Contains(line, []byte("last")) ||
+		len(line) > 3*edge {
+		t.Errorf("%d bytes, %v", len(line), err)
+	}
+	if line, err = in.next(); err != nil || string(line) != "b" {
+		t.Errorf("%q %v", line, err)
+	}
+	if _, err = in.next(); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}

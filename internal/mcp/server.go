@@ -1,0 +1,354 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Service is what the tools of Gatehouse itself do. There is none that decides.
+type Service interface {
+	Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error)
+	FindAction(ctx context.Context, id string) (*gatehouse.Action, error)
+	WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error)
+	ListActions(ctx context.Context, f gatehouse.ActionFilter) (gatehouse.Page[*gatehouse.Action], error)
+	Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error)
+	Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error)
+	ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Explanation, error)
+}
+
+const instructions = "Gatehouse stands between you and the systems that you change. Propose a change with " +
+	"propose_change; a policy and people decide, and Gatehouse carries out what was approved. Never assume that a " +
+	"proposal was applied: look at its status. A rejection comes with the reviewer's notes; take them into " +
+	"account in a revision."
+
+// proposalSchema describes a proposal to a model. The server checks all of it.
+const proposalSchema = `{
+"action_type":{"type":"string","description":"what the policy goes by, such as price_change"},
+"connector":{"type":"string","description":"the system, by the name that the operator gave it"},
+"operation":{"type":"string","description":"such as update"},
+"target":{"type":"object","properties":{"entity_type":{"type":"string"},"entity_ref":{"type":"string"},
+"entity_refs":{"type":"array","items":{"type":"string"}},"version":{"type":"string"}},"required":["entity_type"],
+"description":"what is changed, with the version that you read"},
+"current_state":{"type":"object","description":"the fields to change, with the values that you read"},
+"proposed_change":{"type":"object","description":"the same fields with their new values; money as strings"},
+"rationale":{"type":"string","description":"why, in a sentence or two, for the person who decides"},
+"risk_level":{"type":"integer","minimum":1,"maximum":5,"description":"only ever raises the level"},
+"on_behalf_of":{"type":"string"},"expires_in":{"type":"string","description":"such as 4h"},
+"idempotency_key":{"type":"string","description":"from the task, so that a repeat is the same action"}`
+
+const proposalRequired = `"action_type","connector","operation","target","proposed_change"`
+
+const idSchema = `"action_id":{"type":"string","description":"such as act_01993b7e"}`
+
+// tool is one of the server's tools. Its arguments are read strictly: in the exact
+// spelling, none twice, none unknown, numbers digit for digit.
+type tool struct {
+	name, description, properties, required string
+	reads                                   bool
+	run                                     func(ctx context.Context, api Service, arguments []byte) (any, error)
+}
+
+func serverTools() []tool {
+	return []tool{
+		{
+			name: "propose_change", properties: proposalSchema + "}", required: proposalRequired, run: propose,
+			description: "Proposes a change of one record. It may be carried out at once, wait for people, or be " +
+				"denied: the answer's status says which.",
+		}, {
+			name: "get_action", properties: "{" + idSchema + "}", required: `"action_id"`, run: find, reads: true,
+			description: "Looks an action up: its status, votes with notes, and what came of it.",
+		}, {
+			name: "wait_action", required: `"action_id"`, run: wait, reads: true,
+			properties: "{" + idSchema + `,"seconds":{"type":"integer","minimum":0,"maximum":45},` +
+				`"until":{"type":"string","enum":["decided","finished"]}}`,
+			description: "Waits until an action is decided or finished, at most 45 seconds, and returns it.",
+		}, {
+			name: "cancel_action", properties: "{" + idSchema + "}", required: `"action_id"`, run: cancel,
+			description: "Withdraws an own action that is still pending.",
+		}, {
+			name: "revise_action", run: revise, required: `"action_id",` + proposalRequired,
+			properties:  strings.Replace(proposalSchema, "{", "{"+idSchema+",", 1) + "}",
+			description: "Replaces an own pending action by another proposal. Votes do not carry over.",
+		}, {
+			name: "check_policy", properties: proposalSchema + "}", required: proposalRequired,
+			run: explain, reads: true,
+			description: "Tells how the policy would judge a proposal, and who would be asked. Nothing is stored.",
+		}, {
+			name: "list_actions", run: list, reads: true,
+			properties: `{"status":{"type":"string"},"action_type":{"type":"string"},"query":{"type":"string"},` +
+				`"limit":{"type":"integer","minimum":1,"maximum":50},"cursor":{"type":"string"}}`,
+			description: "Lists actions with their decisions and the reviewers' notes, newest first: what was " +
+				"rejected before, and why.",
+		},
+	}
+}
+
+// NewServer makes the MCP server of Gatehouse, for one caller.
+func NewServer(version string, api Service) *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "gatehouse", Title: "Gatehouse", Version: version},
+		&sdk.ServerOptions{Instructions: instructions})
+	for _, t := range serverTools() {
+		destructive := false
+		s.AddTool(&sdk.Tool{
+			Name: t.name, Description: t.description,
+			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: t.reads, DestructiveHint: &destructive},
+			InputSchema: json.RawMessage(`{"type":"object","properties":` + t.properties +
+				`,"required":[` + t.required + `],"additionalProperties":false}`),
+		}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			if err := t.check(r.Params.Arguments); err != nil {
+				return toolResult(nil, err), nil
+			}
+			out, err := t.run(ctx, api, r.Params.Arguments)
+			return toolResult(out, err), nil
+		})
+	}
+	return s
+}
+
+// check refuses arguments that the tool does not have in exactly this spelling.
+func (t *tool) check(arguments []byte) error {
+	var properties, given map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(t.properties), &properties); err != nil {
+		return err
+	}
+	if len(arguments) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(arguments, &given); err != nil {
+		return gatehouse.E(gatehouse.CodeMalformed, "the arguments must be an object")
+	}
+	for name := range given {
+		if _, ok := properties[name]; !ok {
+			return gatehouse.E(gatehouse.CodeMalformed, "there is no argument %s", gatehouse.Quote(name))
+		}
+	}
+	return nil
+}
+
+// toolResult tells a model what came of a call.
+func toolResult(out any, err error) *sdk.CallToolResult {
+	var e *gatehouse.Error
+	switch {
+	case errors.As(err, &e):
+		out = struct {
+			Code   gatehouse.Code       `json:"code"`
+			Detail string               `json:"detail"`
+			Errors gatehouse.Violations `json:"errors,omitempty"`
+		}{e.Code, e.Detail, e.Violations}
+	case err != nil:
+		out = map[string]string{"code": "unreachable", "detail": "the gate was not reached; ask again"}
+	}
+	b, encoding := json.Marshal(out)
+	if encoding != nil {
+		b, err = []byte(`{"code":"internal"}`), encoding
+	}
+	return &sdk.CallToolResult{IsError: err != nil, Content: []sdk.Content{&sdk.TextContent{Text: string(b)}}}
+}
+
+// read decodes arguments strictly.
+func read(arguments []byte, into any) error {
+	if len(arguments) == 0 {
+		arguments = []byte("{}")
+	}
+	canonical, err := gatehouse.Canonicalize(arguments)
+	if err != nil {
+		return gatehouse.E(gatehouse.CodeMalformed, "the arguments are not JSON as it must be: %v", err)
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(canonical)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return gatehouse.E(gatehouse.CodeMalformed, "the arguments cannot be read: %s",
+			strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// shown is an action as a model reads it.
+type shown struct {
+	ID        string              `json:"id"`
+	Status    gatehouse.Status    `json:"status"`
+	Type      string              `json:"action_type"`
+	Connector string              `json:"connector"`
+	Operation string              `json:"operation"`
+	Target    gatehouse.Target    `json:"target"`
+	Change    gatehouse.JSON      `json:"proposed_change"`
+	Risk      gatehouse.RiskLevel `json:"risk_level"`
+	Reasons   []string            `json:"policy_reasons,omitempty"`
+	Required  int                 `json:"approvals_required,omitempty"`
+	ExpiresAt *time.Time          `json:"expires_at,omitempty"`
+	Votes     []shownVote         `json:"votes,omitempty"`
+	DecidedBy string              `json:"decided_by,omitempty"`
+	Failure   *gatehouse.Failure  `json:"failure,omitempty"`
+	Receipt   gatehouse.JSON      `json:"response,omitempty"`
+	Next      string              `json:"superseded_by,omitempty"`
+}
+
+type shownVote struct {
+	By       string                 `json:"by"`
+	Decision gatehouse.DecisionKind `json:"decision"`
+	Notes    string                 `json:"notes,omitempty"`
+}
+
+func show(a *gatehouse.Action) shown {
+	out := shown{
+		ID: a.ID, Status: a.Status, Type: a.ActionType, Connector: a.Connector, Operation: a.Operation,
+		Target: a.Target, Change: a.ProposedChange, Risk: a.RiskLevel, Reasons: a.Policy.Reasons,
+		DecidedBy: a.DecidedBy, Failure: a.Failure, Next: a.Superseded,
+	}
+	if a.Approval != nil {
+		out.Required = a.Approval.Required
+		if a.Status == gatehouse.StatusPending {
+			out.ExpiresAt = &a.Approval.ExpiresAt
+		}
+		for _, v := range a.Approval.Votes {
+			out.Votes = append(out.Votes, shownVote{v.Name, v.Decision, v.Notes})
+		}
+	}
+	if a.Receipt != nil {
+		out.Receipt = a.Receipt.ResponseMetadata
+	}
+	return out
+}
+
+func shownOr(a *gatehouse.Action, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return show(a), nil
+}
+
+func propose(ctx context.Context, api Service, arguments []byte) (any, error) {
+	var p gatehouse.Proposal
+	if err := read(arguments, &p); err != nil {
+		return nil, err
+	}
+	a, _, err := api.Propose(ctx, &p)
+	return shownOr(a, err)
+}
+
+type byID struct {
+	ID string `json:"action_id"`
+}
+
+func find(ctx context.Context, api Service, arguments []byte) (any, error) {
+	var in byID
+	if err := read(arguments, &in); err != nil {
+		return nil, err
+	}
+	return shownOr(api.FindAction(ctx, in.ID))
+}
+
+// maxToolWait is how long a tool may wait, in seconds: clients end a call after 60.
+const maxToolWait = 45
+
+func wait(ctx context.Context, api Service, arguments []byte) (any, error) {
+	in := struct {
+		byID
+		Seconds *int            `json:"seconds"`
+		Until   gatehouse.Until `json:"until"`
+	}{Until: gatehouse.UntilFinished}
+	if err := read(arguments, &in); err != nil {
+		return nil, err
+	}
+	seconds := maxToolWait
+	if in.Seconds != nil {
+		seconds = min(max(*in.Seconds, 0), maxToolWait)
+	}
+	return shownOr(api.WaitAction(ctx, in.ID, time.Duration(seconds)*time.Second, in.Until))
+}
+
+func cancel(ctx context.Context, api Service, arguments []byte) (any, error) {
+	var in byID
+	if err := read(arguments, &in); err != nil {
+		return nil, err
+	}
+	return api.Cancel(ctx, in.ID)
+}
+
+func revise(ctx context.Context, api Service, arguments []byte) (any, error) {
+	var in struct {
+		byID
+		gatehouse.Proposal
+	}
+	if err := read(arguments, &in); err != nil {
+		return nil, err
+	}
+	return shownOr(api.Revise(ctx, in.ID, &in.Proposal))
+}
+
+func explain(ctx context.Context, api Service, arguments []byte) (any, error) {
+	var p gatehouse.Proposal
+	if err := read(arguments, &p); err != nil {
+		return nil, err
+	}
+	e, err := api.ExplainPolicy(ctx, &p)
+	if err != nil {
+		return nil, err
+	}
+	e.Trace = nil
+	return e, nil
+}
+
+func list(ctx context.Context, api Service, arguments []byte) (any, error) {
+	var in struct {
+		Status gatehouse.Status `json:"status"`
+		Type   string           `json:"action_type"`
+		Query  string           `json:"query"`
+		Limit  int              `json:"limit"`
+		Cursor string           `json:"cursor"`
+	}
+	if err := read(arguments, &in); err != nil {
+		return nil, err
+	}
+	page, err := api.ListActions(ctx, gatehouse.ActionFilter{
+		Status: in.Status, ActionType: in.Type, Query: in.Query, Limit: min(max(in.Limit, 0), 50), Cursor: in.Cursor,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := gatehouse.Page[shown]{Items: make([]shown, len(page.Items)), NextCursor: page.NextCursor}
+	for i, a := range page.Items {
+		out.Items[i] = show(a)
+	}
+	return out, nil
+}
+
+// NewHandler serves the MCP server over streamable HTTP, both eras of the protocol. The
+// caller's own key is the bearer token of each request; serviceFor makes its client. A
+// request with an Origin of another site, or, on loopback, another Host, is refused.
+func NewHandler(version string, serviceFor func(key string) (Service, error)) http.Handler {
+	h := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
+		api, err := serviceFor(bearer(r))
+		if err != nil {
+			return nil // answered as a bad request
+		}
+		return NewServer(version, api)
+	}, &sdk.StreamableHTTPOptions{
+		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxClientFrame,
+	})
+	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if bearer(r) == "" {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "an API key of Gatehouse is needed as the bearer token", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+}
+
+func bearer(r *http.Request) string {
+	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(key)
+}

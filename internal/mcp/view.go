@@ -1,0 +1,44 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// PinnedTool is a tool as it was accepted.
+type PinnedTool struct {
+	Name string
+	// Hints are the annotations that it claims of itself, such as readOnlyHint.
+	Hints []string
+	// Proposal is a call of it without arguments, for the policy to explain.
+	Proposal *gatehouse.Proposal
+}
+
+// ErrNoPins is a server that no proxy has seen yet.
+var ErrNoPins = errors.New("no tools are pinned: start the proxy once")
+
+// Pinned lists the tools of a server that are pinned in a folder.
+func Pinned(f *Folder, name string) ([]PinnedTool, error) {
+	pinned, err := f.pins()
+	if errors.Is(err, errAbsent) {
+		return nil, ErrNoPins
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the pins cannot be read: %w", err)
+	}
+	p := &Proxy{Config: Config{Name: name}}
+	out := make([]PinnedTool, len(pinned.Tools))
+	for i, t := range pinned.Tools {
+		tool := toolName(t)
+		empty := &call{tool: tool, arguments: "{}"}
+		out[i] = PinnedTool{Name: tool, Proposal: p.proposal(&listed{pinned: pinned}, empty)}
+		for _, hint := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
+			if value, _ := pinned.hint(tool, hint); value {
+				out[i].Hints = append(out[i].Hints, hint)
+			}
+		}
+	}
+	return out, nil
+}
