@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"connector/worker":        {"", "connector"},
 	"connector/netsuite":      {"", "connector", "connector/internal/rest", "internal/jsonshape", "internal/spelling"},
 	"connector/stripe":        {"", "connector", "connector/internal/rest", "internal/jsonshape"},
+	"connector/stepfunctions": {"", "connector", "connector/internal/rest", "internal/jsonshape"},
 	"connector/mcp":           {"", "connector"},
 	"internal/spelling":       {""},
 	"internal/expr":           {""},

@@ -16,6 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
 	"github.com/gatehouse-dev/gatehouse/connector/slack"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
+	"github.com/gatehouse-dev/gatehouse/connector/stepfunctions"
 	"github.com/gatehouse-dev/gatehouse/connector/stripe"
 	workerconn "github.com/gatehouse-dev/gatehouse/connector/worker"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
@@ -30,15 +31,16 @@ type maker func(ctx context.Context, entry config.Connector, secret secretOf) (c
 // connectorTypes are the built-in connectors, by what an entry calls its type.
 func connectorTypes() map[string]maker {
 	return map[string]maker{
-		"sql":        of(sqlconn.New),
-		"servicenow": of(servicenow.New),
-		"slack":      of(slack.New),
-		"github":     of(github.New),
-		"http":       of(httpconn.New),
-		"mcp":        of(newMCP),
-		"netsuite":   of(netsuite.New),
-		"stripe":     of(stripe.New),
-		"worker":     of(newWorker),
+		"sql":           of(sqlconn.New),
+		"servicenow":    of(servicenow.New),
+		"slack":         of(slack.New),
+		"github":        of(github.New),
+		"http":          of(httpconn.New),
+		"mcp":           of(newMCP),
+		"netsuite":      of(netsuite.New),
+		"stepfunctions": of(stepfunctions.New),
+		"stripe":        of(stripe.New),
+		"worker":        of(newWorker),
 	}
 }
 

@@ -35,6 +35,8 @@ var sections = []section{
 		"../../connector/servicenow", "Config"},
 	{"Connectors of type slack", "See [Slack](connectors/slack.md).", "connectors.NAME.",
 		"../../connector/slack", "Config"},
+	{"Connectors of type stepfunctions", "See [AWS Step Functions](connectors/stepfunctions.md).", "connectors.NAME.",
+		"../../connector/stepfunctions", "Config"},
 	{"Connectors of type stripe", "See [Stripe](connectors/stripe.md).", "connectors.NAME.", "../../connector/stripe",
 		"Config"},
 	{"Connectors of type github", "See [GitHub](connectors/github.md).", "connectors.NAME.",

@@ -18,7 +18,7 @@ const (
 // shownHeaders are those of an answer that a receipt keeps.
 var shownHeaders = []string{
 	"Content-Type", "Date", "Etag", "Last-Modified", "Location", "Retry-After",
-	"Request-Id", "X-Request-Id", "X-Correlation-Id", "Idempotency-Replayed", "Idempotent-Replayed",
+	"Request-Id", "X-Request-Id", "X-Amzn-Requestid", "X-Correlation-Id", "Idempotency-Replayed", "Idempotent-Replayed",
 }
 
 // JSON is the answer's body in canonical form, "" where it did not come whole or

@@ -1,0 +1,229 @@
+package stepfunctions
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
+)
+
+// The operations, and the entity types that they are on.
+const (
+	opStart   = "start_execution"
+	opSuccess = "send_task_success"
+	opFailure = "send_task_failure"
+
+	stateMachine = "state_machine"
+	execution    = "execution"
+)
+
+const (
+	defaultTimeout = 30 * time.Second
+	// nameRetention is how long the name of an execution that has ended is taken.
+	nameRetention = 90 * 24 * time.Hour
+)
+
+// Connector starts executions and answers tasks of one account and Region.
+type Connector struct {
+	cfg         Config
+	fingerprint string
+	endpoint    *url.URL
+	client      *http.Client
+	signer      *v4.Signer
+	credentials aws.Credentials
+	timeout     time.Duration
+	schemas     map[string]gatehouse.JSON // of start_execution by state machine, else by operation
+	shapes      map[string]*jsonshape.Schema
+}
+
+var (
+	_ connector.Connector  = (*Connector)(nil)
+	_ connector.Checker    = (*Connector)(nil)
+	_ connector.ReadBacker = (*Connector)(nil)
+	_ connector.Validator  = (*Connector)(nil)
+	_ connector.Typed      = (*Connector)(nil)
+	_ connector.Floorer    = (*Connector)(nil)
+	_ connector.Declarer   = (*Connector)(nil)
+)
+
+var (
+	regionForm  = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
+	accountForm = regexp.MustCompile(`^[0-9]{12}$`)
+	machineForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+)
+
+// New makes a connector of a configuration, with the values of the secrets that it
+// names. It makes no call.
+func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
+	if cfg.Partition == "" {
+		cfg.Partition = "aws"
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	c := &Connector{
+		cfg: cfg, fingerprint: cfg.fingerprint(), client: rest.NewClient(cfg.AllowPrivate), signer: v4.NewSigner(),
+		timeout: cfg.Timeout.D(), shapes: make(map[string]*jsonshape.Schema), schemas: make(map[string]gatehouse.JSON),
+	}
+	if c.timeout == 0 {
+		c.timeout = defaultTimeout
+	}
+	endpoint := cfg.Endpoint
+	if endpoint == "" {
+		endpoint = "https://states." + cfg.Region + ".amazonaws.com"
+		if cfg.Partition == "aws-cn" {
+			endpoint += ".cn"
+		}
+	}
+	var err error
+	if c.endpoint, err = rest.ParseBase(endpoint, cfg.AllowPrivate, true); err != nil {
+		return nil, fmt.Errorf("endpoint: %w", err)
+	}
+	if c.endpoint.Path == "" {
+		c.endpoint.Path = "/"
+	}
+	if err := c.authenticate(secrets); err != nil {
+		return nil, err
+	}
+	return c, c.compile()
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Type != "" && c.Type != "stepfunctions":
+		return fmt.Errorf("type: is %s, not stepfunctions", gatehouse.Quote(c.Type))
+	case !regionForm.MatchString(c.Region):
+		return errors.New("region: must be a Region such as eu-west-1")
+	case !accountForm.MatchString(c.Account):
+		return errors.New("account: must be an account's id, of 12 digits")
+	case c.Partition != "aws" && c.Partition != "aws-cn" && c.Partition != "aws-us-gov":
+		return errors.New("partition: must be aws, aws-cn or aws-us-gov")
+	case len(c.StateMachines) == 0:
+		return errors.New("state_machines: at least one is needed")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.StateMachines)) {
+		floor := c.StateMachines[name].Floor
+		if !machineForm.MatchString(name) || floor != 0 && !floor.Valid() {
+			return fmt.Errorf("state_machines.%s: needs a name as AWS takes it, and a floor of 1 to 5, if any", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Operations)) {
+		floor := c.Operations[name].Floor
+		if name != opSuccess && name != opFailure || floor != 0 && !floor.Valid() {
+			return fmt.Errorf("operations.%s: must be %s or %s, with a floor of 1 to 5", name, opSuccess, opFailure)
+		}
+	}
+	return nil
+}
+
+func (c *Connector) authenticate(secrets func(string) (string, error)) error {
+	names := c.cfg.Credentials
+	wanted := []struct {
+		at   string
+		name Secret
+		into *string
+	}{
+		{"access_key_id", names.AccessKeyID, &c.credentials.AccessKeyID},
+		{"secret_access_key", names.SecretAccessKey, &c.credentials.SecretAccessKey},
+	}
+	if names.SessionToken != nil {
+		wanted = append(wanted, struct {
+			at   string
+			name Secret
+			into *string
+		}{"session_token", *names.SessionToken, &c.credentials.SessionToken})
+	}
+	for _, w := range wanted {
+		if w.name.Secret == "" || secrets == nil {
+			return fmt.Errorf("credentials.%s: needs the name of a secret", w.at)
+		}
+		var err error
+		if *w.into, err = secrets(w.name.Secret); err != nil {
+			return fmt.Errorf("credentials.%s: %w", w.at, err)
+		}
+	}
+	return nil
+}
+
+// fingerprint hashes the definition; of secrets it has the names. Which state
+// machines can be named, and at which level, is not part of it: an action names its own.
+func (c *Config) fingerprint() string {
+	b, err := json.Marshal(struct {
+		Type, Region, Account, Partition, Endpoint string
+		Credentials                                Credentials
+		AllowPrivate                               bool
+	}{"stepfunctions", c.Region, c.Account, c.Partition, c.Endpoint, c.Credentials, c.AllowPrivate})
+	if err != nil {
+		panic("stepfunctions: " + err.Error()) // strings always marshal
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Fingerprint implements [connector.Connector].
+func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// Operation implements [connector.Connector]. Nothing takes a started execution or an
+// answered task back.
+func (c *Connector) Operation(name string) (connector.Operation, bool) {
+	switch name {
+	case opStart:
+		return connector.Operation{Name: name, Class: connector.ClassA, KeyRetention: nameRetention}, true
+	case opSuccess, opFailure:
+		return connector.Operation{Name: name, Class: connector.ClassA}, true
+	}
+	return connector.Operation{}, false
+}
+
+// level is the declared level, or 3.
+func level(declared gatehouse.RiskLevel) gatehouse.RiskLevel {
+	if declared != 0 {
+		return declared
+	}
+	return gatehouse.L3
+}
+
+// Floor implements [connector.Floorer].
+func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
+	if len(call.Target.EntityRefs) > 0 {
+		return gatehouse.L5
+	}
+	if call.Operation == opStart {
+		return level(c.cfg.StateMachines[call.Target.EntityRef].Floor)
+	}
+	return level(c.cfg.Operations[call.Operation].Floor)
+}
+
+// Declarations implements [connector.Declarer]. A level of a state machine is shown
+// by the entity type and its name.
+func (c *Connector) Declarations() []connector.Declaration {
+	var out []connector.Declaration
+	for _, name := range slices.Sorted(maps.Keys(c.cfg.StateMachines)) {
+		if l := level(c.cfg.StateMachines[name].Floor); l < gatehouse.L3 {
+			out = append(out, connector.Declaration{Operation: opStart, EntityType: stateMachine + " " + name,
+				Level: l})
+		}
+	}
+	for _, name := range []string{opFailure, opSuccess} {
+		if l := level(c.cfg.Operations[name].Floor); l < gatehouse.L3 {
+			out = append(out, connector.Declaration{Operation: name, EntityType: execution, Level: l})
+		}
+	}
+	return out
+}

@@ -1,0 +1,237 @@
+package stepfunctions
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// markerName is the member that an output gets, so that it is found in the history.
+const markerName = "gatehouse"
+
+// marked is a payload as it is sent.
+func (c *Connector) marked(call connector.Call, payload gatehouse.JSON) gatehouse.JSON {
+	if call.Operation != opSuccess {
+		return payload
+	}
+	return rest.With(payload, markerName, gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "action", Value: gatehouse.StringJSON(call.ActionID)},
+		gatehouse.Member{Name: "key", Value: gatehouse.StringJSON(call.TargetKey())},
+	))
+}
+
+// causeMark ends the cause of a failure.
+func causeMark(call connector.Call) string {
+	return "[gatehouse " + call.ActionID + " " + call.TargetKey() + "]"
+}
+
+// texts is an object of names and texts, in turn.
+func texts(pairs ...string) gatehouse.JSON {
+	members := make([]gatehouse.Member, 0, len(pairs)/2)
+	for pair := range slices.Chunk(pairs, 2) {
+		members = append(members, gatehouse.Member{Name: pair[0], Value: gatehouse.StringJSON(pair[1])})
+	}
+	return gatehouse.ObjectJSON(members...)
+}
+
+// Execute implements [connector.Connector]. It makes one call that changes something;
+// where that is refused since there was one before, it reads whose that was.
+func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
+	if v := c.look(call); len(v) > 0 {
+		return connector.Result{}, rest.Invalid(v)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	if call.Operation == opStart {
+		return c.start(ctx, call)
+	}
+	return c.answer(ctx, call)
+}
+
+// executionARN is the execution that a call starts.
+func (c *Connector) executionARN(call connector.Call) string {
+	return c.arn(execution, call.Target.EntityRef+":"+call.TargetKey())
+}
+
+func (c *Connector) start(ctx context.Context, call connector.Call) (connector.Result, error) {
+	state, failure := c.machine(ctx, call)
+	if failure != nil {
+		if failure.Kind == connector.Transient {
+			failure.Kind = connector.NotSent // the change has not been
+		}
+		return connector.Result{}, failure
+	}
+	if !state.Matches {
+		if known, _ := c.started(ctx, call); known != nil {
+			return *known, nil // by an earlier attempt, before the state machine changed
+		}
+		return connector.Result{}, rest.Changed(state)
+	}
+	input, _ := call.ProposedChange.Get("input")
+	x, failure := c.do(ctx, "StartExecution", texts(
+		"stateMachineArn", c.arn("stateMachine", call.Target.EntityRef), "name", call.TargetKey(), "input",
+		string(input)))
+	res := connector.Result{RequestMetadata: x.request.Metadata()}
+	if failure != nil {
+		return res, failure
+	}
+	res.ResponseMetadata = x.answer.Metadata(x.doc)
+	if x.answer.Status == http.StatusOK {
+		if res.ExternalID = rest.Text(x.doc, "executionArn"); res.ExternalID == "" {
+			return res, &connector.Error{
+				Code: "answer_unreadable", Detail: x.answer.Describe() + ", with nothing that can be read",
+				Says: x.answer.Says(x.doc),
+			}
+		}
+		return res, nil
+	}
+	if errorName(x.doc) != "ExecutionAlreadyExists" {
+		return res, x.refusal()
+	}
+	// The name is this action's: it has ended, or has another input.
+	known, failure := c.started(ctx, call)
+	switch {
+	case known != nil:
+		known.RequestMetadata = res.RequestMetadata
+		return *known, nil
+	case failure != nil:
+		return res, failure
+	}
+	return res, &connector.Error{Code: "ambiguous", Detail: "the execution is there, and cannot be read yet"}
+}
+
+// started reads the execution that a call starts: nil for none, or none yet. It is an
+// error of kind Terminal if it has another input.
+func (c *Connector) started(ctx context.Context, call connector.Call) (*connector.Result, *connector.Error) {
+	arn := c.executionARN(call)
+	x, failure := c.ask(ctx, "DescribeExecution", texts("executionArn", arn))
+	if failure != nil {
+		return nil, &connector.Error{Code: failure.Code, Detail: failure.Detail, Err: failure.Err}
+	}
+	if x.answer.Status != http.StatusOK {
+		return nil, nil
+	}
+	want, _ := call.ProposedChange.Get("input")
+	got, err := gatehouse.Canonicalize([]byte(rest.Text(x.doc, "input")))
+	if err != nil || !got.Equal(want) {
+		return nil, &connector.Error{
+			Kind: connector.Terminal, Code: "idempotency_conflict",
+			Detail: "the execution of this key has another input",
+		}
+	}
+	found := texts("executionArn", arn, "status", rest.Text(x.doc, "status"))
+	return &connector.Result{
+		ExternalID: arn, ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: found}),
+	}, nil
+}
+
+// answer answers a task that waits.
+func (c *Connector) answer(ctx context.Context, call connector.Call) (connector.Result, error) {
+	token := rest.Text(call.ProposedChange, "task_token")
+	action := "SendTaskSuccess"
+	var body gatehouse.JSON
+	if call.Operation == opSuccess {
+		output, _ := call.ProposedChange.Get("output")
+		body = texts("taskToken", token, "output", string(c.marked(call, output)))
+	} else {
+		action = "SendTaskFailure"
+		mark := causeMark(call)
+		cause := cut(rest.Text(call.ProposedChange, "cause"), maxCause-len(mark)-1)
+		body = texts("taskToken", token, "error", rest.Text(call.ProposedChange, "error"),
+			"cause", strings.TrimSpace(cause+" "+mark))
+	}
+	x, failure := c.do(ctx, action, body)
+	res := connector.Result{RequestMetadata: x.request.Metadata()}
+	if failure != nil {
+		return res, failure
+	}
+	res.ResponseMetadata = x.answer.Metadata(x.doc)
+	if x.answer.Status == http.StatusOK {
+		res.ExternalID = call.Target.EntityRef
+		return res, nil
+	}
+	switch errorName(x.doc) {
+	case "TaskTimedOut", "TaskDoesNotExist":
+	default:
+		return res, x.refusal()
+	}
+	found, failure := c.answered(ctx, call)
+	switch {
+	case found:
+		res.ExternalID = call.Target.EntityRef
+		return res, nil
+	case failure == nil && call.Attempt <= 1:
+		return res, &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged), Says: x.answer.Says(x.doc),
+			Detail: "the task does not wait any more: its time was over, or somebody else has answered it",
+		}
+	}
+	return res, &connector.Error{
+		Code: "task_closed", Says: x.answer.Says(x.doc),
+		Detail: "the task does not wait any more, and the history does not show " +
+			"whether an earlier attempt has answered it",
+	}
+}
+
+// maxPages bounds how much of a history is read: 1,000 events each.
+const maxPages = 5
+
+// answered looks for a call's answer in the execution's history, the newest first.
+func (c *Connector) answered(ctx context.Context, call connector.Call) (bool, *connector.Error) {
+	next := ""
+	for range maxPages {
+		body := gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "executionArn", Value: gatehouse.StringJSON(call.Target.EntityRef)},
+			gatehouse.Member{Name: "reverseOrder", Value: "true"}, gatehouse.Member{Name: "maxResults", Value: "1000"},
+			gatehouse.Member{Name: "includeExecutionData", Value: "true"},
+		)
+		if next != "" {
+			body = rest.With(body, "nextToken", gatehouse.StringJSON(next))
+		}
+		x, failure := c.ask(ctx, "GetExecutionHistory", body)
+		if failure != nil {
+			return false, failure
+		}
+		if x.answer.Status != http.StatusOK {
+			failure = x.refusal()
+			failure.Kind = connector.Transient
+			return false, failure
+		}
+		events, _ := x.doc.Get("events")
+		elements, err := events.Elements()
+		if err != nil {
+			return false, &connector.Error{Kind: connector.Transient, Code: "check_failed",
+				Detail: "the history cannot be read"}
+		}
+		for _, event := range elements {
+			if isAnswer(event, call) {
+				return true, nil
+			}
+		}
+		if next = rest.Text(x.doc, "nextToken"); next == "" {
+			return false, nil
+		}
+	}
+	return false, &connector.Error{Kind: connector.Transient, Code: "history_too_long",
+		Detail: "the history is too long to be read"}
+}
+
+// isAnswer reports whether an event of a history is the answer of a call.
+func isAnswer(event gatehouse.JSON, call connector.Call) bool {
+	if call.Operation == opFailure {
+		details, _ := event.Get("taskFailedEventDetails")
+		return strings.HasSuffix(rest.Text(details, "cause"), causeMark(call))
+	}
+	details, _ := event.Get("taskSucceededEventDetails")
+	output, err := gatehouse.Canonicalize([]byte(rest.Text(details, "output")))
+	if err != nil {
+		return false
+	}
+	mark, _ := output.Get(markerName)
+	return rest.Text(mark, "key") == call.TargetKey()
+}

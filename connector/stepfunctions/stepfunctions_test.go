@@ -1,0 +1,302 @@
+package stepfunctions_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
+	"github.com/gatehouse-dev/gatehouse/connector/stepfunctions"
+)
+
+func secrets(name string) (string, error) {
+	switch name {
+	case "AWS_ID":
+		return keyID, nil
+	case "AWS_KEY":
+		return secretKey, nil
+	case "AWS_SESSION":
+		return "session-s3cret-token", nil
+	}
+	return "", fmt.Errorf("there is no secret %s", name)
+}
+
+func (a *aws) config() stepfunctions.Config {
+	return stepfunctions.Config{
+		Region: "eu-west-1", Account: "123456789012", Endpoint: a.URL, AllowPrivate: true,
+		Credentials: stepfunctions.Credentials{
+			AccessKeyID:     stepfunctions.Secret{Secret: "AWS_ID"},
+			SecretAccessKey: stepfunctions.Secret{Secret: "AWS_KEY"},
+			SessionToken:    &stepfunctions.Secret{Secret: "AWS_SESSION"},
+		},
+		StateMachines: map[string]stepfunctions.StateMachine{
+			"orders": {Input: map[string]any{
+				"type": "object", "required": []any{"order"},
+				"properties": map[string]any{"order": map[string]any{"type": "string"}},
+			}},
+			"fast": {},
+		},
+	}
+}
+
+func newConnector(t testing.TB, cfg stepfunctions.Config) *stepfunctions.Connector {
+	t.Helper()
+	c, err := stepfunctions.New(t.Context(), cfg, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.(*stepfunctions.Connector)
+}
+
+func call(operation, entity, ref, state, change string) connector.Call {
+	canonical := func(s string) gatehouse.JSON {
+		j, err := gatehouse.Canonicalize([]byte(s))
+		if err != nil {
+			panic(err)
+		}
+		return j
+	}
+	return connector.Call{
+		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Attempt: 1, Operation: operation,
+		Digest: gatehouse.NewDigest(canonical(change)), Target: gatehouse.Target{EntityType: entity, EntityRef: ref},
+		CurrentState: canonical(state), ProposedChange: canonical(change),
+	}
+}
+
+func start() connector.Call {
+	return call("start_execution", "state_machine", "orders", `{}`, `{"input":{"order":"4711"}}`)
+}
+
+func success() connector.Call {
+	return call("send_task_success", "execution", runningARN, `{"status":"RUNNING"}`,
+		`{"task_token":"token-1","output":{"decision":"approved"}}`)
+}
+
+func failed() connector.Call {
+	return call("send_task_failure", "execution", runningARN, `{"status":"RUNNING"}`,
+		`{"task_token":"token-1","error":"Rejected","cause":"too expensive"}`)
+}
+
+func failure(t *testing.T, err error) *connector.Error {
+	t.Helper()
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v, want a *connector.Error", err)
+	}
+	return e
+}
+
+// TestConformance answers a task.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]connector.Call{"success": success(), "failure": failed()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+				a := newAWS(t)
+				return &connectortest.Fixture{
+					Connector: newConnector(t, a.config()), Call: c,
+					Disturb: func(*testing.T) {
+						a.set(func() { a.executions[runningARN].Status = "ABORTED" })
+					},
+					Read: func(*testing.T) (j gatehouse.JSON) {
+						a.set(func() { j = gatehouse.MustJSON(a.executions[runningARN]) })
+						return j
+					},
+					Effects: func(*testing.T) (n int) {
+						a.set(func() { n = a.effects })
+						return n
+					},
+					Secrets: []string{secretKey, "session-s3cret-token", "token-1"},
+				}
+			}})
+		})
+	}
+}
+
+// TestStartsOnce: the same action is one execution, while it runs and after it has ended.
+func TestStartsOnce(t *testing.T) {
+	t.Parallel()
+	a := newAWS(t)
+	c := newConnector(t, a.config())
+	want := prefixARN + "execution:orders:" + start().TargetKey()
+	for i := range 3 {
+		res, err := c.Execute(t.Context(), start())
+		if err != nil || res.ExternalID != want {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		if i == 1 {
+			a.set(func() { a.executions[want].Status = "SUCCEEDED" })
+		}
+	}
+	if finding, res, err := c.ReadBack(t.Context(), start()); err != nil || finding != connector.Present ||
+		res.ExternalID != want {
+		t.Errorf("read back %v, %+v, %v", finding, res, err)
+	}
+	other := start()
+	other.ProposedChange = `{"input":{"order":"4712"}}`
+	if _, err := c.Execute(t.Context(), other); failure(t, err).Code != "idempotency_conflict" {
+		t.Errorf("another input under the same key: %v", err)
+	}
+	if a.effects != 1 {
+		t.Errorf("%d executions", a.effects)
+	}
+}
+
+// TestStartLosesItsAnswer before and after the effect.
+func TestStartLosesItsAnswer(t *testing.T) {
+	t.Parallel()
+	for _, applied := range []bool{false, true} {
+		a := newAWS(t)
+		a.applied = applied
+		a.fault = func(w http.ResponseWriter) bool {
+			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+				conn.Close()
+			}
+			return true
+		}
+		c := newConnector(t, a.config())
+		for _, lost := range []connector.Call{start(), success()} {
+			before := a.changes()
+			_, err := c.Execute(t.Context(), lost)
+			if e := failure(t, err); e.Kind != connector.Ambiguous || a.changes() != before+1 {
+				t.Errorf("%v; %d calls", e, a.changes()-before)
+			}
+			want := connector.Inconclusive
+			if applied {
+				want = connector.Present
+			}
+			if finding, _, err := c.ReadBack(t.Context(), lost); err != nil || finding != want {
+				t.Errorf("applied %v: read back %v, %v", applied, finding, err)
+			}
+		}
+	}
+}
+
+// TestTaskClosed: who has closed a task decides what a refused answer means.
+func TestTaskClosed(t *testing.T) {
+	t.Parallel()
+	a := newAWS(t)
+	c := newConnector(t, a.config())
+	a.set(func() { a.executions[runningARN].Status = "TIMED_OUT" })
+	_, err := c.Execute(t.Context(), success())
+	if e := failure(t, err); e.Kind != connector.Terminal || e.Code != "target_changed" {
+		t.Errorf("a first attempt: %v", e)
+	}
+	again := success()
+	again.Attempt = 2
+	_, err = c.Execute(t.Context(), again)
+	if e := failure(t, err); e.Kind != connector.Ambiguous || e.Code != "task_closed" {
+		t.Errorf("a second attempt: %v", e)
+	}
+}
+
+// TestExpressIsRefused, since it would be started twice.
+func TestExpressIsRefused(t *testing.T) {
+	t.Parallel()
+	a := newAWS(t)
+	c := newConnector(t, a.config())
+	express := start()
+	express.Target.EntityRef = "fast"
+	_, err := c.Execute(t.Context(), express)
+	if e := failure(t, err); e.Code != "target_changed" || !strings.Contains(e.Detail, "EXPRESS") || a.changes() != 0 {
+		t.Error(err)
+	}
+	if s, err := c.Check(t.Context(), express); err != nil || s.Matches {
+		t.Errorf("%+v, %v", s, err)
+	}
+	revised := start()
+	revised.Target.Version = "rev-0"
+	if s, err := c.Check(t.Context(), revised); err != nil || s.Matches || !strings.Contains(string(s.Actual),
+		"rev-1") {
+		t.Errorf("another revision than people saw: %+v, %v", s, err)
+	}
+}
+
+// TestErrorTable: what AWS's errors prove.
+func TestErrorTable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		name   string
+		kind   connector.Kind
+		code   string
+	}{
+		{400, "ThrottlingException", connector.Transient, "rate_limited"},
+		{503, "ThrottlingException", connector.Transient, "rate_limited"},
+		{400, "KmsThrottlingException", connector.Transient, "rate_limited"},
+		{400, "ExecutionLimitExceeded", connector.Transient, "execution_limit"},
+		{400, "InvalidToken", connector.Terminal, "invalid_token"},
+		{400, "KmsAccessDeniedException", connector.Terminal, "kms_access_denied"},
+		{400, "ExpiredTokenException", connector.Terminal, "credentials_expired"},
+		{400, "AccessDeniedException", connector.Terminal, "access_denied"},
+		{400, "SomethingNew", connector.Terminal, "http_400"},
+		{500, "InternalFailure", connector.Ambiguous, "http_500"},
+		{503, "ServiceUnavailable", connector.Ambiguous, "http_503"},
+	} {
+		a := newAWS(t)
+		a.fault = func(w http.ResponseWriter) bool { fail(w, c.status, c.name); return true }
+		conn := newConnector(t, a.config())
+		for _, tried := range []connector.Call{start(), success()} {
+			_, err := conn.Execute(t.Context(), tried)
+			if e := failure(t, err); e.Kind != c.kind || e.Code != c.code || a.changes() == 0 {
+				t.Errorf("%d %s: %v, want %v %s", c.status, c.name, e, c.kind, c.code)
+			}
+		}
+	}
+}
+
+// TestSecretIsChecked: the fake refuses what is signed with another key.
+func TestSecretIsChecked(t *testing.T) {
+	t.Parallel()
+	a := newAWS(t)
+	c, err := stepfunctions.New(t.Context(), a.config(), func(name string) (string, error) {
+		if name == "AWS_ID" {
+			return keyID, nil
+		}
+		return "another-secret", nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Execute(t.Context(), success())
+	if e := failure(t, err); e.Kind != connector.Terminal || e.Code != "signature_refused" || a.effects != 0 {
+		t.Error(err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	cfg := newAWS(t).config()
+	cfg.StateMachines["orders"] = stepfunctions.StateMachine{Floor: 2, Input: cfg.StateMachines["orders"].Input}
+	c := newConnector(t, cfg)
+	for want, bad := range map[string]connector.Call{
+		"order": call("start_execution", "state_machine", "orders", `{}`, `{"input":{}}`),
+		"state_machine: fast, orders": call("start_execution", "state_machine", "payroll", `{}`,
+			`{"input":{}}`),
+		"ARN": call("send_task_success", "execution", prefixARN+"execution:payroll:x", `{}`,
+			`{"task_token":"t","output":{}}`),
+		"error": call("send_task_failure", "execution", runningARN, `{}`, `{"task_token":"t"}`),
+		"which the connector adds": call("send_task_success", "execution", runningARN, `{}`,
+			`{"task_token":"t","output":{"gatehouse":1}}`),
+		"larger": call("send_task_success", "execution", runningARN, `{}`,
+			`{"task_token":"t","output":{"a":"`+strings.Repeat("x", 256<<10)+`"}}`),
+		"status only": call("send_task_success", "execution", runningARN, `{"input":"x"}`,
+			`{"task_token":"t","output":{}}`),
+	} {
+		err := c.Validate(bad)
+		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid || !strings.Contains(fmt.Sprintf("%+v", err), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if c.Floor(start()) != 2 || c.Floor(success()) != 3 {
+		t.Errorf("floors %d and %d", c.Floor(start()), c.Floor(success()))
+	}
+	if d := c.Declarations(); len(d) != 1 || d[0].Level != 2 {
+		t.Errorf("%+v", d)
+	}
+}
