@@ -54,6 +54,7 @@ const pages = {
   "principal": "/settings/principals/bo",
   "tenants": "/settings/tenants",
   "providers": "/settings/providers",
+  "messages": "/settings/messages",
   "help": "/help",
   "no such page": "/no-such-page",
 };

@@ -21,7 +21,7 @@ func newChannels(cfg *config.Config) ([]*notify.Configured, error) {
 	var list []*notify.Configured
 	for _, name := range slices.Sorted(maps.Keys(cfg.Channels)) {
 		entry := cfg.Channels[name]
-		c, err := newChannel(entry, cfg.Secrets)
+		c, err := newChannel(entry, cfg.Secret)
 		if err != nil {
 			return nil, fmt.Errorf("channels.%s.%w", name, err)
 		}
@@ -34,21 +34,32 @@ func newChannels(cfg *config.Config) ([]*notify.Configured, error) {
 	return list, nil
 }
 
-func newChannel(c config.Channel, secrets map[string]string) (notify.Channel, error) {
+// newChannel makes one; secret finds a secret by its name.
+func newChannel(c config.Channel, secret func(string) (string, error)) (notify.Channel, error) {
+	named := func(name string) string {
+		if name == "" {
+			return ""
+		}
+		value, err := secret(name)
+		if err != nil {
+			return "" // the configuration was refused before
+		}
+		return value
+	}
 	switch c.Kind {
 	case "email":
 		return email.New(email.Config{
-			SMTP: c.SMTP, TLS: c.TLS, CA: c.CA, Username: c.Username, Password: secrets[c.Password], From: c.From,
+			SMTP: c.SMTP, TLS: c.TLS, CA: c.CA, Username: c.Username, Password: named(c.Password), From: c.From,
 			Addresses: c.Addresses, Domain: c.Domain,
 		})
 	case "webhook":
-		return webhook.New(webhook.Config{URL: c.URL, Secret: secrets[c.Secret], AllowPrivate: c.AllowPrivate})
+		return webhook.New(webhook.Config{URL: c.URL, Secret: named(c.Secret), AllowPrivate: c.AllowPrivate})
 	case "slack":
 		return slack.New(slack.Config{
-			Token: secrets[c.Token], Channel: c.Channel, BaseURL: c.URL, AllowPrivate: c.AllowPrivate,
+			Token: named(c.Token), Channel: c.Channel, BaseURL: c.URL, AllowPrivate: c.AllowPrivate,
 		})
 	case "teams":
-		return teams.New(teams.Config{URL: strings.TrimSpace(secrets[c.URLSecret]), AllowPrivate: c.AllowPrivate})
+		return teams.New(teams.Config{URL: strings.TrimSpace(named(c.URLSecret)), AllowPrivate: c.AllowPrivate})
 	}
 	return nil, fmt.Errorf("kind: there is no %s", gatehouse.Quote(c.Kind))
 }

@@ -119,6 +119,11 @@ func (l *looker) all(ctx context.Context, cfg *config.Config) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
 		looks = append(looks, look{"model " + name, func(l *looker, as string) { l.model(ctx, as, cfg.Models[name], s) }})
 	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Channels)) {
+		looks = append(looks, look{"channel " + name, func(l *looker, as string) {
+			l.channel(as, cfg.Channels[name], cfg, s)
+		}})
+	}
 	for _, p := range cfg.SignIn.OIDC {
 		looks = append(looks, look{"sign-in " + p.Name, func(l *looker, as string) { l.issuer(ctx, as, p) }})
 	}
@@ -188,6 +193,18 @@ func (l *looker) target(ctx context.Context, name string, entry config.Connector
 			return
 		}
 		l.add(name, checkOK, "its target answers")
+	}
+}
+
+// channel builds a channel as serve does. It sends nothing: gatehouse notify test does.
+func (l *looker) channel(name string, entry config.Channel, cfg *config.Config, s *secretUse) {
+	switch _, err := newChannel(entry, s.get); {
+	case err != nil:
+		l.add(name, checkFail, "%v", err)
+	case cfg.SignIn.PublicURL == "":
+		l.add(name, checkNote, "sign_in.public_url is not set: its messages have no links")
+	default:
+		l.add(name, checkOK, "not called; gatehouse notify test tries it")
 	}
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -132,5 +134,31 @@ func TestChannelsPage(t *testing.T) {
 	if !strings.Contains(stdout.String(), "\taudit-hook\t\tdelivered\t") || len(hooks) != 1 ||
 		!strings.HasPrefix(<-hooks, "v1,") {
 		t.Errorf("the test of the endpoint:\n%s", stdout.String())
+	}
+
+	answer, err := http.Get(s.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	metrics, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`gatehouse_notifications_total{channel="mail",result="accepted"} 3`,
+		`gatehouse_channel_failing{channel="mail"} 0`,
+		"gatehouse_notifications_open 0",
+	} {
+		if !strings.Contains(string(metrics), want+"\n") {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+
+	l := &looker{offline: true}
+	l.all(t.Context(), cfg)
+	found := fmt.Sprint(l.checks)
+	if !strings.Contains(found, "channel mail ok") || strings.Contains(found, "hook_secret") {
+		t.Errorf("config check: %s", found)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/emersion/go-smtp"
 
@@ -145,13 +147,102 @@ func TestMuted(t *testing.T) {
 	if _, err := w.Gate.UpdatePrincipal(w.Admin(), "ana", gatehouse.PrincipalChange{Disabled: &disabled}); err != nil {
 		t.Fatal(err)
 	}
+	w.spread(n) // the outcome of the first, to sam
+	if _, err := w.Gate.UpdatePrincipal(w.Admin(), "sam", gatehouse.PrincipalChange{Disabled: &disabled}); err != nil {
+		t.Fatal(err)
+	}
 	w.deliver(n, "mail")
 	if got := recipients(w.smtp.Mails()); !slices.Equal(got, []string{"bo@shop.example"}) {
 		t.Errorf("mails to %v", got)
 	}
-	if got := w.statuses(); got[gatehouse.NotificationMuted] != 3 {
+	if got := w.statuses(); got[gatehouse.NotificationMuted] != 4 {
 		t.Errorf("statuses: %v", got)
 	}
+}
+
+// TestOwnActs: a person hears what others made of their proposal, and nothing of what
+// they did themselves.
+func TestOwnActs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(gatehouse.NewPrincipal{
+		Name: "pat@shop.example", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleProposer,
+			gatehouse.RoleApprover},
+	})
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
+	propose := func() *gatehouse.Action {
+		a, _, err := w.Gate.Propose(w.As("pat@shop.example"), &gatehouse.Proposal{
+			ActionType: "price_change", Connector: "shop", Operation: "update",
+			Target: gatehouse.Target{EntityType: "item", EntityRef: "walnuts"}, ProposedChange: `{"amount":"12"}`,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	withdrawn := propose()
+	if _, err := w.Gate.Cancel(w.As("pat@shop.example"), withdrawn.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.spread(n)
+	w.deliver(n, "mail")
+	if mails := w.smtp.Mails(); len(mails) != 0 {
+		t.Errorf("of what pat proposed and withdrew: %v", recipients(mails))
+	}
+	w.Decide(propose(), "ana", gatehouse.Reject)
+	w.spread(n)
+	w.deliver(n, "mail")
+	if got := recipients(w.smtp.Mails()); !slices.Equal(got, []string{"pat@shop.example"}) {
+		t.Errorf("of ana's decision: %v", got)
+	}
+}
+
+// TestQuorum: who has voted before the message went out is not asked.
+func TestQuorum(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
+	a := w.Propose("walnuts", "pair", 12)
+	w.spread(n)
+	w.Decide(a, "ana", gatehouse.Approve)
+	w.deliver(n, "mail")
+	mails := w.smtp.Mails()
+	if got := recipients(mails); !slices.Equal(got, []string{"bo@shop.example"}) {
+		t.Fatalf("asked: %v", got)
+	}
+	if !strings.Contains(mails[0].Text, "Approvals: 1 of 2") {
+		t.Errorf("the mail:\n%s", mails[0].Text)
+	}
+}
+
+// TestLateHolder: a notifier whose lease has ended while it called the channel changes
+// nothing of what the next holder recorded.
+func TestLateHolder(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		config := notify.Config{
+			Channels: []*notify.Configured{w.mail()},
+			Routes:   []notify.Route{{Channels: []string{"mail"}}},
+		}
+		late, next := w.notifier(config), w.notifier(config)
+		var once sync.Once
+		late.Failpoint = func(point string) {
+			if point == "called" {
+				once.Do(func() {
+					w.Clock.Advance(3 * time.Minute)
+					w.deliver(next, "mail")
+				})
+			}
+		}
+		w.Propose("walnuts", "price_change", 12)
+		w.spread(late)
+		w.deliver(late, "mail")
+		for _, m := range w.list(gatehouse.NotificationFilter{}) {
+			if m.Status != gatehouse.NotificationAccepted || m.Attempts > 2 {
+				t.Errorf("%s: %s after %d attempts", m.RecipientName, m.Status, m.Attempts)
+			}
+		}
+	})
 }
 
 // TestRun: a running notifier needs nobody to push it, and a replica beside it sends

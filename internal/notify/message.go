@@ -131,7 +131,11 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	if err != nil {
 		return nil, "", err
 	}
-	if stale(row.Kind, a) {
+	old, err := stale(tx, row.Kind, a)
+	if err != nil {
+		return nil, "", err
+	}
+	if old {
 		return nil, "there is nothing left to do: the action is " + string(a.Status), nil
 	}
 	if row.Kind == gatehouse.NotifyAsked && m.To != nil && !mayAnswer(a, m.To) {

@@ -187,8 +187,8 @@ func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*
 
 // tell adds the rows of one entry.
 func (s *spreading) tell(t told, a *gatehouse.Action) error {
-	if stale(t.kind, a) {
-		return nil
+	if old, err := stale(s.tx, t.kind, a); err != nil || old {
+		return err
 	}
 	channels := s.routes.over(t.kind, a)
 	if len(channels) == 0 {
@@ -217,14 +217,21 @@ func (s *spreading) tell(t told, a *gatehouse.Action) error {
 }
 
 // stale reports whether a message has nothing left to tell.
-func stale(kind gatehouse.NotificationKind, a *gatehouse.Action) bool {
+func stale(tx gatehouse.ReadTx, kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
 	switch kind {
 	case gatehouse.NotifyAsked:
-		return a.Status != gatehouse.StatusPending || a.Approval == nil
+		return a.Status != gatehouse.StatusPending || a.Approval == nil, nil
 	case gatehouse.NotifyDeadLetter, gatehouse.NotifyUnknown:
-		return a.Push == nil || a.Push.Status != gatehouse.PushFailed && a.Push.Status != gatehouse.PushUnknown
+		if a.Push == nil {
+			return true, nil
+		}
+		p, err := tx.FindPush(a.Tenant, a.Push.ID)
+		if err != nil {
+			return errors.Is(err, gatehouse.ErrNotFound), ignoreNotFound(err)
+		}
+		return !p.DeadLetter(), nil
 	}
-	return false
+	return false, nil
 }
 
 // recipients are the people whom an entry concerns, without the one whose act it was.

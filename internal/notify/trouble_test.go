@@ -1,7 +1,9 @@
 package notify_test
 
 import (
+	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,7 +12,11 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
 // TestFailing: three failures in a row make a channel failing: the log says so, the
@@ -159,5 +165,58 @@ func TestStorm(t *testing.T) {
 	}
 	if got := w.list(gatehouse.NotificationFilter{Status: gatehouse.NotificationQueued}); len(got) != 0 {
 		t.Errorf("still queued: %v", got)
+	}
+}
+
+// TestDeadLetters tells operators of every push that needs a person, and of nothing
+// that was settled meanwhile.
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	clock := gatetest.NewClock()
+	store, err := sqlite.Open(t.Context(), sqlite.Config{
+		Path: filepath.Join(t.TempDir(), "gate.db"), Clock: clock.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	w := &world{World: gatetest.New(t, store, clock), t: t, hub: wake.Spread(&wake.Hub{}), smtp: mailtest.Start(t)}
+	w.Fill()
+	w.create(
+		gatehouse.NewPrincipal{
+			Name:  "olga",
+			Kind:  gatehouse.KindPerson,
+			Roles: []gatehouse.Role{gatehouse.RoleOperator},
+		},
+	)
+	dead, err := w.Gate.ListDeadLetters(w.Admin(), gatehouse.DeadLetterFilter{Limit: 100})
+	if err != nil || len(dead.Items) < 2 {
+		t.Fatalf("%d dead letters, %v", len(dead.Items), err)
+	}
+	want := map[string]gatehouse.PushStatus{}
+	for _, d := range dead.Items {
+		want[d.ActionID] = d.Status
+	}
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}, DigestAfter: 1000})
+	w.spread(n)
+	w.deliver(n, "mail")
+	told := map[string]gatehouse.NotificationKind{}
+	for _, m := range w.list(gatehouse.NotificationFilter{}) {
+		if m.RecipientName == "olga" && m.Status == gatehouse.NotificationAccepted {
+			told[m.ActionID] = m.Kind
+		}
+	}
+	for id, status := range want {
+		kind := gatehouse.NotifyDeadLetter
+		if status == gatehouse.PushUnknown {
+			kind = gatehouse.NotifyUnknown
+		}
+		if told[id] != kind {
+			t.Errorf("%s is %s, and olga was told %q", id, status, told[id])
+		}
+		delete(told, id)
+	}
+	for id, kind := range told {
+		t.Errorf("olga was told %s of %s, which is no dead letter", kind, id)
 	}
 }
