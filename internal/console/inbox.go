@@ -14,6 +14,7 @@ func (c *Console) inboxRoutes() []route {
 	return []route{
 		{pattern: "GET /inbox", handle: c.inbox},
 		{pattern: "GET /inbox/new", background: true, handle: c.inboxNew},
+		{pattern: "GET /inbox/done", background: true, handle: c.inboxDone},
 		{pattern: "GET /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkPage},
 		{pattern: "POST /inbox/bulk", roles: []gatehouse.Role{gatehouse.RoleApprover}, handle: c.bulkDecide},
 	}
@@ -108,6 +109,14 @@ func (p *inboxPage) freeze(now time.Time) {
 	p.q.Snap = p.q.Snap.Truncate(time.Microsecond)
 }
 
+// watched is the query that asks what has come since: an empty page shows it at once, where nothing
+// is open or being filtered.
+func (p *inboxPage) watched() inboxQuery {
+	q := p.q.with("")
+	q.Empty = len(p.rows) == 0 && p.detail == nil && !p.q.filtered()
+	return q
+}
+
 // list finds a page of the list, the cursor of the next, and the saved views.
 func (c *Console) list(v *view, p *inboxPage) error {
 	f := p.q.filter()
@@ -185,7 +194,20 @@ func (c *Console) inboxNew(v *view) error {
 	if err != nil {
 		return err
 	}
+	if q.Empty && fresh.n > 0 {
+		v.w.Header().Set("HX-Redirect", q.fresh().url())
+	}
 	return v.write(http.StatusOK, freshPill(q, fresh))
+}
+
+// inboxDone tells how far the action decided last has come.
+func (c *Console) inboxDone(v *view) error {
+	p := &inboxPage{q: readInboxQuery(v.r.URL.Query())}
+	var err error
+	if p.done, err = c.cfg.Actions.FindAction(v.ctx, p.q.Done); err != nil {
+		return err
+	}
+	return v.write(http.StatusOK, doneNotice(v, p))
 }
 
 // countFresh counts what the list would have besides. It looks at the newest

@@ -131,6 +131,44 @@ func TestTheListIsFrozenAndNewOnesWait(t *testing.T) {
 	ana.get("/inbox").has(a.ID, fresh.ID)
 }
 
+func TestAnEmptyInboxShowsWhatComes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot := w.agent("bot")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	watched := func(body string) string {
+		_, rest, _ := strings.Cut(body, `hx-get="/inbox/new?`)
+		query, _, _ := strings.Cut(rest, `"`)
+		return "/inbox/new?" + html.UnescapeString(query)
+	}
+	empty := watched(ana.get("/inbox").want(200).body)
+	filtered := watched(ana.get("/inbox?risk=3").want(200).body)
+	if r := ana.get(empty).want(200); r.header.Get("HX-Redirect") != "" {
+		t.Errorf("nothing has come, and the page goes to %s", r.header.Get("HX-Redirect"))
+	}
+	a := w.propose(bot, nil)
+	if to := ana.get(empty).want(200).header.Get("HX-Redirect"); to != "/inbox" {
+		t.Errorf("an empty page goes to %q", to)
+	}
+	if to := ana.get(filtered).want(200).has("fresh-pill").header.Get("HX-Redirect"); to != "" {
+		t.Errorf("a page with a filter goes to %q", to)
+	}
+	if to := ana.get(watched(ana.get("/inbox").has(a.ID).body)).header.Get("HX-Redirect"); to != "" {
+		t.Errorf("a page with rows goes to %q", to)
+	}
+}
+
+func TestTheNoticeFollowsWhatWasDecided(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.propose(w.agent("bot"), nil)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	ana.get("/inbox?done=" + a.ID).want(200).has(`hx-get="/inbox/done?done=` + a.ID)
+	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "too much")...).want(200)
+	ana.get("/inbox/done?done="+a.ID).want(200).has("It is rejected").lacks("hx-get", "<html")
+	ana.get("/inbox/done?done=act_none").want(404)
+}
+
 func TestPagesHoldEachItemOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -35,12 +35,14 @@ type inboxQuery struct {
 	From, To time.Time
 	// Snap freezes the list: what was proposed later waits. Zero is now.
 	Snap time.Time
+	// Empty is set where the page has no rows: what comes is shown at once.
+	Empty bool
 }
 
 func readInboxQuery(values url.Values) inboxQuery {
 	q := inboxQuery{
 		Tab: oneOf(values.Get("tab"), tabTeam, tabDecided, tabAll), Type: values.Get("type"), By: values.Get("by"), Text: values.Get("q"),
-		Open: values.Get("open"), Done: values.Get("done"), Cursor: values.Get("cursor"),
+		Open: values.Get("open"), Done: values.Get("done"), Cursor: values.Get("cursor"), Empty: values.Has("empty"),
 	}
 	if q.Tab == "" {
 		q.Tab = tabMine
@@ -141,6 +143,9 @@ func (q inboxQuery) values() url.Values {
 	}
 	set("open", q.Open)
 	set("done", q.Done)
+	if q.Empty {
+		set("empty", "1")
+	}
 	return v
 }
 
@@ -160,7 +165,7 @@ func (q inboxQuery) at(path string) string {
 
 // with returns the same list with another action open, "" for none.
 func (q inboxQuery) with(open string) inboxQuery {
-	q.Open, q.Done = open, ""
+	q.Open, q.Done, q.Empty = open, "", false
 	return q
 }
 
