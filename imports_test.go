@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"connector/servicenow": {
 		"", "connector", "connector/internal/rest", "connector/internal/typed", "internal/spelling",
 	},
+	"connector/email":         {"", "connector", "connector/internal/rest", "connector/internal/typed"},
 	"connector/github":        {"", "connector", "connector/internal/rest", "connector/internal/typed"},
 	"connector/slack":         {"", "connector", "connector/internal/rest", "connector/internal/typed"},
 	"connector/worker":        {"", "connector"},

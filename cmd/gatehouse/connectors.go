@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/email"
 	"github.com/gatehouse-dev/gatehouse/connector/github"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
@@ -41,6 +42,7 @@ func connectorTypes() map[string]maker {
 		"stepfunctions": of(stepfunctions.New),
 		"stripe":        of(stripe.New),
 		"worker":        of(newWorker),
+		"email":         of(email.New),
 	}
 }
 

@@ -125,6 +125,23 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
+// TestConformanceOfComment: a comment is made each time.
+func TestConformanceOfComment(t *testing.T) {
+	t.Parallel()
+	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+		f := newFake(t)
+		return &connectortest.Fixture{
+			Connector: newConnector(t, config(f)), Call: call("comment", `{"body":"hello"}`), Creates: true,
+			Read: func(*testing.T) (comments gatehouse.JSON) {
+				f.do(func() { comments = gatehouse.MustJSON(len(f.comments)) })
+				return comments
+			},
+			Effects: func(*testing.T) int { return f.count() },
+			Secrets: []string{token},
+		}
+	}})
+}
+
 // TestMerge: the commit, the branch, the state and who approves are what was
 // approved; GitHub compares the commit once more.
 func TestMerge(t *testing.T) {

@@ -93,6 +93,17 @@ func (f *fake) at(channel, ts string) *posted {
 	return nil
 }
 
+// all are the texts of all messages.
+func (f *fake) all() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	texts := []string{}
+	for _, m := range f.messages {
+		texts = append(texts, m.text)
+	}
+	return texts
+}
+
 func (f *fake) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -103,6 +103,20 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
+// TestConformanceOfPost: a post makes something new each time.
+func TestConformanceOfPost(t *testing.T) {
+	t.Parallel()
+	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+		f := newFake(t)
+		return &connectortest.Fixture{
+			Connector: newConnector(t, config(f)), Call: post("hello"), Creates: true,
+			Read:    func(*testing.T) gatehouse.JSON { return gatehouse.MustJSON(f.all()) },
+			Effects: func(*testing.T) int { return f.count() },
+			Secrets: []string{token},
+		}
+	}})
+}
+
 // TestPost posts, reads back by the metadata, and deletes again.
 func TestPost(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,8 @@ var sections = []section{
 		"Config"},
 	{"Connectors of type github", "See [GitHub](connectors/github.md).", "connectors.NAME.",
 		"../../connector/github", "Config"},
+	{"Connectors of type email", "See [E-mail](connectors/email.md).", "connectors.NAME.",
+		"../../connector/email", "Config"},
 	{"Connectors of type worker", "See [connectors](connectors.md).", "connectors.NAME.", "../../connector/worker",
 		"Config"},
 	{"Connectors of type mcp", "See [MCP](mcp.md).", "connectors.NAME.", "../../connector/mcp", "Config"},

@@ -65,16 +65,23 @@ func ParseBase(raw string, allowPrivate, credentials bool) (*url.URL, error) {
 	return u, nil
 }
 
-// NewClient makes a client that sends each request once, on a connection of
-// its own. With no connection ever reused and HTTP/1.1 alone, net/http has no
-// case left in which it would send a request again by itself. Without
-// allowPrivate it connects to no inside address, whatever a name resolves to.
-func NewClient(allowPrivate bool) *http.Client {
+// NewDialer makes a dialer. Without allowPrivate it connects to no inside address,
+// whatever a name resolves to.
+func NewDialer(allowPrivate bool) *net.Dialer {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: -1}
 	if !allowPrivate {
 		// Control sees the address that is really dialed, after resolution.
 		dialer.Control = guard().Safe
 	}
+	return dialer
+}
+
+// NewClient makes a client that sends each request once, on a connection of
+// its own. With no connection ever reused and HTTP/1.1 alone, net/http has no
+// case left in which it would send a request again by itself. Without
+// allowPrivate it connects to no inside address, whatever a name resolves to.
+func NewClient(allowPrivate bool) *http.Client {
+	dialer := NewDialer(allowPrivate)
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy:                  nil,

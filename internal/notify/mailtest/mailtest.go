@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"io"
 	"math/big"
 	"mime"
@@ -22,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 )
 
@@ -48,6 +50,8 @@ type Server struct {
 
 	mu    sync.Mutex
 	mails []*Mail
+	user  string
+	word  string
 	rcpt  func(to string) error
 	data  func() error
 	news  chan struct{}
@@ -104,6 +108,16 @@ func (s *Server) AfterData(answer func() error) {
 	s.data = answer
 }
 
+// Hangup is an answer of AfterData that breaks the connection off instead.
+var Hangup = errors.New("the connection is broken off")
+
+// Require takes mail only from this user from now on.
+func (s *Server) Require(user, password string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.user, s.word = user, password
+}
+
 // Mails returns what was kept.
 func (s *Server) Mails() []*Mail {
 	s.mu.Lock()
@@ -133,6 +147,22 @@ type session struct {
 	s        *Server
 	c        *smtp.Conn
 	from, to string
+	known    bool
+}
+
+// AuthMechanisms implements smtp.AuthSession.
+func (s *session) AuthMechanisms() []string { return []string{sasl.Plain} }
+
+// Auth implements smtp.AuthSession.
+func (s *session) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, user, password string) error {
+		s.s.mu.Lock()
+		defer s.s.mu.Unlock()
+		if s.known = user == s.s.user && password == s.s.word; !s.known {
+			return smtp.ErrAuthFailed
+		}
+		return nil
+	}), nil
 }
 
 func (s *session) Reset()        { s.from, s.to = "", "" }
@@ -141,6 +171,11 @@ func (s *session) Logout() error { return nil }
 func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 	if _, secure := s.c.TLSConnectionState(); !secure {
 		return &smtp.SMTPError{Code: 530, EnhancedCode: smtp.EnhancedCode{5, 7, 0}, Message: "use STARTTLS first"}
+	}
+	s.s.mu.Lock()
+	defer s.s.mu.Unlock()
+	if s.s.user != "" && !s.known {
+		return smtp.ErrAuthRequired
 	}
 	s.from = from
 	return nil
@@ -176,10 +211,13 @@ func (s *session) Data(r io.Reader) error {
 	case s.s.news <- struct{}{}:
 	default:
 	}
-	if answer != nil {
-		return answer()
+	if answer == nil {
+		return nil
 	}
-	return nil
+	if err = answer(); errors.Is(err, Hangup) {
+		_ = s.c.Conn().Close()
+	}
+	return err
 }
 
 func (m *Mail) parse() error {

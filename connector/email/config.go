@@ -1,0 +1,129 @@
+package email
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	netmail "net/mail"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/wneessen/go-mail"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Config defines a connector of type email.
+type Config struct {
+	// Type is "email" or empty.
+	Type string `yaml:"type"`
+	// Tenants lists who may use the connector; whoever wires it enforces that.
+	Tenants []string `yaml:"tenants"`
+	// SMTP is the server, as HOST:PORT.
+	SMTP string `yaml:"smtp"`
+	// TLS is starttls (the default), implicit, or none, which needs AllowPrivate.
+	TLS string `yaml:"tls"`
+	// CA holds certificates in PEM that are trusted beside the system's. Optional.
+	CA string `yaml:"ca"`
+	// AllowPrivate permits a server at an inside address.
+	AllowPrivate bool `yaml:"allow_private"`
+	// Username signs in. Optional.
+	Username string `yaml:"username"`
+	// Password names the secret, where there is a Username.
+	Password Secret `yaml:"password"`
+	// From is the sender of every mail, such as Gatehouse <gate@acme.example>. Its
+	// domain is that of the Message-IDs.
+	From string `yaml:"from"`
+	// Recipients are the only ones: addresses, domains such as "@acme.example", or "*"
+	// for anybody.
+	Recipients []string `yaml:"recipients"`
+	// Floor is the least risk level of send, 1 to 5; 3 by default.
+	Floor gatehouse.RiskLevel `yaml:"floor"`
+	// Timeout bounds the whole dialogue with the server, 30s by default.
+	Timeout gatehouse.Span `yaml:"timeout"`
+}
+
+// Secret refers to a secret by name.
+type Secret struct {
+	// Secret is an entry of secrets.
+	Secret string `yaml:"secret"`
+}
+
+// addressForm is a bare address of ASCII, without comments and quotes.
+var addressForm = regexp.MustCompile(
+	"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\\.[A-Za-z0-9-]+)+$")
+
+// validAddress reports whether s is a bare address that means what it says.
+func validAddress(s string) bool {
+	a, err := netmail.ParseAddress(s)
+	return len(s) <= 254 && addressForm.MatchString(s) && err == nil && a.Address == s && a.Name == ""
+}
+
+// server is where mail is given in.
+type server struct {
+	host     string
+	port     int
+	implicit bool
+	tls      *tls.Config
+	policy   mail.TLSPolicy
+}
+
+func (c *Config) server() (server, error) {
+	host, portText, err := net.SplitHostPort(c.SMTP)
+	port, errPort := strconv.Atoi(portText)
+	if err != nil || errPort != nil || host == "" || port < 1 || port > 65535 {
+		return server{}, errors.New("smtp: must be HOST:PORT")
+	}
+	s := server{host: host, port: port, policy: mail.TLSMandatory}
+	s.tls = &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
+	if c.CA != "" {
+		if s.tls.RootCAs, err = x509.SystemCertPool(); err != nil {
+			return server{}, fmt.Errorf("ca: %w", err)
+		}
+		if !s.tls.RootCAs.AppendCertsFromPEM([]byte(c.CA)) {
+			return server{}, errors.New("ca: holds no certificate in PEM")
+		}
+	}
+	switch c.TLS {
+	case "", "starttls":
+	case "implicit":
+		s.implicit = true
+	case "none":
+		if !c.AllowPrivate || c.Username != "" {
+			return server{}, errors.New(
+				"tls: none is for a server inside that asks nobody; set allow_private, and no username",
+			)
+		}
+		s.policy = mail.NoTLS
+	default:
+		return server{}, errors.New("tls: must be starttls, implicit or none")
+	}
+	return s, nil
+}
+
+func (c *Config) validate() error {
+	if c.Type != "" && c.Type != "email" {
+		return fmt.Errorf("type: is %s, not email", gatehouse.Quote(c.Type))
+	}
+	if from, err := netmail.ParseAddress(c.From); err != nil || !validAddress(from.Address) {
+		return errors.New("from: must be an address, such as Gatehouse <gate@acme.example>")
+	}
+	if len(c.Recipients) == 0 {
+		return errors.New(`recipients: at least one is needed, such as "@acme.example"`)
+	}
+	for _, r := range c.Recipients {
+		if r != "*" && !validAddress(r) && !(strings.HasPrefix(r, "@") && validAddress("a"+r)) {
+			return fmt.Errorf("recipients: %s is no address, and no domain such as @acme.example", gatehouse.Quote(r))
+		}
+	}
+	if c.Floor != 0 && !c.Floor.Valid() {
+		return errors.New("floor: must be 1 to 5")
+	}
+	if (c.Username == "") != (c.Password.Secret == "") {
+		return errors.New("username and password belong together")
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package email
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/textproto"
+	"os"
+	"strconv"
+	"time"
+
+	"code.dny.dev/ssrf"
+	"github.com/wneessen/go-mail"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// messageID is the same for each attempt of an action, and tells nothing of it.
+func (c *Connector) messageID(call connector.Call) string {
+	return "gatehouse." + call.TargetKey()[:40] + "@" + c.domain
+}
+
+// message makes the mail. What the agent writes is its subject and its text alone.
+func (c *Connector) message(call connector.Call) (*mail.Msg, error) {
+	m := mail.NewMsg()
+	m.Subject(textOf(call.ProposedChange, "subject"))
+	m.SetMessageIDWithValue(c.messageID(call))
+	m.SetDateWithValue(time.Now())
+	m.SetGenHeader("Auto-Submitted", "auto-generated")
+	m.SetGenHeader("X-Auto-Response-Suppress", "All")
+	if parent := textOf(call.ProposedChange, "in_reply_to"); parent != "" {
+		m.SetGenHeader(mail.HeaderInReplyTo, parent)
+		m.SetGenHeader(mail.HeaderReferences, parent)
+	}
+	m.SetBodyString(mail.TypeTextPlain, textOf(call.ProposedChange, "text"))
+	return m, errors.Join(m.From(c.from.String()), m.To(call.Target.EntityRef), m.Cc(copies(call)...))
+}
+
+// client connects to the server, through a connection that ends with ctx.
+func (c *Connector) client(ctx context.Context) (*mail.Client, error) {
+	timeout := c.timeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = max(time.Millisecond, min(timeout, time.Until(deadline)))
+	}
+	options := []mail.Option{
+		mail.WithPort(
+			c.server.port,
+		),
+		mail.WithTimeout(timeout),
+		mail.WithTLSConfig(c.server.tls),
+		mail.WithHELO(c.domain),
+		mail.WithTLSPolicy(c.server.policy),
+		mail.WithDialContextFunc(func(dial context.Context, network, address string) (net.Conn, error) {
+			conn, err := rest.NewDialer(c.private).DialContext(dial, network, address)
+			if err != nil {
+				return nil, err
+			}
+			context.AfterFunc(ctx, func() { _ = conn.Close() })
+			if c.server.implicit {
+				secure := tls.Client(conn, c.server.tls)
+				return secure, secure.HandshakeContext(dial)
+			}
+			return conn, nil
+		}),
+	}
+	if c.server.implicit {
+		options = append(options, mail.WithSSL())
+	}
+	if c.username != "" {
+		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover),
+			mail.WithUsername(c.username), mail.WithPassword(c.password))
+	}
+	return mail.NewClient(c.server.host, options...)
+}
+
+// Probe signs in at the server, and sends nothing.
+func (c *Connector) Probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	client, err := c.client(ctx)
+	if err != nil {
+		return err
+	}
+	session, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return errors.New(unsent(ctx, err).Detail)
+	}
+	return client.CloseWithSMTPClient(session)
+}
+
+// Execute implements [connector.Connector].
+func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
+	if err := c.Validate(call); err != nil {
+		return connector.Result{}, invalid(err)
+	}
+	m, err := c.message(call)
+	if err != nil {
+		return connector.Result{}, invalid(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	client, err := c.client(ctx)
+	if err != nil {
+		return connector.Result{}, invalid(err)
+	}
+	res := connector.Result{RequestMetadata: c.metadata(call)}
+	err = client.DialAndSendWithContext(ctx, m)
+	// That the server does not say goodbye does not matter.
+	if !m.IsDelivered() {
+		return res, failure(ctx, m, err)
+	}
+	res.ExternalID = "<" + c.messageID(call) + ">"
+	res.ResponseMetadata = gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "answer", Value: gatehouse.StringJSON(cut(m.ServerResponse()))})
+	return res, nil
+}
+
+func invalid(err error) *connector.Error {
+	return &connector.Error{
+		Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
+	}
+}
+
+// metadata is what the receipt keeps of the mail.
+func (c *Connector) metadata(call connector.Call) gatehouse.JSON {
+	sum := sha256.Sum256([]byte(textOf(call.ProposedChange, "text")))
+	return gatehouse.MustJSON(map[string]any{
+		"server": net.JoinHostPort(
+			c.server.host,
+			strconv.Itoa(c.server.port),
+		),
+		"message_id":  "<" + c.messageID(call) + ">",
+		"from":        c.from.Address,
+		"to":          call.Target.EntityRef,
+		"cc":          copies(call),
+		"subject":     textOf(call.ProposedChange, "subject"),
+		"text_sha256": hex.EncodeToString(sum[:]),
+	})
+}
+
+// failure classifies a mail that the server has not said to have taken.
+func failure(ctx context.Context, m *mail.Msg, err error) *connector.Error {
+	var send *mail.SendError
+	if !errors.As(m.SendError(), &send) && !errors.As(err, &send) {
+		return unsent(ctx, err)
+	}
+	code := send.ErrorCode()
+	e := &connector.Error{Code: fmt.Sprintf("smtp_%d", code), Says: cut(send.Error()), Err: err}
+	answered := code >= 400 && code < 600
+	switch send.Reason {
+	case mail.ErrSMTPDataClose, mail.ErrWriteContent:
+		switch {
+		case !answered:
+			e.Kind, e.Code = connector.Ambiguous, "connection_lost"
+			e.Detail = "the connection failed before the server answered to the message"
+		case code < 500:
+			e.Kind, e.Detail = connector.Transient, fmt.Sprintf("the server does not take the message now: %d", code)
+		default:
+			e.Kind, e.Detail = connector.Terminal, fmt.Sprintf("the server refuses the message: %d", code)
+		}
+	default: // the dialogue did not come to the message
+		switch {
+		case answered && code >= 500:
+			e.Kind, e.Detail = connector.Terminal, fmt.Sprintf("the server refuses sender or recipient: %d", code)
+		case answered:
+			e.Kind, e.Detail = connector.NotSent, fmt.Sprintf(
+				"the server does not take sender or recipient now: %d",
+				code,
+			)
+		default:
+			return unsent(ctx, err)
+		}
+	}
+	return e
+}
+
+// unsent is a dialogue that did not come to a mail.
+func unsent(ctx context.Context, err error) *connector.Error {
+	e := &connector.Error{Kind: connector.NotSent, Code: "unreachable", Err: err}
+	var answer *textproto.Error
+	switch {
+	case errors.Is(err, ssrf.ErrProhibitedIP):
+		e.Kind, e.Code = connector.Terminal, "address_refused"
+		e.Detail = "the host is at an inside address; nothing was sent"
+	case errors.As(err, &answer) && answer.Code >= 500:
+		e.Kind, e.Code = connector.Terminal, fmt.Sprintf("smtp_%d", answer.Code)
+		e.Detail, e.Says = fmt.Sprintf("the server lets nobody in: %d", answer.Code), cut(answer.Msg)
+	case ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded):
+		e.Code, e.Detail = "timeout", "the time was over before the message was sent"
+	default:
+		e.Detail = "no dialogue with the server: " + cut(err.Error())
+	}
+	return e
+}
+
+// cut bounds what is kept of a server's words.
+func cut(s string) string {
+	if r := []rune(s); len(r) > 500 {
+		s = string(r[:500]) + "…"
+	}
+	return s
+}
