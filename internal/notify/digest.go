@@ -15,6 +15,7 @@ type load struct {
 	count   int
 	open    *gatehouse.Notification
 	stored  bool
+	grown   bool
 	figures gatehouse.NotificationFigures
 }
 
@@ -48,6 +49,7 @@ func (l *load) digest(s *spreading, kind gatehouse.NotificationKind, a *gatehous
 		due := s.now.Add(s.n.config.DigestEvery)
 		l.open.DueAt = &due
 	}
+	l.grown = true
 	f := &l.figures
 	f.Total++
 	f.ByKind[string(kind)]++
@@ -60,16 +62,16 @@ func (l *load) digest(s *spreading, kind gatehouse.NotificationKind, a *gatehous
 	if len(f.First) < gatehouse.MaxDigestActions {
 		f.First = append(f.First, a.ID)
 	}
-	l.open.Data = gatehouse.MustJSON(*f)
 }
 
 // write stores a digest that was opened or has grown; a conflict says that it was
 // sent meanwhile.
 func (l *load) write(tx gatehouse.Tx) error {
-	switch {
-	case l.open == nil || l.figures.Total == 0:
+	if l.open == nil || !l.grown {
 		return nil
-	case l.stored:
+	}
+	l.open.Data = gatehouse.MustJSON(l.figures)
+	if l.stored {
 		return tx.UpdateNotification(l.open, gatehouse.NotificationQueued, l.open.Generation)
 	}
 	return tx.InsertNotifications([]*gatehouse.Notification{l.open})

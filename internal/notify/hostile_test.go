@@ -102,12 +102,15 @@ func TestTenants(t *testing.T) {
 		})
 		w.Propose("walnuts", "price_change", 12)
 		foreign, ours := w.mail(), w.mail()
-		ours.Name, ours.Tenants = "acme", []string{"acme"}
+		ours.Name, ours.Tenants = "acme", []string{"acme", "not-yet-made"}
 		n := w.notifier(notify.Config{Channels: []*notify.Configured{foreign, ours}})
 		w.spread(n)
 		w.Number()
 		if _, err := n.Spread(t.Context(), "acme"); err != nil {
 			t.Fatal(err)
+		}
+		if _, err := n.Spread(t.Context(), "not-yet-made"); err != nil {
+			t.Errorf("a tenant that is not there: %v", err)
 		}
 		w.deliver(n, "mail")
 		w.deliver(n, "acme")

@@ -68,6 +68,9 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 		}
 		next := from
 		if from < 0 {
+			if _, err := tx.FindTenant(tenant); err != nil {
+				return err // it may be made later
+			}
 			if next, err = since(tx, tenant, tx.Now().Add(-lookBack)); err != nil {
 				return err
 			}
