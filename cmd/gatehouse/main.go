@@ -38,7 +38,8 @@ type cli struct {
 	Rebase  rebaseCmd  `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
 	Reverse reverseCmd `cmd:"" group:"act" help:"Propose to undo an applied action."`
 
-	MCP mcpCmd `cmd:"" name:"mcp" group:"act" help:"MCP, for agents: proxy, serve, tools, add, install."`
+	MCP  mcpCmd  `cmd:"" name:"mcp" group:"act" help:"MCP, for agents: proxy, serve, tools, add, install."`
+	Hook hookCmd `cmd:"" group:"act" help:"Hooks of coding agents: claude-code, codex."`
 
 	Run      runCmd      `cmd:"" group:"run" help:"Runs: start, list, show, watch, cancel, retry, signal."`
 	Workflow workflowCmd `cmd:"" group:"run" help:"Workflows: lint, test, graph, schema, apply, list, show."`

@@ -26,7 +26,7 @@ import (
 type mcpWorld struct {
 	*testing.T
 	server *server
-	admin  *client.Client
+	admin  service
 	bot    *gatehouse.Credentials
 	// adminKey has the secrets of admin.
 	adminKey *gatehouse.Credentials
@@ -39,7 +39,9 @@ type mcpWorld struct {
 func newMCPWorld(t *testing.T) *mcpWorld {
 	t.Helper()
 	cfg, err := config.Parse("gatehouse.yaml", []byte(
-		`{connectors: {"mcp:peer": {type: mcp, tools: {note: {floor: 1}, tag: {floor: 1}}}}, dispatch: {hold: 0s}}`))
+		`{connectors: {"mcp:peer": {type: mcp, tools: {note: {floor: 1}, tag: {floor: 1}}}, `+
+			`"mcp:claude-code": {type: mcp, tools: {note: {floor: 1}}}, `+
+			`"mcp:codex": {type: mcp, tools: {note: {floor: 1}}}}, dispatch: {hold: 0s}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,9 +97,16 @@ type mcpClient struct {
 func (w *mcpWorld) proxy(flags ...string) *mcpClient {
 	w.Helper()
 	args := append([]string{"mcp", "proxy", "--name", "peer", "--state", w.state}, flags...)
-	c := &mcpClient{mcpWorld: w, cmd: exec.Command("gatehouse", append(append(args, "--"), w.command...)...)}
-	c.cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key,
+	cmd := exec.Command("gatehouse", append(append(args, "--"), w.command...)...)
+	cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key,
 		"SECRET=not-for-the-server")
+	return w.start(cmd)
+}
+
+// start starts a proxy's command and shakes hands.
+func (w *mcpWorld) start(cmd *exec.Cmd) *mcpClient {
+	w.Helper()
+	c := &mcpClient{mcpWorld: w, cmd: cmd}
 	c.cmd.Stderr = &c.stderr
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {

@@ -79,7 +79,7 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 		return nil
 	}
 	key := hash("call", p.me.ID, p.connector(), l.pinned.pin(c.tool), c.tool, string(c.arguments))
-	a, err := p.propose(ctx, key, p.proposal(l, c))
+	a, err := join(ctx, p.Gate, p.Folder, key, p.proposal(l, c))
 	if err != nil {
 		return p.failed(ctx, f, err)
 	}
@@ -89,8 +89,7 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 // passes reports whether a tool's calls need no action: the operator has named it, and
 // its pinned definition says that it only reads.
 func (p *Proxy) passes(l *listed, tool string) bool {
-	reads, _ := l.pinned.hint(tool, "readOnlyHint")
-	return reads && slices.Contains(p.ReadOnly, tool)
+	return slices.Contains(p.ReadOnly, tool) && l.pinned.hint(tool, "readOnlyHint")
 }
 
 // proposal is the action that a call becomes. All of it follows from the call and the
@@ -104,7 +103,7 @@ func (p *Proxy) proposal(l *listed, c *call) *gatehouse.Proposal {
 		ProposedChange: c.arguments,
 	}
 	// A hint can raise the risk, and never lowers it.
-	if destructive, _ := l.pinned.hint(c.tool, "destructiveHint"); destructive {
+	if l.pinned.hint(c.tool, "destructiveHint") {
 		out.RiskLevel = gatehouse.L4
 	}
 	if description, ok := l.pinned.tool(c.tool).Get("description"); ok {
@@ -130,19 +129,21 @@ const (
 	rejectionStands = 10 * time.Minute
 )
 
-// propose finds the action that a call joins, or proposes it.
-func (p *Proxy) propose(ctx context.Context, key string, proposal *gatehouse.Proposal) (*gatehouse.Action, error) {
-	known := p.Folder.call(key)
+// join finds the action that a call joins, or proposes it.
+func join(
+	ctx context.Context, gate Gate, folder *Folder, key string, proposal *gatehouse.Proposal,
+) (*gatehouse.Action, error) {
+	known := folder.call(key)
 	before := known.Last
 	for range maxChain {
 		proposal.IdempotencyKey = "mcp:" + hash(key, before)
-		a, replayed, err := p.Gate.Propose(ctx, proposal)
+		a, replayed, err := gate.Propose(ctx, proposal)
 		if err != nil {
 			return nil, err
 		}
 		switch {
 		case !replayed, !a.Status.Finished(), a.Status == gatehouse.StatusUnknown, a.ID == known.Open:
-			return a, p.Folder.open(key, a.ID)
+			return a, folder.open(key, a.ID)
 		case rejectionHolds(a):
 			return a, nil
 		}

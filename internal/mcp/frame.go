@@ -57,8 +57,8 @@ type frameError struct {
 
 func (e *frameError) Error() string { return e.detail }
 
-func badFrame(id []byte, format string, args ...any) error {
-	return &frameError{code: codeInvalidRequest, detail: fmt.Sprintf(format, args...), id: id}
+func badFrame(format string, args ...any) error {
+	return &frameError{code: codeInvalidRequest, detail: fmt.Sprintf(format, args...)}
 }
 
 // parseFrame reads a line without its end. It refuses what two parsers could read
@@ -72,7 +72,7 @@ func parseFrame(raw []byte, depth int) (*frame, error) {
 		return nil, &frameError{code: codeParse, detail: "the frame is not JSON as it must be: " + err.Error()}
 	}
 	if trimmed := bytes.TrimLeft(raw, " \t\n"); trimmed[0] != '{' {
-		return nil, badFrame(nil, "the frame is not an object: batches are not taken")
+		return nil, badFrame("the frame is not an object: batches are not taken")
 	}
 	f := &frame{raw: raw}
 	var version []byte
@@ -85,7 +85,7 @@ func parseFrame(raw []byte, depth int) (*frame, error) {
 			f.id = m.value
 		case "method":
 			if err := json.Unmarshal(m.value, &f.method); err != nil || f.method == "" || len(f.method) > maxMethod {
-				return nil, badFrame(nil, "method must be a string of 1 to %d bytes", maxMethod)
+				return nil, badFrame("method must be a string of 1 to %d bytes", maxMethod)
 			}
 		case "params":
 			f.params = m.value
@@ -135,7 +135,7 @@ func (f *frame) checkID() error {
 		return nil
 	}
 	if len(f.id) > maxID {
-		return badFrame(nil, "the id is longer than %d bytes", maxID)
+		return badFrame("the id is longer than %d bytes", maxID)
 	}
 	switch c := f.id[0]; {
 	case c == '"', c == '-', c >= '0' && c <= '9':
@@ -144,7 +144,7 @@ func (f *frame) checkID() error {
 		f.id = nil
 		return nil
 	}
-	return badFrame(nil, "the id is neither a string nor a number")
+	return badFrame("the id is neither a string nor a number")
 }
 
 // toolMethod reports whether a method is about tools in any spelling that a careless

@@ -74,11 +74,11 @@ func (c *catalogue) pin(name string) string {
 	return "sha256:" + hash("pin", c.Upstream, string(c.Instructions), string(c.tool(name)))
 }
 
-// hint returns a boolean annotation of a tool; false, false where there is none.
-func (c *catalogue) hint(name, hint string) (value, there bool) {
+// hint reports whether a tool has an annotation that is true.
+func (c *catalogue) hint(name, hint string) bool {
 	annotations, _ := c.tool(name).Get("annotations")
-	v, ok := annotations.Get(hint)
-	return v == "true", ok
+	v, _ := annotations.Get(hint)
+	return v == "true"
 }
 
 // differences is what of a catalogue differs from its pin: old and new, by "upstream",

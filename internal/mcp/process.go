@@ -96,7 +96,8 @@ func Start(c Command, log *slog.Logger) (Upstream, error) {
 		return nil, err
 	}
 	ctx, kill := context.WithCancel(context.Background())
-	p := &process{identity: c.identity(path), kill: kill, cmd: exec.CommandContext(ctx, path, c.Args[1:]...)}
+	cmd := exec.CommandContext(ctx, path, c.Args[1:]...) //nolint:gosec // the operator's own command line
+	p := &process{identity: c.identity(path), kill: kill, cmd: cmd}
 	p.cmd.Env = c.environment(os.LookupEnv)
 	p.cmd.Stderr = &loggedLines{log: log}
 	p.cmd.WaitDelay = time.Second

@@ -23,7 +23,7 @@ type Folder struct {
 	order []string
 }
 
-// callState is where the chain of equal calls stands: see [Proxy.propose].
+// callState is where the chain of equal calls stands: see join.
 type callState struct {
 	// Last is the last action whose outcome a client has received.
 	Last string `json:"last,omitempty"`

@@ -158,7 +158,8 @@ func (p *Proxy) quarantine(l *listed) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		a, err := p.propose(ctx, hash("pins", p.me.ID, p.connector(), version, string(is)), proposal)
+		key := hash("pins", p.me.ID, p.connector(), version, string(is))
+		a, err := join(ctx, p.Gate, p.Folder, key, proposal)
 		if err != nil {
 			p.Log.Error("the changed tools could not be proposed", "error", err)
 			return

@@ -35,7 +35,7 @@ func Pinned(f *Folder, name string) ([]PinnedTool, error) {
 		empty := &call{tool: tool, arguments: "{}"}
 		out[i] = PinnedTool{Name: tool, Proposal: p.proposal(&listed{pinned: pinned}, empty)}
 		for _, hint := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
-			if value, _ := pinned.hint(tool, hint); value {
+			if pinned.hint(tool, hint) {
 				out[i].Hints = append(out[i].Hints, hint)
 			}
 		}

@@ -108,10 +108,9 @@ func (p *Proxy) work(ctx context.Context) {
 	host, _ := os.Hostname()
 	name := clip(fmt.Sprintf("mcp proxy %s on %s, process %d", p.Name, host, os.Getpid()), 128)
 	for failures := 0; ; {
-		slots := 0
+		slots := 1
 		select {
 		case free <- struct{}{}:
-			slots = 1
 		case <-ctx.Done():
 			return
 		}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestHooks runs the hooks as an agent does: with a call on stdin, and an answer in the
+// form that it reads.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	type answer struct {
+		Output struct {
+			Event    string          `json:"hookEventName"`
+			Decision string          `json:"permissionDecision"`
+			Reason   string          `json:"permissionDecisionReason"`
+			Input    json.RawMessage `json:"updatedInput"`
+			Codex    struct {
+				Behavior, Message string
+			} `json:"decision"`
+		} `json:"hookSpecificOutput"`
+		code int
+	}
+	hook := func(agent, key, stdin string) (a answer) {
+		cmd := exec.Command("gatehouse", "hook", agent, "--state", w.state, "--hold", "1s")
+		cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+key)
+		cmd.Stdin = strings.NewReader(stdin)
+		out, _ := cmd.Output()
+		if err := json.Unmarshal(out, &a); err != nil {
+			t.Fatalf("%v: %q", err, out)
+		}
+		a.code = cmd.ProcessState.ExitCode()
+		return a
+	}
+	call := func(tool, id, input string) string {
+		return `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"` + tool + `","tool_use_id":"` + id +
+			`","tool_input":` + input + `}`
+	}
+	bash := call("Bash", "1", `{"command":"rm -r build", "timeout":60.0}`)
+	got := hook("claude-code", w.bot.Key, bash)
+	if got.Output.Decision != "deny" || !strings.Contains(got.Output.Reason, "waits for a person") || got.code != 0 {
+		t.Errorf("pending: %+v", got)
+	}
+	a := w.pending("bash")
+	if a.Connector != "mcp:claude-code" || a.Operation != "Bash" {
+		t.Errorf("proposed %+v", a)
+	}
+	w.decide(a, gatehouse.Approve, "")
+	// A model that tries again makes a new call.
+	got = hook("claude-code", w.bot.Key, call("Bash", "2", `{"timeout":60.0,"command":"rm -r build"}`))
+	if got.Output.Decision != "allow" || got.Output.Event != "PreToolUse" ||
+		string(got.Output.Input) != `{"command":"rm -r build","timeout":60.0}` {
+		t.Errorf("approved: %+v", got)
+	}
+	got = hook("claude-code", w.bot.Key, bash)
+	b := w.pending("bash")
+	if got.Output.Decision != "deny" || b.ID == a.ID || !strings.Contains(got.Output.Reason, b.ID) {
+		t.Errorf("a second time: %+v", got)
+	}
+	w.decide(b, gatehouse.Reject, "not that")
+	if got = hook("claude-code", w.bot.Key, bash); !strings.Contains(got.Output.Reason, "not that") {
+		t.Errorf("rejected: %+v", got)
+	}
+	got = hook("claude-code", w.bot.Key, call("Bash", "1", `{"command":"rm -r /"}`))
+	if got.Output.Decision != "deny" || !strings.Contains(got.Output.Reason, w.pending("bash").ID) {
+		t.Errorf("other input under the same id: %+v", got)
+	}
+	if got = hook("claude-code", w.bot.Key, call("note", "2", `{}`)); got.Output.Decision != "allow" {
+		t.Errorf("allowed by the policy: %+v", got)
+	}
+	for name, test := range map[string]struct{ key, stdin string }{
+		"a wrong key": {"gth_wrong", bash}, "no JSON": {w.bot.Key, "hello"}, "nothing": {w.bot.Key, ""},
+		"a member twice": {w.bot.Key, `{"tool_name":"a","tool_name":"b","tool_input":{}}`},
+		"no input":       {w.bot.Key, `{"tool_name":"Bash"}`},
+	} {
+		if got := hook("claude-code", test.key, test.stdin); got.Output.Decision != "deny" || got.code != exitBlock {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	got = hook("codex", w.bot.Key, call("note", "3", `{}`))
+	if got.Output.Codex.Behavior != "allow" || got.Output.Event != "PermissionRequest" {
+		t.Errorf("codex: %+v", got)
+	}
+	got = hook("codex", w.bot.Key, call("shell", "4", `{}`))
+	if got.Output.Codex.Behavior != "deny" || got.Output.Codex.Message == "" {
+		t.Errorf("codex: %+v", got)
+	}
+}
