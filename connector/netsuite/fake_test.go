@@ -35,6 +35,8 @@ type account struct {
 	tba      map[string]string
 	// pool is how many requests may be under way; 0 for any.
 	pool, busy int
+	// hold, when set, runs while a request is under way.
+	hold func()
 	// userEvent runs when a record is saved.
 	userEvent func(fields map[string]any)
 	// fault takes a request that changes something, and reports whether it did;
@@ -107,6 +109,9 @@ func (a *account) serve(w http.ResponseWriter, r *http.Request) {
 	case full:
 		fail(w, 429, "EXCEEDED_MAX_CONCUR_RQST", false)
 		return
+	}
+	if a.hold != nil {
+		a.hold()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

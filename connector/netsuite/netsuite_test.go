@@ -1,12 +1,14 @@
 package netsuite_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -329,22 +331,38 @@ func TestErrorTable(t *testing.T) {
 	}
 }
 
-// TestPoolIsNotOverrun: no more requests are under way than the configuration says.
+// TestPoolIsNotOverrun: no more requests are under way than the configuration says. A
+// further one waits, and is not sent when its time is over.
 func TestPoolIsNotOverrun(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
+	entered, release := make(chan struct{}, 8), make(chan struct{})
+	a.hold = func() {
+		entered <- struct{}{}
+		<-release
+	}
 	a.pool = 2
-	c := newConnector(t, a.config())
-	done := make(chan error)
-	for i := range 8 {
+	cfg := a.config()
+	cfg.Auth = tbaAuth // no request for a token comes in between
+	c := newConnector(t, cfg)
+	done := make(chan error, 2)
+	for i := range 2 {
 		go func() {
 			call := create("vendor", `{"company_name":"V"}`)
 			call.IdempotencyKey = fmt.Sprint("k", i)
 			_, err := c.Execute(t.Context(), call)
 			done <- err
 		}()
+		<-entered
 	}
-	for range 8 {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := c.Execute(ctx, create("vendor", `{"company_name":"W"}`))
+	if e := kindOf(t, err); e.Kind != connector.NotSent || e.Code != "timeout" {
+		t.Error(err)
+	}
+	close(release)
+	for range 2 {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
@@ -406,4 +424,76 @@ func TestValidate(t *testing.T) {
 	if gatehouse.CodeOf(c.Validate(bad)) != gatehouse.CodeInvalid {
 		t.Error("a path passes for an internal id")
 	}
+}
+
+// TestConfiguration: what is refused at the start.
+func TestConfiguration(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*netsuite.Config){
+		"account":     func(c *netsuite.Config) { c.Account = "a/b" },
+		"exactly one": func(c *netsuite.Config) { c.Auth.TBA = tbaAuth.TBA },
+		"entities":    func(c *netsuite.Config) { c.Entities = nil },
+		"rest_url":    func(c *netsuite.Config) { c.AllowPrivate = false },
+		"omit": func(c *netsuite.Config) {
+			c.Entities["vendor"] = netsuite.Entity{Omit: []string{"shoe_size"}}
+		},
+		"record":         func(c *netsuite.Config) { c.Entities["boat"] = netsuite.Entity{Record: "a/b"} },
+		"only a restlet": func(c *netsuite.Config) { c.Entities["vendor_cost"] = netsuite.Entity{} },
+		"restlet: needs": func(c *netsuite.Config) { c.RESTlet = &netsuite.RESTlet{Script: "1&x=2", Deploy: "1"} },
+		"there is no restlet": func(c *netsuite.Config) {
+			c.Operations = map[string]netsuite.Operation{"update": {Via: "restlet"}}
+		},
+		"type": func(c *netsuite.Config) {
+			c.Entities["vendor"] = netsuite.Entity{Fields: map[string]netsuite.Field{"x": {Field: "x", Type: "blob"}}}
+		},
+		"certificate_id": func(c *netsuite.Config) {
+			c.Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{ClientID: "x",
+				PrivateKey: netsuite.Secret{Secret: "NS_KEY"}}}
+		},
+		"is no PEM": func(c *netsuite.Config) {
+			c.Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{
+				ClientID: "x", CertificateID: "y", PrivateKey: netsuite.Secret{Secret: "NS_TOKEN"},
+			}}
+		},
+	} {
+		cfg := newAccount(t).config()
+		change(&cfg)
+		if _, err := netsuite.New(t.Context(), cfg, secrets); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestFloors: a declared field lowers an update of it alone; nothing lowers a create.
+func TestFloors(t *testing.T) {
+	t.Parallel()
+	cfg := newAccount(t).config()
+	cfg.Entities["vendor"] = netsuite.Entity{Fields: map[string]netsuite.Field{"phone": {Level: 1}}}
+	c := newConnector(t, cfg)
+	for _, f := range []struct {
+		call connector.Call
+		want gatehouse.RiskLevel
+	}{
+		{update(`{}`, `{"phone":"1"}`), 1},
+		{update(`{}`, `{"phone":"1","credit_limit":1}`), 3},
+		{create("vendor", `{"company_name":"V","phone":"1"}`), 4},
+	} {
+		if got := c.Floor(f.call); got != f.want {
+			t.Errorf("%s: %d, want %d", f.call.ProposedChange, got, f.want)
+		}
+	}
+	if d := c.Declarations(); len(d) != 1 || d[0].Field != "phone" {
+		t.Errorf("%+v", d)
+	}
+	if c.Fingerprint() != newConnector(t, newAccountAt(t, cfg)).Fingerprint() {
+		t.Error("a level is part of the fingerprint")
+	}
+}
+
+// newAccountAt is the same configuration without levels.
+func newAccountAt(t *testing.T, cfg netsuite.Config) netsuite.Config {
+	t.Helper()
+	out := cfg
+	out.Entities = map[string]netsuite.Entity{"vendor": {}, "customer": {}, "sales_order": {}, "journal": {}}
+	return out
 }

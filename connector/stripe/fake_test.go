@@ -38,6 +38,8 @@ type account struct {
 	applied bool
 	// crash makes the next change end with a 500, after its effect or before it.
 	crash string
+	// tamper changes what is made, as no Stripe should.
+	tamper func(made map[string]any)
 	// gate, when set, holds the change under way until it is closed.
 	gate    chan struct{}
 	entered chan struct{}
@@ -297,6 +299,9 @@ func (a *account) refund(w http.ResponseWriter, form url.Values) bool {
 	o := map[string]any{
 		"id": a.id("re"), "object": "refund", "amount": amount, "currency": pi["currency"], "status": "succeeded",
 		"payment_intent": pi["id"], "metadata": metadata(form),
+	}
+	if a.tamper != nil {
+		a.tamper(o)
 	}
 	a.made = append([]map[string]any{o}, a.made...)
 	object(w, o)

@@ -266,6 +266,61 @@ func TestAnotherCurrency(t *testing.T) {
 	}
 }
 
+// TestAnotherMode: a live connector changes no object of the test mode.
+func TestAnotherMode(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.objects["pi_0001"]["livemode"] = true
+	_, err := newConnector(t, a.config()).Execute(t.Context(),
+		call("refund", "payment_intent", "pi_0001", `{}`, `{"amount":1,"currency":"eur"}`))
+	if e := failure(t, err); e.Kind != connector.Terminal || e.Code != "wrong_mode" || len(a.writes()) != 0 {
+		t.Error(err)
+	}
+}
+
+// TestNotAsApproved: another amount is refunded than was approved, or the refund fails.
+func TestNotAsApproved(t *testing.T) {
+	t.Parallel()
+	for want, tamper := range map[string]func(made map[string]any){
+		"ambiguous: not_as_approved": func(made map[string]any) { made["amount"] = 101 },
+		"terminal: refund_failed":    func(made map[string]any) { made["status"] = "failed" },
+	} {
+		a := newAccount(t)
+		a.tamper = tamper
+		c := newConnector(t, a.config())
+		refund := call("refund", "payment_intent", "pi_0001", `{}`, `{"amount":1,"currency":"eur"}`)
+		if _, err := c.Execute(t.Context(), refund); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if finding, _, err := c.ReadBack(t.Context(), refund); err != nil || finding != connector.Inconclusive {
+			t.Errorf("%s: read back %v, %v", want, finding, err)
+		}
+	}
+}
+
+// TestCanceledMeanwhile: between the read and the cancellation another attempt under the
+// same key, or somebody else, cancels.
+func TestCanceledMeanwhile(t *testing.T) {
+	t.Parallel()
+	cancel := call("cancel_subscription", "subscription", "sub_0001", `{}`, `{"at":"now"}`)
+	for comment, want := range map[string]string{
+		"[gatehouse " + cancel.TargetKey() + "]": "", "by hand": "terminal: target_changed",
+	} {
+		a := newAccount(t)
+		a.fault = func(http.ResponseWriter) bool {
+			a.set(func() {
+				a.objects["sub_0001"]["status"] = "canceled"
+				a.objects["sub_0001"]["cancellation_details"] = map[string]any{"comment": comment}
+			})
+			return false
+		}
+		_, err := newConnector(t, a.config()).Execute(t.Context(), cancel)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", comment, err, want)
+		}
+	}
+}
+
 // TestErrorTable: what Stripe's errors prove.
 func TestErrorTable(t *testing.T) {
 	t.Parallel()

@@ -148,7 +148,10 @@ test('a create makes one record, with its lines, however often it is asked for',
     fields: { entity: '7', trandate: '2026-11-24' }, lines: { item: [{ item: '11', quantity: '3', rate: '19.99' }] },
   };
   const first = plain(restlet.post(order));
+  let tried = 0;
+  account.hooks.beforeSave = () => { tried += 1; };
   const second = plain(restlet.post(order));
+  assert.equal(tried, 0, 'scripts of the account would have run a second time');
   assert.equal(first.outcome, 'applied');
   assert.deepEqual(first.after, {
     entity: '7', trandate: '2026-11-24', item: [{ item: '11', quantity: '3', rate: '19.99' }],
