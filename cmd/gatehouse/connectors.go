@@ -32,17 +32,17 @@ type maker func(ctx context.Context, entry config.Connector, secret secretOf) (c
 // connectorTypes are the built-in connectors, by what an entry calls its type.
 func connectorTypes() map[string]maker {
 	return map[string]maker{
-		"sql":           of(sqlconn.New),
-		"servicenow":    of(servicenow.New),
-		"slack":         of(slack.New),
+		"email":         of(email.New),
 		"github":        of(github.New),
 		"http":          of(httpconn.New),
 		"mcp":           of(newMCP),
 		"netsuite":      of(netsuite.New),
+		"servicenow":    of(servicenow.New),
+		"slack":         of(slack.New),
+		"sql":           of(sqlconn.New),
 		"stepfunctions": of(stepfunctions.New),
 		"stripe":        of(stripe.New),
 		"worker":        of(newWorker),
-		"email":         of(email.New),
 	}
 }
 

@@ -115,7 +115,8 @@ func (c *Config) validate() error {
 		return errors.New(`recipients: at least one is needed, such as "@acme.example"`)
 	}
 	for _, r := range c.Recipients {
-		if r != "*" && !validAddress(r) && !(strings.HasPrefix(r, "@") && validAddress("a"+r)) {
+		domain := strings.HasPrefix(r, "@") && validAddress("a"+r)
+		if r != "*" && !domain && !validAddress(r) {
 			return fmt.Errorf("recipients: %s is no address, and no domain such as @acme.example", gatehouse.Quote(r))
 		}
 	}

@@ -162,7 +162,7 @@ func TestFaults(t *testing.T) {
 		"recipient, not now":  {rcpt(450), connector.NotSent, "smtp_450", 0},
 		"message refused":     {data(answer(554)), connector.Terminal, "smtp_554", 1},
 		"message, not now":    {data(answer(451)), connector.Transient, "smtp_451", 1},
-		"lost after the data": {data(mailtest.Hangup), connector.Ambiguous, "connection_lost", 1},
+		"lost after the data": {data(mailtest.ErrHangup), connector.Ambiguous, "connection_lost", 1},
 		"another password": {
 			func(s *mailtest.Server, _ *email.Config) { s.Require("gate", "other") }, connector.Terminal, "smtp_535", 0,
 		},

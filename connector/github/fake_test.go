@@ -331,10 +331,10 @@ func (f *fake) merge(at string, args object) (int, any) {
 }
 
 func (f *fake) action(at string, args object) (int, any) {
-	switch {
-	case at == "GET /actions/workflows/deploy.yml/runs":
+	switch at {
+	case "GET /actions/workflows/deploy.yml/runs":
 		return 200, object{"total_count": len(f.runs), "workflow_runs": f.runs}
-	case at == "POST /actions/workflows/deploy.yml/dispatches":
+	case "POST /actions/workflows/deploy.yml/dispatches":
 		inputs, _ := args["inputs"].(object)
 		if !known(args, "ref", "inputs", "return_run_details") || args["ref"] != "main" ||
 			!known(inputs, f.inputs...) {

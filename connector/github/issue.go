@@ -78,13 +78,13 @@ func (c *Connector) commented(
 		if failed != nil {
 			return "", false, failed
 		}
-		elements, err := doc.Elements()
+		elements, _ := doc.Elements()
 		for _, e := range elements {
 			if text, _ := textOf(e, "body"); strings.HasSuffix(text, mark(call)) {
 				return e, true, nil
 			}
 		}
-		if err != nil || len(elements) < 100 {
+		if len(elements) < 100 {
 			break
 		}
 	}

@@ -90,36 +90,19 @@ func (r rule) matches(call connector.Call, a *rest.Answer, doc document) (matche
 	return r.json.matches(call, doc), true
 }
 
-// byDefault classifies by status alone.
+// byDefault classifies by status alone; see [rest.Answer.Failure].
 func (op *operation) byDefault(a *rest.Answer) *connector.Error {
 	if contains(op.success, a.Status) {
 		return nil
 	}
-	e := &connector.Error{
-		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), RetryAfter: rest.RetryAfter(a.Header),
-	}
-	repeatable := op.class != connector.ClassC
+	e := a.Failure()
 	switch s := a.Status; {
 	case (s == http.StatusConflict || s == http.StatusPreconditionFailed) && op.conditional != nil:
 		e.Kind, e.Code = connector.Terminal, string(gatehouse.CodeTargetChanged)
-	case s == http.StatusTooManyRequests:
-		e.Kind = connector.Transient
+	case op.class == connector.ClassC:
 	case s == http.StatusRequestTimeout || s == http.StatusTooEarly,
 		s == http.StatusServiceUnavailable && e.RetryAfter > 0:
-		e.Kind = connector.Ambiguous
-		if repeatable {
-			e.Kind = connector.Transient
-		}
-	case s == http.StatusSeeOther:
-		// It points to the result of what was done (RFC 9110, section 15.4.4).
-		e.Kind, e.Code = connector.Ambiguous, "redirect"
-	case s >= 300 && s < 400:
-		e.Kind, e.Code, e.Detail = connector.Terminal, "redirect", a.Describe()+"; redirects are not followed"
-	case s >= 400 && s < 500:
-		e.Kind = connector.Terminal
-	default:
-		// 5xx, and a 2xx that the configuration does not count as success.
-		e.Kind = connector.Ambiguous
+		e.Kind = connector.Transient // it can be repeated
 	}
 	return e
 }

@@ -41,6 +41,22 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// TestConformanceOfCreate: each call makes a record of its own.
+func TestConformanceOfCreate(t *testing.T) {
+	t.Parallel()
+	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+		w := newWorld(t, nil)
+		call := w.call("create", `{"short_description":"Printer on fire"}`)
+		call.Target.EntityRef = "printer-fire"
+		return &connectortest.Fixture{
+			Connector: w.connector(t, nil), Call: call, Creates: true,
+			Read:    func(*testing.T) gatehouse.JSON { return gatehouse.MustJSON(len(w.Writes())) },
+			Effects: func(*testing.T) int { return len(w.Writes()) },
+			Secrets: []string{password},
+		}
+	}})
+}
+
 // TestUpdate sends what was approved and nothing else, and says how to undo it.
 func TestUpdate(t *testing.T) {
 	t.Parallel()

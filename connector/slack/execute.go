@@ -62,13 +62,13 @@ func (c *Connector) approved(
 			Detail: "the message is there, but not in the approved thread",
 		}
 	}
-	res.Reversal = reversal(call, res.ExternalID, m)
+	res.Reversal = reversal(res.ExternalID, m)
 	return res, nil
 }
 
 // reversal deletes a message that was posted. That is weak: who has read it, or
 // got a mail, has the text.
-func reversal(call connector.Call, ref string, m message) *gatehouse.Reversal {
+func reversal(ref string, m message) *gatehouse.Reversal {
 	return &gatehouse.Reversal{
 		Operation: opDelete, Target: gatehouse.Target{EntityType: entityMessage, EntityRef: ref},
 		CurrentState: textState(m.text("text")), ProposedChange: `{"deleted":true}`,
@@ -84,7 +84,7 @@ func (c *Connector) postedResult(call connector.Call, m message) connector.Resul
 	channel, _ := place(call)
 	ref := channel + "/" + m.text("ts")
 	return connector.Result{
-		ExternalID: ref, Reversal: reversal(call, ref, m),
+		ExternalID: ref, Reversal: reversal(ref, m),
 		ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: m.json}),
 	}
 }

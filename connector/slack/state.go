@@ -80,10 +80,14 @@ func (c *Connector) readBack(
 	m, there, failed := c.find(ctx, channel, ts)
 	res := connector.Result{ExternalID: call.Target.EntityRef}
 	want, _ := textOf(call.ProposedChange, "text")
+	stands := there && sameText(want, m.text("text"))
+	if call.Operation == opDelete {
+		stands = !there
+	}
 	switch {
 	case failed != nil:
 		return connector.Inconclusive, connector.Result{}, failed
-	case call.Operation == opDelete && there, call.Operation == opUpdate && !(there && sameText(want, m.text("text"))):
+	case !stands:
 		return connector.Inconclusive, connector.Result{}, nil
 	case there:
 		res.ResponseMetadata = gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: m.json})

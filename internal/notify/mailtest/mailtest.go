@@ -108,8 +108,8 @@ func (s *Server) AfterData(answer func() error) {
 	s.data = answer
 }
 
-// Hangup is an answer of AfterData that breaks the connection off instead.
-var Hangup = errors.New("the connection is broken off")
+// ErrHangup is an answer of AfterData that breaks the connection off instead.
+var ErrHangup = errors.New("the connection is broken off")
 
 // Require takes mail only from this user from now on.
 func (s *Server) Require(user, password string) {
@@ -214,7 +214,7 @@ func (s *session) Data(r io.Reader) error {
 	if answer == nil {
 		return nil
 	}
-	if err = answer(); errors.Is(err, Hangup) {
+	if err = answer(); errors.Is(err, ErrHangup) {
 		_ = s.c.Conn().Close()
 	}
 	return err
