@@ -120,7 +120,9 @@ func TestConformanceOfTheRecordService(t *testing.T) {
 	t.Parallel()
 	connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
 		a := newAccount(t)
-		return a.fixture(t, a.config())
+		f := a.fixture(t, a.config())
+		f.Call.Target.Version = "2026-11-24T00:00:01Z"
+		return f
 	}})
 }
 

@@ -1,19 +1,16 @@
 package netsuite
 
 import (
-	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/rsa"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -25,31 +22,18 @@ import (
 
 const tokenPath = "/services/rest/auth/oauth2/v1/token"
 
-const (
-	// assertionLife is how long an assertion is good for; NetSuite takes less than
-	// an hour.
-	assertionLife = 5 * time.Minute
-	// tokenSlack is how long before its end a token is not used any more.
-	tokenSlack = 2 * time.Minute
-	// tokenWait is the least time between two requests for a token after one was
-	// refused.
-	tokenWait = 10 * time.Second
-)
+// assertionLife is how long an assertion is good for; NetSuite takes less than an hour.
+const assertionLife = 5 * time.Minute
 
 // oauth2 gets access tokens by the client credentials flow (RFC 6749, section 4.4)
-// with a signed assertion (RFC 7523). One request at a time gets a token for all.
+// with a signed assertion (RFC 7523).
 type oauth2 struct {
+	rest.Token
 	tokenURL *url.URL
 	clientID string
 	signer   jose.Signer
 	client   *http.Client
 	now      func() time.Time
-	// turn is held while token is used or renewed.
-	turn    chan struct{}
-	token   string
-	until   time.Time
-	refused *connector.Error
-	again   time.Time
 }
 
 func newOAuth2(cfg *OAuth2, key string, tokenURL *url.URL, client *http.Client, now func() time.Time) (*oauth2, error) {
@@ -65,10 +49,9 @@ func newOAuth2(cfg *OAuth2, key string, tokenURL *url.URL, client *http.Client, 
 	if err != nil {
 		return nil, errors.New("private_key: cannot sign")
 	}
-	return &oauth2{
-		tokenURL: tokenURL, clientID: cfg.ClientID, signer: signer, client: client, now: now,
-		turn: make(chan struct{}, 1),
-	}, nil
+	o := &oauth2{tokenURL: tokenURL, clientID: cfg.ClientID, signer: signer, client: client, now: now}
+	o.Fetch = o.fetch
+	return o, nil
 }
 
 // parseKey reads a private key of a kind that NetSuite takes.
@@ -111,92 +94,22 @@ func parseKey(text string) (crypto.Signer, jose.SignatureAlgorithm, error) {
 	return nil, "", errors.New("must be RSA, or of the curve P-256, P-384 or P-521")
 }
 
-// bearer returns a token that is good now. Errors are *connector.Error of kind
-// NotSent: what wanted the token has not been sent.
-func (o *oauth2) bearer(ctx context.Context) (string, error) {
-	select {
-	case o.turn <- struct{}{}:
-	case <-ctx.Done():
-		return "", rest.NotSent("timeout", "the time was over before there was an access token")
-	}
-	defer func() { <-o.turn }()
-	switch now := o.now(); {
-	case o.token != "" && now.Before(o.until):
-		return o.token, nil
-	case o.refused != nil && now.Before(o.again):
-		return "", o.refused
-	}
-	token, life, failure := o.fetch(ctx)
-	if failure != nil {
-		if failure.Code == "token_refused" {
-			o.refused, o.again = failure, o.now().Add(tokenWait)
-		}
-		return "", failure
-	}
-	o.token, o.until, o.refused = token, o.now().Add(max(0, life-tokenSlack)), nil
-	return token, nil
-}
-
-// forget drops a token that was refused, unless there is another by now.
-func (o *oauth2) forget(ctx context.Context, token string) {
-	select {
-	case o.turn <- struct{}{}:
-	case <-ctx.Done():
-		return
-	}
-	defer func() { <-o.turn }()
-	if o.token == token {
-		o.token = ""
-	}
-}
-
-func (o *oauth2) fetch(ctx context.Context) (token string, life time.Duration, failure *connector.Error) {
+// fetch gets a new token. What wanted it has not been sent, so a failure is one of kind
+// NotSent: also a refusal, which an overloaded account gives to right credentials, too.
+func (o *oauth2) fetch(ctx context.Context) (string, time.Time, *connector.Error) {
 	assertion, err := o.assertion()
 	if err != nil {
-		return "", 0, rest.NotSent("token_refused", "the assertion could not be signed")
+		return "", time.Time{}, rest.NotSent("token_refused", "the assertion could not be signed")
 	}
-	r := rest.NewRequest(http.MethodPost, o.tokenURL)
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.Header.Set("Accept", "application/json")
-	r.Body, r.HasBody = []byte(url.Values{
+	token, expires, failure := rest.FetchToken(ctx, o.client, o.tokenURL, url.Values{
 		"grant_type":            {"client_credentials"},
 		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 		"client_assertion":      {assertion},
-	}.Encode()), true
-	a, err := rest.Send(ctx, o.client, r)
-	if err != nil {
-		failure = rest.Unanswered(ctx, err)
-		if failure.Kind == connector.Ambiguous {
-			failure.Kind = connector.NotSent
-		}
-		failure.Detail = "no access token: " + failure.Detail
-		return "", 0, failure
+	})
+	if failure != nil {
+		failure.Kind = connector.NotSent
 	}
-	var answer struct {
-		AccessToken string      `json:"access_token"`
-		TokenType   string      `json:"token_type"`
-		ExpiresIn   json.Number `json:"expires_in"`
-		Error       string      `json:"error"`
-	}
-	err = json.NewDecoder(bytes.NewReader(a.Body)).Decode(&answer)
-	seconds, errLife := answer.ExpiresIn.Int64()
-	switch {
-	case a.Status >= 500 || a.Status == http.StatusTooManyRequests:
-		failure = rest.NotSent("token_unavailable", "no access token: "+a.Describe())
-		failure.RetryAfter = rest.RetryAfter(a.Header)
-	case a.Status != http.StatusOK:
-		why := a.Describe()
-		if answer.Error != "" {
-			why += ", " + gatehouse.Quote(answer.Error)
-		}
-		failure = rest.NotSent("token_refused", "no access token: "+why)
-	case err != nil || a.Cut != "" || answer.AccessToken == "" || !strings.EqualFold(answer.TokenType, "Bearer") ||
-		strings.ContainsFunc(answer.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }):
-		failure = rest.NotSent("token_unavailable", "no access token: the answer has none that can be read")
-	case errLife != nil || seconds <= 0:
-		seconds = 0 // good for this one request
-	}
-	return answer.AccessToken, time.Duration(min(seconds, 24*3600)) * time.Second, failure
+	return token, expires, failure
 }
 
 // assertion is the signed JWT. The scope names both ways in, as NetSuite wants it:

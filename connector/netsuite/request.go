@@ -37,9 +37,9 @@ func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connec
 	r.Header.Set("User-Agent", "gatehouse")
 	var token string
 	if c.oauth2 != nil {
-		var err error
-		if token, err = c.oauth2.bearer(ctx); err != nil {
-			return x, asFailure(err)
+		var failure *connector.Error
+		if token, failure = c.oauth2.Get(ctx); failure != nil {
+			return x, failure
 		}
 		r.SetSecret("Authorization", "Bearer "+token)
 	} else {
@@ -50,19 +50,10 @@ func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connec
 		return x, rest.Unanswered(ctx, err)
 	}
 	if a.Status == http.StatusUnauthorized && token != "" {
-		c.oauth2.forget(ctx, token)
+		c.oauth2.Drop(token)
 	}
 	x.answer, x.doc = a, a.JSON()
 	return x, nil
-}
-
-// asFailure returns the *connector.Error that err is.
-func asFailure(err error) *connector.Error {
-	if e, ok := err.(*connector.Error); ok { //nolint:errorlint // bearer returns no other
-		return e
-	}
-	return &connector.Error{Kind: connector.Ambiguous, Code: "connector_error", Detail: "the connector failed",
-		Err: err}
 }
 
 // record makes a request of the record service. id is an internal id, or eid: and

@@ -136,6 +136,7 @@ func TestConformanceOfOurRESTlet(t *testing.T) {
 		a := newAccount(t)
 		s := a.deploy()
 		f := a.fixture(t, a.ours())
+		f.Call.Target.Version = "2026-11-24T00:01:00.000Z"
 		f.Disturb = func(*testing.T) {
 			a.set(func(*account) {
 				s.do(map[string]any{"command": "set", "type": "vendor", "id": "42",

@@ -1,0 +1,106 @@
+package netsuite
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"testing"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestValues spells each type for each way, and reads it again.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		field             Field
+		value             gatehouse.JSON
+		rest, ours, plain gatehouse.JSON
+	}{
+		{Field{Type: "text"}, `"a \"b\""`, `"a \"b\""`, `"a \"b\""`, `"a \"b\""`},
+		{Field{Type: "money"}, `12.50`, `12.50`, `"12.50"`, `"12.50"`},
+		{Field{Type: "decimal"}, `"0.00000001"`, `0.00000001`, `"0.00000001"`, `"0.00000001"`},
+		{Field{Type: "integer"}, `-3`, `-3`, `"-3"`, `"-3"`},
+		{Field{Type: "boolean"}, `true`, `true`, `true`, `true`},
+		{Field{Type: "date", Format: "DD.MM.YYYY"}, `"2026-11-24"`, `"2026-11-24"`, `"2026-11-24"`, `"24.11.2026"`},
+		{Field{Type: "reference"}, `"-5"`, `{"id":"-5"}`, `"-5"`, `"-5"`},
+		{Field{Type: "choice", Values: map[string]string{"on": "ON"}}, `"on"`, `{"id":"ON"}`, `"ON"`, `"ON"`},
+		{Field{Type: "text"}, `null`, `null`, `null`, `null`},
+	} {
+		c.field.Field = "f"
+		f, err := compileField("f", c.field, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for w, want := range map[wire]gatehouse.JSON{wireREST: c.rest, wireOurs: c.ours, wirePlain: c.plain} {
+			sent := f.send(c.value, w)
+			if sent != want {
+				t.Errorf("%s %s is sent as %s, want %s", f.Type, c.value, sent, want)
+			}
+			if got := f.read(sent, w); !f.same(c.value, got) {
+				t.Errorf("%s %s is read as %s", f.Type, c.value, got)
+			}
+		}
+	}
+}
+
+// TestSameValues: how NetSuite's spelling may differ.
+func TestSameValues(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind string
+		a, b gatehouse.JSON
+		same bool
+	}{
+		{"money", `12.50`, `"12.5"`, true},
+		{"money", `12.50`, `12.51`, false},
+		{"money", `0`, `null`, false},
+		{"text", `""`, `null`, true},
+		{"text", `"a"`, `"a "`, false},
+	} {
+		f, err := compileField("f", Field{Field: "f", Type: c.kind}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.same(c.a, c.b); got != c.same {
+			t.Errorf("%s %s and %s: %v", c.kind, c.a, c.b, got)
+		}
+	}
+}
+
+// TestKeys: the keys that NetSuite takes, and their algorithms.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	text := func(key any) string {
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	}
+	for curve, want := range map[elliptic.Curve]jose.SignatureAlgorithm{
+		elliptic.P256(): jose.ES256, elliptic.P384(): jose.ES384, elliptic.P521(): jose.ES512,
+	} {
+		key, err := ecdsa.GenerateKey(curve, rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := parseKey(text(key)); err != nil || got != want {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
+	}
+	for bits, want := range map[int]jose.SignatureAlgorithm{2048: "", 3072: jose.PS256} {
+		key, err := rsa.GenerateKey(rand.Reader, bits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := parseKey(text(key)); got != want || (err == nil) != (want != "") {
+			t.Errorf("RSA of %d bits: %s, %v", bits, got, err)
+		}
+	}
+}
