@@ -184,10 +184,25 @@ func TestOAuth(t *testing.T) {
 	if n := w.RevokeTokens(); n != 1 {
 		t.Errorf("%d tokens were fetched anew", n)
 	}
-	// The token ends between the read and the write: refused, and nothing done.
-	w.whenWriting(func() { w.RevokeTokens() })
-	_, err = c.Execute(t.Context(), w.call("work_note", `{"text":"y"}`))
-	if err != nil && failure(t, err).Kind != connector.Terminal {
+	// The token ends between the read and the write: refused, and nothing done. The
+	// next attempt has another one.
+	revoke := func(r *http.Request) snowtest.Trouble {
+		if r.Method == http.MethodGet {
+			w.RevokeTokens()
+		}
+		return snowtest.Trouble{}
+	}
+	w.trouble.Store(&revoke)
+	again := w.update()
+	again.Target.Version, again.CurrentState, again.ProposedChange = "", `{"state":"2"}`, `{"state":"3"}`
+	done := len(w.Writes())
+	_, err = c.Execute(t.Context(), again)
+	wantFailure(t, err, connector.Terminal, "http_401")
+	w.mend()
+	if len(w.Writes()) != done {
+		t.Error("a refused call had an effect")
+	}
+	if _, err = c.Execute(t.Context(), again); err != nil || len(w.Writes()) != done+1 {
 		t.Error(err)
 	}
 
