@@ -1,0 +1,54 @@
+// What was told to whom: a channel that works and one that fails, in both themes and
+// on a phone.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { after, test } from "node:test";
+import { accessible, desktop, newPage, phone, signIn } from "../lib/browser.mjs";
+import { limit, priced, stage } from "../lib/stage.mjs";
+
+// A receiver that refuses what comes to /refused.
+const receiver = createServer((request, response) => {
+  request.resume();
+  response.writeHead(request.url === "/refused" ? 500 : 204).end();
+});
+await new Promise((resolve) => receiver.listen(0, "127.0.0.1", resolve));
+after(() => receiver.close());
+const at = `http://127.0.0.1:${receiver.address().port}`;
+
+const { g, browser } = await stage({
+  configure: (text) => `${text}
+channels:
+  works: {kind: webhook, url: "${at}/in", secret: hook, allow_private: true}
+  refused: {kind: webhook, url: "${at}/refused", secret: hook, allow_private: true}
+secrets: {hook: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw}
+`,
+});
+
+test("an administrator sees the channels and the messages, and tries them", limit, async (t) => {
+  const page = await newPage(browser, t);
+  await g.propose(priced(0, "11.00"));
+  await g.person("ana", "admin");
+  await signIn(page, await g.setupLink("ana"));
+  await page.goto(`${g.url}/settings/messages`);
+  await page.getByTestId("test-works").click();
+  await page.getByText("The channel works took the test").waitFor();
+  for (let i = 0; i < 3; i++) {
+    await page.goto(`${g.url}/settings/messages`);
+    await page.getByTestId("test-refused").click();
+    await page.getByText("The channel refused did not take the test").waitFor();
+  }
+  await page.locator('[data-channel="refused"] [data-status="failing"]').waitFor();
+  await page.locator('[data-channel="works"] [data-status="works"]').waitFor();
+  await page.locator('[data-kind="asked"] [data-status="delivered"]').first().waitFor();
+  for (const [viewport, colorScheme] of [[phone, "dark"], [phone, "light"], [desktop, "dark"], [desktop, "light"]]) {
+    await page.setViewportSize(viewport);
+    await page.emulateMedia({ colorScheme });
+    await accessible(page, `messages, ${viewport.width}, ${colorScheme}`);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `the page is ${wide} px wider than ${viewport.width}`);
+    if (process.env.SHOT) await page.screenshot({ path: `${process.env.SHOT}-${viewport.width}-${colorScheme}.png` });
+  }
+  await page.goto(`${g.url}/settings/messages?show=failed`);
+  await page.getByTestId("retry").first().click();
+  await page.waitForURL(`${g.url}/settings/messages`);
+});
