@@ -121,7 +121,7 @@ func (n *narrator) sentence() Phrase {
 	}
 	p := n.short()
 	n.listing(&p, ": ")
-	if n.question() {
+	if n.question() || onTool(n.a) {
 		return p
 	}
 	p.say(" (operation ")
@@ -144,6 +144,9 @@ func (n *narrator) short() Phrase {
 		p.say("Continue ")
 		return append(p, object(n.a.Target, true)...)
 	}
+	if onTool(n.a) {
+		return n.toolCall()
+	}
 	switch n.shape.effect {
 	case effectDelete:
 		p.say("Delete ")
@@ -165,6 +168,23 @@ func (n *narrator) short() Phrase {
 	}
 	p.say(n.generic(), " ")
 	return append(p, object(n.a.Target, true)...)
+}
+
+// acceptTools is the operation by which people accept what an MCP server says of its tools anew.
+const acceptTools = "gatehouse_accept_tools"
+
+// toolCall names a tool and its server.
+func (n *narrator) toolCall() Phrase {
+	var p Phrase
+	if n.a.Operation == acceptTools {
+		p.say("Accept the changed tools of ")
+	} else {
+		p.say("Call ")
+		p.value(token(n.a.Operation, longInSentence))
+		p.say(" of ")
+	}
+	p.value(token(strings.TrimPrefix(n.a.Connector, toolServer), longInSentence))
+	return p
 }
 
 // button is the verb with what matters.

@@ -311,6 +311,29 @@ func TestSentenceOfAQuestion(t *testing.T) {
 	}
 }
 
+// TestSentenceOfToolCalls calls tools whose names would say, as operations, what becomes of the target.
+func TestSentenceOfToolCalls(t *testing.T) {
+	t.Parallel()
+	for tool, want := range map[string][2]string{
+		"delete_note": {"Call delete_note of files: path a.txt", "Call delete_note of files"},
+		"update_page": {"Call update_page of files: path a.txt", "Call update_page of files"},
+		"gatehouse_accept_tools": {
+			"Accept the changed tools of files: path a.txt", "Accept the changed tools of files",
+		},
+	} {
+		a := action(t, tool, tool, "mcp_tool/files", "", `{"path":"a.txt"}`)
+		a.Connector = "mcp:files"
+		if got := card.Sentence(a); got != want[0] {
+			t.Errorf("got %s, want %s", got, want[0])
+		}
+		for _, got := range []string{card.Short(a), card.Button(a)} {
+			if got != want[1] {
+				t.Errorf("got %s, want %s", got, want[1])
+			}
+		}
+	}
+}
+
 func TestSentenceOfReversal(t *testing.T) {
 	t.Parallel()
 	a := action(t, "price_change", "update", "item/SKU-1", `{"price":"12.50"}`, `{"price":"10.00"}`)

@@ -72,6 +72,9 @@ type shape struct {
 
 func shapeOf(a *gatehouse.Action) shape {
 	s := shape{effect: effectOf(a.Operation)}
+	if onTool(a) {
+		s.effect = effectUnknown
+	}
 	s.delete = s.effect == effectDelete && (a.ProposedChange == "{}" || a.ProposedChange == "" || a.ProposedChange == `{"deleted":true}`)
 	if len(a.Target.EntityRefs) == 0 {
 		return s
@@ -84,6 +87,13 @@ func shapeOf(a *gatehouse.Action) shape {
 	s.stateByKey = !s.byKey && s.recordsIn(a.CurrentState)
 	return s
 }
+
+// onTool reports whether an action calls a tool of an MCP server. The tool's name does not say what becomes
+// of the target: a tool delete_note is not deleted.
+func onTool(a *gatehouse.Action) bool { return strings.HasPrefix(a.Connector, toolServer) }
+
+// toolServer begins the names of connectors to MCP servers.
+const toolServer = "mcp:"
 
 // recordsIn reports whether every member of an object is a record of the
 // target, and there is one at least.
