@@ -92,3 +92,33 @@ func TestHooks(t *testing.T) {
 		t.Errorf("codex: %+v", got)
 	}
 }
+
+// TestHooksAtOnce: of equal calls at the same time, one approval lets one through.
+func TestHooksAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	const calls = 3
+	said := make(chan string, calls)
+	for range calls {
+		go func() {
+			cmd := exec.Command("gatehouse", "hook", "claude-code", "--state", w.state, "--hold", "5s")
+			cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
+			cmd.Stdin = strings.NewReader(`{"tool_name":"Bash","tool_input":{"command":"make"}}`)
+			out, err := cmd.Output()
+			if err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+			said <- string(out)
+		}()
+	}
+	w.decide(w.pending("bash"), gatehouse.Approve, "")
+	allowed := 0
+	for range calls {
+		if strings.Contains(<-said, `"permissionDecision":"allow"`) {
+			allowed++
+		}
+	}
+	if allowed != 1 {
+		t.Errorf("%d calls were let through, want 1", allowed)
+	}
+}

@@ -136,6 +136,11 @@ func TestMCPKilled(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.dir, "stall")); err != nil {
 		t.Fatal(err)
 	}
+	a, err := w.admin.WaitAction(t.Context(), a.ID, gatehouse.MaxWait, gatehouse.UntilFinished)
+	if err != nil || a.Status != gatehouse.StatusUnknown {
+		t.Fatalf("%v: %+v", err, a)
+	}
+	w.state = t.TempDir() // it blocks an equal call of a proxy that knows nothing, too
 	c = w.proxy("--lease", "2s")
 	got := c.call("append", `{"text":"a"}`)
 	if !got.IsError || got.Meta.Action.ID != a.ID || got.Meta.Action.Status != "unknown" ||
@@ -190,4 +195,59 @@ func TestMCPQuarantine(t *testing.T) {
 		t.Errorf("after the approval: %+v", got)
 	}
 	w.wrote("n")
+}
+
+// TestMCPServerDies: a server that ends after it has written, without an answer, leaves
+// an unknown outcome; the equal call of an allowed tool is refused until it is resolved.
+func TestMCPServerDies(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	c := w.proxy()
+	c.begin("tools/call", callOf("note", `{"text":"die"}`))
+	if err := c.cmd.Wait(); err == nil {
+		t.Error("the proxy went on without its server, or called that a success")
+	}
+	page, err := w.admin.ListActions(t.Context(), gatehouse.ActionFilter{ActionType: "note"})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Status != gatehouse.StatusUnknown {
+		t.Fatalf("%v: %+v", err, page.Items)
+	}
+	c = w.proxy()
+	got := c.call("note", `{"text":"die"}`)
+	if got.Meta.Action.ID != page.Items[0].ID || got.Meta.Action.Status != "unknown" {
+		t.Errorf("an equal call: %+v", got)
+	}
+	w.wrote("die")
+	a, err := w.admin.FindAction(t.Context(), page.Items[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolution := gatehouse.Resolution{Outcome: "applied", Reason: "the line is there"}
+	_, err = w.admin.ResolvePush(t.Context(), a.Push.ID, resolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got = c.call("note", `{"text":"die"}`); !strings.Contains(got.text(), "was carried out") {
+		t.Errorf("once resolved: %+v", got)
+	}
+	w.wrote("die")
+}
+
+// TestMCPChangedBeforeSending: what was approved is not sent to a tool that has changed
+// since.
+func TestMCPChangedBeforeSending(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	c := w.proxy("--hold", "500ms")
+	c.call("append", `{"text":"a"}`)
+	c.close()
+	a := w.pending("append")
+	w.decide(a, gatehouse.Approve, "")
+	w.file("described", "Appends a line to everybody's file.")
+	c = w.proxy("--hold", "500ms")
+	c.request("tools/list", `{}`)
+	a, err := w.admin.WaitAction(t.Context(), a.ID, gatehouse.MaxWait, gatehouse.UntilFinished)
+	if err != nil || a.Status != gatehouse.StatusFailed || a.Failure.Code != "tool_changed" {
+		t.Errorf("%v: %+v", err, a)
+	}
+	w.wrote()
 }

@@ -15,7 +15,8 @@ import (
 
 // peerMain is an MCP server made with the official SDK, in a process of its own. Its
 // folder says how it behaves: "described" is the description of the tool append, and
-// while there is a file "stall", a call of append waits after it has written.
+// while there is a file "stall", a call of append waits after it has written. After the
+// text "die" it ends without an answer.
 func peerMain() {
 	dir := os.Args[1]
 	s := mcp.NewServer(&mcp.Implementation{Name: "peer", Version: "1"},
@@ -34,6 +35,9 @@ func peerMain() {
 		_, err = fmt.Fprintln(f, in.Text)
 		if err := errors.Join(err, f.Close()); err != nil {
 			return nil, nil, err
+		}
+		if in.Text == "die" {
+			os.Exit(1)
 		}
 		for stalled(dir) && ctx.Err() == nil {
 			time.Sleep(10 * time.Millisecond)
