@@ -44,19 +44,20 @@ type cli struct {
 	Run      runCmd      `cmd:"" group:"run" help:"Runs: start, list, show, watch, cancel, retry, signal."`
 	Workflow workflowCmd `cmd:"" group:"run" help:"Workflows: lint, test, graph, schema, apply, list, show."`
 
-	Push     pushCmd     `cmd:"" group:"operate" help:"Pushes: list, drain, resolve, ask, mark-unknown."`
-	DLQ      dlqCmd      `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay."`
-	Notify   notifyCmd   `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test."`
-	Insights insightsCmd `cmd:"" group:"operate" help:"Tell how the gate was used, and what decisions came to."`
-	Applied  appliedCmd  `cmd:"" group:"operate" help:"List what was carried out."`
-	Corpus   corpusCmd   `cmd:"" group:"operate" help:"List what decisions teach."`
-	Evidence evidenceCmd `cmd:"" group:"operate" help:"All that is known of an action, or of a run: export, show."`
-	Audit    auditCmd    `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
-	Context  contextCmd  `cmd:"" group:"other" help:"Named servers: add, use, list, show, remove."`
-	Config   configCmd   `cmd:"" group:"serve" help:"The configuration: check, init."`
-	Doctor   doctorCmd   `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
-	Backup   backupCmd   `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
-	Archive  archiveCmd  `cmd:"" group:"operate" help:"Tell what the archiver would move at this moment."`
+	Push      pushCmd      `cmd:"" group:"operate" help:"Pushes: list, drain, resolve, ask, mark-unknown."`
+	DLQ       dlqCmd       `cmd:"" name:"dlq" group:"operate" help:"Dead letters: list, replay."`
+	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people: list, channels, retry, test."`
+	Insights  insightsCmd  `cmd:"" group:"operate" help:"Tell how the gate was used, and what decisions came to."`
+	Applied   appliedCmd   `cmd:"" group:"operate" help:"List what was carried out."`
+	Corpus    corpusCmd    `cmd:"" group:"operate" help:"List what decisions teach."`
+	Evidence  evidenceCmd  `cmd:"" group:"operate" help:"All that is known of an action, or of a run: export, show."`
+	Audit     auditCmd     `cmd:"" group:"operate" help:"The audit log: tail, verify, head."`
+	Context   contextCmd   `cmd:"" group:"other" help:"Named servers: add, use, list, show, remove."`
+	Config    configCmd    `cmd:"" group:"serve" help:"The configuration: check, init."`
+	Connector connectorCmd `cmd:"" group:"serve" help:"Configured connectors: list, test."`
+	Doctor    doctorCmd    `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
+	Backup    backupCmd    `cmd:"" group:"operate" help:"Copy a data folder's store to a file, while it is served."`
+	Archive   archiveCmd   `cmd:"" group:"operate" help:"Tell what the archiver would move at this moment."`
 
 	MigrateStore migrateStoreCmd `cmd:"" group:"operate" help:"Copy a data folder into a PostgreSQL database."`
 
