@@ -81,7 +81,7 @@ func (l *Language) Compile(source string, want []*cel.Type, check Check) (*Expre
 	if r.errs != nil {
 		return nil, r.errs
 	}
-	checked, issues := l.surface.Check(parsed)
+	checked, issues := l.check(l.surface, parsed)
 	if errs := l.issues(issues, lines); errs != nil {
 		return nil, errs
 	}
@@ -94,7 +94,7 @@ func (l *Language) Compile(source string, want []*cel.Type, check Check) (*Expre
 	if r.errs != nil {
 		return nil, r.errs
 	}
-	core, issues := l.core.Check(checked)
+	core, issues := l.check(l.core, checked)
 	if errs := l.issues(issues, lines); errs != nil {
 		return nil, errs
 	}
@@ -103,6 +103,12 @@ func (l *Language) Compile(source string, want []*cel.Type, check Check) (*Expre
 		return nil, []Error{{0, err.Error()}}
 	}
 	return &Expression{Source: source, program: program, tree: surface}, nil
+}
+
+func (l *Language) check(env *cel.Env, tree *cel.Ast) (*cel.Ast, *cel.Issues) {
+	l.checking.Lock()
+	defer l.checking.Unlock()
+	return env.Check(tree)
 }
 
 var undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)

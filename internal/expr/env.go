@@ -3,6 +3,7 @@ package expr
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/cost"
@@ -68,8 +69,11 @@ func roots(facts []Fact) map[string][]string {
 type Language struct {
 	surface *cel.Env
 	core    *cel.Env
-	roots   map[string][]string
-	options []cel.ProgramOption
+	// checking is held while types are checked: the checker of cel-go 0.33 makes its catalog of
+	// names with the first error, and reads it elsewhere without waiting for that.
+	checking sync.Mutex
+	roots    map[string][]string
+	options  []cel.ProgramOption
 	// tracker counts what is evaluated within a budget, up to cost.
 	tracker *cost.Tracker
 	cost    uint64
