@@ -1,0 +1,270 @@
+"""The decorator that puts a function behind the gate.
+
+A call becomes a proposal. Who carries it out is told by run:
+
+- "function": the connector is of type worker, and the function itself runs under a
+  lease, with the approved arguments from the gate, not with those of the call.
+- "connector": the function only returns the proposed change, without an effect of its
+  own, and the connector carries it out.
+
+Equal calls have one idempotency key, and so are one action.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional, TypeVar, Union
+
+from .client import Client
+from .errors import APIError, NoEffect, NoResult, Unreachable, outcome_of
+from .types import Action, LeasedPush, Proposal, Target
+
+F = TypeVar("F", bound=Callable[..., Any])
+TargetOf = Union[str, Callable[..., Target]]
+
+_MAX_RESULT = 12 << 10  # bytes; a receipt holds 16 KiB
+_MAX_DETAIL = 1000  # characters
+
+
+class Gate:
+    """Wraps functions. patience is how long a call waits, lease how long a lease holds (seconds)."""
+
+    def __init__(self, client: Optional[Client] = None, *, patience: float = 3600, lease: float = 60) -> None:
+        self.client = client or Client()
+        self._patience, self._lease = patience, lease
+        self._tools: Dict[str, Dict[str, _Tool]] = {}  # by connector and operation
+
+    def tool(
+        self, *, action_type: str, target: TargetOf, connector: str, operation: Optional[str] = None,
+        run: str = "function", key: Optional[Callable[..., str]] = None,
+        rationale: Union[str, Callable[..., str]] = "", current_state: Optional[Callable[..., Dict[str, Any]]] = None,
+    ) -> Callable[[F], F]:
+        """Returns the decorator.
+
+        target is "entity_type/{argument}" or a function of the arguments, as key,
+        rationale and current_state may be. operation is the function's name by default.
+        key names the effect; by default it is derived from connector, operation, target
+        and change. The arguments must be JSON values.
+        """
+        if run not in ("function", "connector"):
+            raise ValueError('run must be "function" or "connector"')
+
+        def wrap(function: F) -> F:
+            if inspect.iscoroutinefunction(function):
+                raise TypeError("a gated function is not async: call it by asyncio.to_thread")
+            tool = _Tool(function, action_type, connector, operation or function.__name__, target, run, key, rationale,
+                         current_state)
+            if run == "function":
+                tools = self._tools.setdefault(connector, {})
+                if tool.operation in tools:
+                    raise ValueError(f"{connector} has a function for {tool.operation} already")
+                tools[tool.operation] = tool
+
+            @functools.wraps(function)
+            def gated(*args: Any, **kwargs: Any) -> Any:
+                return self._go(tool, tool.proposal(args, kwargs))
+
+            return gated  # type: ignore[return-value]
+
+        return wrap
+
+    def work(self, stop: threading.Event, *, own: bool = False) -> None:
+        """Carries out what is approved for this gate's functions until stop is set.
+
+        This is for a worker process: own limits it to what its own principal proposed. It
+        raises APIError when the gate refuses the worker itself.
+        """
+        while not stop.is_set():
+            try:
+                for push in self.client.lease_pushes(list(self._tools), own=own, wait=5, lease=self._lease):
+                    self._carry_out(push, {})
+            except Unreachable:
+                stop.wait(2)
+            except APIError as error:
+                if not error.retryable:
+                    raise
+                stop.wait(error.retry_after or 2)
+
+    def _go(self, tool: "_Tool", proposal: Proposal) -> Any:
+        """Proposes, waits, carries out, and returns what came of it or raises."""
+        end = time.monotonic() + self._patience
+        action = self.client.propose(proposal)
+        mine: Dict[str, _Ran] = {}
+        while True:
+            while action["status"] == "superseded" and action.get("superseded_by"):
+                action = self.client.get(action["superseded_by"])
+            left = end - time.monotonic()
+            if action["status"] not in ("pending", "approved", "pushing") or left <= 0:
+                break
+            if action["status"] == "pending":
+                action = self.client.get(action["id"], wait=min(60.0, left), until="decided")
+            elif tool.run == "connector":
+                action = self.client.get(action["id"], wait=min(60.0, left))
+            else:
+                action = self._work_once(tool.connector, action, mine)
+        ran = mine.get(action["id"])
+        failed = outcome_of(action)
+        if failed is not None:
+            raise failed from (ran.error if ran else None)
+        if tool.run == "connector":
+            return action
+        return ran.result if ran else _kept(action)
+
+    def _work_once(self, connector: str, action: Action, mine: "Dict[str, _Ran]") -> Action:
+        """Carries out what can be leased, of this call or of another, and reads the action anew."""
+        try:
+            for push in self.client.lease_pushes([connector], own=True, wait=1, lease=self._lease):
+                self._carry_out(push, mine)
+        except Unreachable:
+            time.sleep(1)
+        except APIError as error:
+            if not error.retryable:
+                raise
+            time.sleep(error.retry_after or 1)
+        return self.client.get(action["id"])
+
+    def _carry_out(self, push: LeasedPush, mine: "Dict[str, _Ran]") -> None:
+        """Runs the function of a push under its lease, and reports."""
+        connector, push_id, generation = push["push"]["connector"], push["push"]["id"], push["lease"]["generation"]
+        tool = self._tools.get(connector, {}).get(push["operation"])
+        if tool is None:
+            self._fail(push, NoEffect(f"no function for {push['operation']} here", "no_function", retry=True))
+            return
+        done = threading.Event()
+        keeper = threading.Thread(target=self._keep, args=(push_id, generation, done), daemon=True)
+        keeper.start()
+        try:
+            ran = tool.execute(push)
+            mine[push["action_id"]] = ran
+            if ran.error is not None:
+                self._fail(push, ran.error)
+            else:
+                self.client.complete_push(push_id, generation, response_metadata=_receipt(ran.result))
+        except APIError as error:
+            if error.code != "lease_lost":  # else the action tells what holds
+                raise
+        finally:
+            done.set()
+            keeper.join()
+
+    def _fail(self, push: LeasedPush, error: BaseException) -> None:
+        kind, code = "ambiguous", type(error).__name__[:64]
+        if isinstance(error, NoEffect):
+            kind, code = "transient" if error.retry else "terminal", error.code
+        detail = (str(error) or repr(error))[:_MAX_DETAIL]
+        self.client.fail_push(push["push"]["id"], push["lease"]["generation"], kind=kind, code=code, detail=detail)
+
+    def _keep(self, push_id: str, generation: int, done: threading.Event) -> None:
+        """Keeps the lease until done. A lease that is lost shows when the outcome is reported."""
+        while not done.wait(self._lease / 3):
+            try:
+                self.client.heartbeat_push(push_id, generation, lease=self._lease)
+            except (APIError, Unreachable):
+                continue
+
+
+class _Ran:
+    """What a function returned or raised."""
+
+    def __init__(self, result: Any = None, error: Optional[Exception] = None) -> None:
+        self.result, self.error = result, error
+
+
+class _Tool:
+    """A function, and how a call of it becomes a proposal."""
+
+    def __init__(
+        self, function: Callable[..., Any], action_type: str, connector: str, operation: str, target: TargetOf,
+        run: str, key: Optional[Callable[..., str]], rationale: Union[str, Callable[..., str]],
+        current_state: Optional[Callable[..., Dict[str, Any]]],
+    ) -> None:
+        self.function, self.action_type, self.connector, self.operation = function, action_type, connector, operation
+        self.run, self._target, self._key, self._rationale = run, target, key, rationale
+        self._current_state = current_state
+        self._signature = inspect.signature(function)
+        kinds = [p.kind for p in self._signature.parameters.values()]
+        if any(k not in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY) for k in kinds):
+            raise TypeError("each parameter of a gated function needs a name: no *args, **kwargs or /")
+
+    def proposal(self, args: Any, kwargs: Any) -> Proposal:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        arguments = dict(bound.arguments)
+        _json("the arguments", arguments)
+        change = arguments
+        if self.run == "connector":
+            change = self.function(**arguments)
+            _json("the proposed change", change)
+        out: Proposal = {
+            "action_type": self.action_type, "connector": self.connector, "operation": self.operation,
+            "target": self.target(arguments), "proposed_change": change,
+        }
+        rationale = self._rationale(**arguments) if callable(self._rationale) else self._rationale
+        if rationale:
+            out["rationale"] = rationale
+        if self._current_state is not None:
+            out["current_state"] = self._current_state(**arguments)
+        if self._key is not None:
+            out["idempotency_key"] = self._key(**arguments)
+        else:
+            effect = [self.connector, self.operation, out["target"], change]
+            digest = hashlib.sha256(json.dumps(effect, sort_keys=True, allow_nan=False).encode()).hexdigest()
+            out["idempotency_key"] = "sdk-" + digest
+        return out
+
+    def target(self, arguments: Dict[str, Any]) -> Target:
+        if callable(self._target):
+            return self._target(**arguments)
+        kind, _, ref = self._target.partition("/")
+        return {"entity_type": kind, "entity_ref": ref.format_map(arguments)}
+
+    def execute(self, push: LeasedPush) -> _Ran:
+        """Runs the function with the approved arguments, which have to name the approved target."""
+        arguments = push["proposed_change"]
+        try:
+            self._signature.bind(**arguments)
+            same = _names(self.target(arguments)) == _names(push["target"])
+        except Exception as wrong:  # nothing was run yet, whatever it is
+            return _Ran(error=NoEffect(f"the approved arguments do not fit: {wrong}", "wrong_arguments"))
+        if not same:
+            return _Ran(error=NoEffect("the approved arguments name another target", "other_target"))
+        try:
+            return _Ran(self.function(**arguments))
+        except Exception as error:  # the gate has to hear of it, whatever it is
+            return _Ran(error=error)
+
+
+def _names(target: Target) -> List[Any]:
+    return [target.get("entity_type"), target.get("entity_ref", ""), target.get("entity_refs") or []]
+
+
+def _json(what: str, value: Any) -> None:
+    """Refuses what would come back from the gate as another value."""
+    try:
+        same = json.loads(json.dumps(value, allow_nan=False)) == value
+    except ValueError:
+        same = False
+    if not same or not isinstance(value, dict):
+        raise TypeError(f"{what} must be JSON values: str, int, float, bool, None, list, dict with str keys")
+
+
+def _receipt(result: Any) -> Dict[str, Any]:
+    """What the receipt keeps of a result."""
+    try:
+        text = json.dumps(result, allow_nan=False)
+    except (TypeError, ValueError):
+        return {"not_kept": "the result is no JSON"}
+    return {"result": result} if len(text) <= _MAX_RESULT else {"not_kept": "the result is too long"}
+
+
+def _kept(action: Action) -> Any:
+    """The result of an action that another call, or another process, carried out."""
+    metadata = (action.get("receipt") or {}).get("response_metadata") or {}
+    if "result" not in metadata:
+        raise NoResult(action, f"{action['id']} is applied, and what the function returned was not kept")
+    return metadata["result"]

@@ -1,0 +1,79 @@
+"""What goes over the wire: the members of the API's objects that agents use."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, TypedDict
+
+
+class Target(TypedDict, total=False):
+    """Names what a change is made to: entity_type, and entity_ref or entity_refs."""
+
+    entity_type: str
+    entity_ref: str
+    entity_refs: List[str]
+    version: str
+
+
+class Proposal(TypedDict, total=False):
+    """What an agent sends; the API's document at /openapi.json describes each member.
+
+    Required are action_type, connector, operation, target and proposed_change.
+    """
+
+    action_type: str
+    connector: str
+    operation: str
+    target: Target
+    current_state: Dict[str, Any]
+    proposed_change: Dict[str, Any]
+    rationale: str
+    risk_level: int
+    magnitude: Dict[str, str]
+    on_behalf_of: str
+    evaluations: List[Dict[str, Any]]
+    artifact_diff: Dict[str, Any]
+    context: Dict[str, Any]
+    expires_in: str
+    callback: Dict[str, str]
+    metadata: Dict[str, Any]
+    idempotency_key: str
+
+
+class Action(Proposal, total=False):
+    """A stored proposal, and what became of it."""
+
+    id: str
+    revision: int
+    status: str
+    digest: str
+    policy: Dict[str, Any]
+    approval: Optional[Dict[str, Any]]
+    push: Optional[Dict[str, Any]]
+    receipt: Optional[Dict[str, Any]]
+    failure: Optional[Dict[str, str]]
+    supersedes: str
+    superseded_by: str
+    repeats: str
+
+
+class Lease(TypedDict):
+    """The right to carry a change out until a time; generation proves it."""
+
+    generation: int
+    expires_at: str
+
+
+class LeasedPush(TypedDict, total=False):
+    """An approved change with the right, and the duty, to carry it out once."""
+
+    push: Dict[str, Any]
+    action_id: str
+    action_type: str
+    operation: str
+    target: Target
+    current_state: Dict[str, Any]
+    proposed_change: Dict[str, Any]
+    idempotency_key: str
+    digest: str
+    attempt: int
+    lease: Lease

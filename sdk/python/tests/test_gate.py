@@ -1,0 +1,116 @@
+"""The decorator and the client against the real server, with a person who decides."""
+
+import time
+import unittest
+
+from gatehouse import APIError, Client, Denied, Failed, Gate, NoEffect, Rejected, Unknown, Waiting
+from world import URL, Call, Reviewer
+
+
+class GateTest(unittest.TestCase):
+    def setUp(self):
+        self.client, self.reviewer = Client(), Reviewer()
+        self.gate = Gate(self.client, patience=60)
+        self.runs = []
+
+    def refund(self, operation="refund", fails=None, action_type="refund"):
+        @self.gate.tool(action_type=action_type, target="order/{order}", connector="erp", operation=operation)
+        def refund(order, amount="1.00"):
+            self.runs.append((order, amount))
+            if fails is not None:
+                raise fails
+            return {"refunded": amount}
+
+        return refund
+
+    def pending(self, ref):
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            page = self.reviewer.client._call("GET", "/proposed-actions", query={"status": "pending", "limit": "200"})
+            found = [a for a in page["items"] if a["target"].get("entity_ref") == ref]
+            if found:
+                return found[0]
+            time.sleep(0.05)
+        self.fail(f"nothing is pending for {ref}")
+
+    def test_the_function_runs_once_approved(self):
+        refund = self.refund()
+        call = Call(refund, "A-1", "12.50")
+        action = self.pending("A-1")
+        self.assertEqual(action["proposed_change"], {"order": "A-1", "amount": "12.50"})
+        self.assertEqual(self.runs, [])
+        self.reviewer.decide(action, "approved")
+        self.assertEqual(call.end().error, None)
+        self.assertEqual(call.result, {"refunded": "12.50"})
+        self.assertEqual(refund("A-1", amount="12.50"), {"refunded": "12.50"})
+        self.assertEqual(self.runs, [("A-1", "12.50")])
+        self.assertEqual(self.client.get(action["id"])["status"], "applied")
+
+    def test_two_equal_calls_at_once_run_the_function_once(self):
+        refund = self.refund()
+        calls = [Call(refund, "A-2"), Call(refund, "A-2")]
+        self.reviewer.decide(self.pending("A-2"), "approved")
+        for call in calls:
+            self.assertEqual((call.end().error, call.result), (None, {"refunded": "1.00"}))
+        self.assertEqual(self.runs, [("A-2", "1.00")])
+
+    def test_rejected_with_notes(self):
+        call = Call(self.refund(), "A-3")
+        self.reviewer.decide(self.pending("A-3"), "rejected", "ask the shop first")
+        self.assertIsInstance(call.end().error, Rejected)
+        self.assertEqual(call.error.notes, ["ask the shop first"])
+        self.assertEqual(self.runs, [])
+
+    def test_denied(self):
+        with self.assertRaises(Denied) as denied:
+            self.refund(action_type="wipe")("A-4")
+        self.assertTrue(denied.exception.reasons)
+        self.assertEqual(self.runs, [])
+
+    def test_what_a_failing_function_knows(self):
+        for ref, fails, want in (("A-5", RuntimeError("broke"), Unknown), ("A-6", NoEffect("closed", "closed"), Failed)):
+            self.gate = Gate(self.client, patience=60)
+            call = Call(self.refund(fails=fails), ref)
+            self.reviewer.decide(self.pending(ref), "approved")
+            self.assertIsInstance(call.end().error, want)
+            self.assertIs(call.error.__cause__, fails)
+            self.assertIn(str(fails), str(call.error))
+
+    def test_a_revision_for_another_target_does_not_run(self):
+        call = Call(self.refund(), "A-7")
+        old = self.pending("A-7")
+        new = {m: old[m] for m in ("action_type", "connector", "operation", "target")}
+        new = self.client.revise(old["id"], {**new, "proposed_change": {"order": "B-7", "amount": "1.00"}})
+        self.reviewer.decide(new, "approved")
+        self.assertIsInstance(call.end().error, Failed)
+        self.assertEqual((call.error.code, self.runs), ("other_target", []))
+
+    def test_patience_and_cancel(self):
+        self.gate = Gate(self.client, patience=0.2)
+        refund = self.refund()
+        with self.assertRaises(Waiting) as waiting:
+            refund("A-8")
+        self.assertEqual(self.client.cancel(waiting.exception.action["id"])["status"], "canceled")
+
+    def test_a_connector_carries_it_out(self):
+        @self.gate.tool(action_type="price_change", target="item/{sku}", connector="shop", operation="update",
+                        run="connector", current_state=lambda sku, price: {"price": "10.00"})
+        def set_price(sku, price):
+            return {"price": price}
+
+        call = Call(set_price, "SKU-1", "12.00")
+        self.reviewer.decide(self.pending("SKU-1"), "approved")
+        self.assertEqual(call.end().error, None)
+        self.assertEqual(call.result["status"], "applied")
+
+    def test_wrong_key(self):
+        self.gate = Gate(Client(URL, "gth_nobody"))
+        with self.assertRaises(APIError) as refused:
+            self.refund()("A-9")
+        self.assertEqual((refused.exception.code, refused.exception.status), ("unauthenticated", 401))
+
+    def test_arguments_that_are_no_json(self):
+        for wrong in ((1, 2), {1: 2}, float("nan"), object()):
+            with self.assertRaises(TypeError):
+                self.gate.tool(action_type="x", target="x/1", connector="erp", operation="refund")(lambda a: a)(wrong)
+            self.gate = Gate(self.client)

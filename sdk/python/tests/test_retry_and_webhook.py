@@ -1,0 +1,85 @@
+"""Retries against a server that fails as the gate documents, and signatures of webhooks."""
+
+import json
+import threading
+import unittest
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+from gatehouse import APIError, Client, InvalidSignature, Unreachable, verify_webhook
+
+# The vector of the reference libraries of Standard Webhooks.
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+BODY = b'{"test": 2432232314}'
+HEADERS = {"Webhook-Id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "Webhook-Timestamp": "1614265330",
+           "Webhook-Signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="}
+
+
+class WebhookTest(unittest.TestCase):
+    def test_signed_right(self):
+        for secret in (SECRET, "whsec_plJ3nmyCDGBKInavdOK15jsl1VcD6eCWpH5b5Nf0kzA=\n" + SECRET + "\n"):
+            self.assertEqual(verify_webhook(secret, HEADERS, BODY, now=1614265330), {"test": 2432232314})
+
+    def test_refused(self):
+        for headers, body, now in (
+            (HEADERS, BODY + b" ", 1614265330), (HEADERS, BODY, 1614265330 + 301), (HEADERS, BODY, 1614265330 - 301),
+            ({**HEADERS, "Webhook-Id": "msg_2"}, BODY, 1614265330), ({}, BODY, 1614265330),
+            ({**HEADERS, "Webhook-Signature": "v2" + HEADERS["Webhook-Signature"][2:]}, BODY, 1614265330),
+        ):
+            with self.assertRaises(InvalidSignature):
+                verify_webhook(SECRET, headers, body, now=now)
+
+
+class RetryTest(unittest.TestCase):
+    def serve(self, *answers):
+        seen, left = [], list(answers)
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                seen.append(self.headers["Idempotency-Key"])
+                status, headers, body = left.pop(0)
+                self.send_response(status)
+                kind = "application/json" if status < 300 else "application/problem+json"
+                for name, value in {"Content-Type": kind, **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(json.dumps(body).encode())
+
+            def log_message(self, *_):
+                pass
+
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return Client(f"http://127.0.0.1:{server.server_port}", "gth_x"), seen
+
+    def test_busy_is_retried_under_the_same_key(self):
+        busy = (503, {"Retry-After": "1"}, {"code": "busy", "retryable": True})
+        client, seen = self.serve(busy, (201, {}, {"id": "act_1"}))
+        self.assertEqual(client.propose({"action_type": "x"}), {"id": "act_1"})
+        self.assertEqual((len(seen), len(set(seen))), (2, 1))
+        self.assertTrue(seen[0])
+
+    def test_what_is_not_retryable_is_not_retried(self):
+        error = {"code": "invalid", "retryable": False, "errors": [{"pointer": "/target", "detail": "is required"}]}
+        client, seen = self.serve((422, {}, error))
+        with self.assertRaisesRegex(APIError, "invalid: /target: is required"):
+            client.propose({"action_type": "x"})
+        self.assertEqual(len(seen), 1)
+
+    def test_a_redirect_does_not_take_the_key_away(self):
+        client, seen = self.serve((302, {"Location": "http://127.0.0.1:1/"}, {}))
+        with self.assertRaises(APIError):
+            client.propose({"action_type": "x"})
+        self.assertEqual(len(seen), 1)
+
+    def test_a_lease_is_not_repeated(self):
+        client, seen = self.serve((503, {}, {"code": "busy", "retryable": True}))
+        with self.assertRaises(APIError):
+            client.lease_pushes(["erp"])
+        self.assertEqual(seen, [None])
+
+    def test_out_of_reach(self):
+        with self.assertRaises(Unreachable):
+            Client("http://127.0.0.1:1", "gth_x", retries=1).get("act_1")

@@ -1,0 +1,47 @@
+"""The real server that the tests run against, and the person who decides."""
+
+import json
+import os
+import threading
+import urllib.request
+
+from gatehouse import Client
+
+URL = os.environ["GATEHOUSE_URL"]
+
+
+class Reviewer:
+    """Decides what is pending: what says stop is rejected."""
+
+    def __init__(self):
+        self.client = Client(URL, os.environ["REVIEWER_KEY"])
+
+    def decide(self, action, decision, notes=""):
+        body = {"decision": decision, "digest": action["digest"], "notes": notes}
+        request = urllib.request.Request(
+            f"{URL}/api/v1/proposed-actions/{action['id']}/decide", json.dumps(body).encode(),
+            {"Authorization": "Bearer " + os.environ["REVIEWER_KEY"], "Content-Type": "application/json",
+             "X-Edit-Token": os.environ["REVIEWER_EDIT_TOKEN"]})
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+
+
+class Call(threading.Thread):
+    """A call in a thread of its own."""
+
+    def __init__(self, function, *args):
+        super().__init__(daemon=True)
+        self.function, self.args, self.result, self.error = function, args, None, None
+        self.start()
+
+    def run(self):
+        try:
+            self.result = self.function(*self.args)
+        except Exception as error:
+            self.error = error
+
+    def end(self):
+        self.join(60)
+        if self.is_alive():
+            raise AssertionError("the call did not end")
+        return self
