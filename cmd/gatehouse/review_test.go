@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,15 +38,24 @@ var coloring = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 var codes = regexp.MustCompile(`<U\+[0-9A-F]+>`)
 
 // squeezed is a text without what the layout of a card adds or takes, and
-// without marks: whether they show depends on what they stand on.
+// without marks: whether they show depends on what they stand on. A character
+// that stands as its code is the character: a card gives the code of more
+// look-alikes, since it has more text around them.
 func squeezed(s string) string {
 	s = strings.NewReplacer(" ", "", "│", "", "\n", "").Replace(s)
+	s = codes.ReplaceAllStringFunc(s, func(code string) string {
+		n, err := strconv.ParseInt(code[len("<U+"):len(code)-1], 16, 32)
+		if err != nil {
+			return ""
+		}
+		return string(rune(n))
+	})
 	return strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.M, r) {
+		if unicode.Is(unicode.M, r) || unicode.IsSpace(r) || r == '│' || hidden(r) {
 			return -1
 		}
 		return r
-	}, codes.ReplaceAllString(s, ""))
+	}, s)
 }
 
 // TestCardIsWhole: whatever an action holds, its card shows all of what is
