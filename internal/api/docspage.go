@@ -98,7 +98,9 @@ func viewOf(doc *huma.OpenAPI) *docsView {
 				}
 			}
 		}
-		v.Groups = append(v.Groups, group)
+		if len(group.Operations) > 0 { // a server without channels has no notifications
+			v.Groups = append(v.Groups, group)
+		}
 	}
 	for _, code := range sortedCodes() {
 		v.Codes = append(v.Codes, docsCode{

@@ -49,7 +49,10 @@ func document(routes []route, hooks bool, version string) *huma.OpenAPI {
 		},
 		Security: []map[string][]string{{"key": {}}},
 	}
-	for _, tag := range []string{tagActions, tagDecisions, tagDispatch, tagWorkflows, tagRuns, tagWorkers, tagPolicy, tagAudit, tagAdmin, tagOps} {
+	for _, tag := range []string{
+		tagActions, tagDecisions, tagDispatch, tagWorkflows, tagRuns, tagWorkers, tagPolicy, tagAudit, tagNotifications,
+		tagAdmin, tagOps,
+	} {
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
 	}
 	var requests []reflect.Type
