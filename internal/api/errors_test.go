@@ -305,7 +305,7 @@ func TestLongPoll(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer gth_view")
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := server.Client().Do(req)
 		if err != nil {
 			t.Fatalf("%s: %v", query, err)
 		}

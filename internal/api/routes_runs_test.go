@@ -136,7 +136,7 @@ func TestLongPollsOutlastTheServer(t *testing.T) {
 					t.Fatal(err)
 				}
 				req.Header = in.http().Header
-				resp, err := http.DefaultClient.Do(req)
+				resp, err := server.Client().Do(req)
 				if err != nil {
 					return err
 				}

@@ -206,7 +206,11 @@ func (w *world) stranger() *browser {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &browser{w: w, jar: jar, client: &http.Client{Jar: jar, Timeout: 2 * time.Minute}}
+	// A test server that closes also closes the idle connections of the default transport, under the requests of
+	// other tests.
+	transport := &http.Transport{}
+	w.t.Cleanup(transport.CloseIdleConnections)
+	return &browser{w: w, jar: jar, client: &http.Client{Jar: jar, Transport: transport, Timeout: 2 * time.Minute}}
 }
 
 // signIn makes a person and signs it in with a set-up link.

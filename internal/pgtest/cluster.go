@@ -146,7 +146,7 @@ func (c *Cluster) Up() error {
 	}
 	defer log.Close()
 	cmd := c.command("postgres", "-D", c.data(), "-k", c.dir,
-		"-c", "listen_addresses=", "-c", "max_connections=100", "-c", "shared_buffers=16MB",
+		"-c", "listen_addresses=", "-c", "max_connections=400", "-c", "shared_buffers=16MB",
 		// Nothing here has to survive a power cut, but a crash of the server.
 		"-c", "fsync=off", "-c", "full_page_writes=off")
 	cmd.Stdout, cmd.Stderr = log, log
