@@ -11,7 +11,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/email"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/pagerduty"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/sns"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/teams"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 )
@@ -60,6 +62,15 @@ func newChannel(c config.Channel, secret func(string) (string, error)) (notify.C
 		})
 	case "teams":
 		return teams.New(teams.Config{URL: strings.TrimSpace(named(c.URLSecret)), AllowPrivate: c.AllowPrivate})
+	case "pagerduty":
+		return pagerduty.New(pagerduty.Config{
+			RoutingKey: strings.TrimSpace(named(c.RoutingKey)), URL: c.URL, AllowPrivate: c.AllowPrivate,
+		})
+	case "sns":
+		return sns.New(sns.Config{
+			Topic: c.Topic, AccessKeyID: named(c.AccessKeyID), SecretAccessKey: named(c.SecretAccessKey),
+			SessionToken: named(c.SessionToken), URL: c.URL, AllowPrivate: c.AllowPrivate,
+		})
 	}
 	return nil, fmt.Errorf("kind: there is no %s", gatehouse.Quote(c.Kind))
 }

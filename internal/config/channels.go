@@ -11,7 +11,7 @@ import (
 
 // Channel is one way to reach people, by its name: see docs/channels.md.
 type Channel struct {
-	// Kind is email, webhook, slack or teams.
+	// Kind is email, webhook, slack, teams, pagerduty or sns.
 	Kind string `yaml:"kind"`
 	// Tenants lists whose messages it takes; absent means default only.
 	Tenants []string `yaml:"tenants"`
@@ -33,11 +33,12 @@ type Channel struct {
 	Addresses map[string]string `yaml:"addresses"`
 	// Domain gives everybody else an address: their name at this domain.
 	Domain string `yaml:"domain"`
-	// URL takes the requests of a webhook; of kind slack it is that of the Web API,
-	// https://slack.com/api by default.
+	// URL takes the requests of a webhook; of kind slack, pagerduty and sns it stands
+	// in for the vendor's own address.
 	URL string `yaml:"url"`
 	// Secret names the entry of secrets that a webhook is signed with: whsec_ and 24
-	// to 64 bytes in base64; of several, one per line, each signs.
+	// to 64 bytes in base64, or whsk_ and an ed25519 key; of several, one per line,
+	// each signs.
 	Secret string `yaml:"secret"`
 	// AllowPrivate permits addresses inside the network, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
@@ -47,6 +48,18 @@ type Channel struct {
 	Token string `yaml:"token"`
 	// Channel is the id of the Slack channel, such as C0123456789.
 	Channel string `yaml:"channel"`
+	// RoutingKey names the entry of secrets that holds the integration key of a
+	// PagerDuty service.
+	RoutingKey string `yaml:"routing_key"`
+	// Topic is the ARN of an Amazon SNS topic.
+	Topic string `yaml:"topic"`
+	// AccessKeyID names the entry of secrets that holds the id of an AWS access key.
+	AccessKeyID string `yaml:"access_key_id"`
+	// SecretAccessKey names the entry of secrets that holds that key.
+	SecretAccessKey string `yaml:"secret_access_key"`
+	// SessionToken names the entry of secrets that holds the token of temporary
+	// credentials.
+	SessionToken string `yaml:"session_token"`
 }
 
 // Route sends some messages over some channels. Every route that matches is used;
@@ -108,7 +121,11 @@ func (c *Config) validateChannels(file string) error {
 
 // problem finds what can be told without making the channel.
 func (c *Channel) problem(secrets map[string]string) (key, why string) {
-	named := map[string]string{"password": c.Password, "secret": c.Secret, "url_secret": c.URLSecret, "token": c.Token}
+	named := map[string]string{
+		"password": c.Password, "secret": c.Secret, "url_secret": c.URLSecret, "token": c.Token,
+		"routing_key": c.RoutingKey, "access_key_id": c.AccessKeyID, "secret_access_key": c.SecretAccessKey,
+		"session_token": c.SessionToken,
+	}
 	for key, name := range named {
 		if name != "" && secrets[name] == "" {
 			return key, "secrets has no entry named " + gatehouse.Quote(name)
@@ -122,10 +139,14 @@ func (c *Channel) problem(secrets map[string]string) (key, why string) {
 	required := map[string][]string{
 		"email": {"smtp", c.SMTP, "from", c.From}, "webhook": {"url", c.URL, "secret", c.Secret},
 		"slack": {"token", c.Token, "channel", c.Channel}, "teams": {"url_secret", c.URLSecret},
+		"pagerduty": {"routing_key", c.RoutingKey},
+		"sns": {
+			"topic", c.Topic, "access_key_id", c.AccessKeyID, "secret_access_key", c.SecretAccessKey,
+		},
 	}
 	keys, known := required[c.Kind]
 	if !known {
-		return "kind", "must be email, webhook, slack or teams"
+		return "kind", "must be email, webhook, slack, teams, pagerduty or sns"
 	}
 	for pair := range slices.Chunk(keys, 2) {
 		if pair[1] == "" {

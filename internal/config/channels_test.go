@@ -21,19 +21,21 @@ func TestChannelsPage(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		source := block[1]
 		if !strings.Contains(source, "\nsecrets:") {
-			source += "secrets: {slack_bot: xoxb-1, teams_workflow: \"https://x.example\"}\n"
+			source += `
+secrets: {slack_bot: xoxb-1, teams_workflow: "https://x.example", pagerduty_key: k, aws_id: i, aws_key: k}
+`
 		}
 		c, err := config.Parse("gatehouse.yaml", []byte(source))
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, source)
 		}
-		for _, name := range []string{"mail", "audit-hook", "ops", "desk"} {
+		for _, name := range []string{"mail", "audit-hook", "ops", "desk", "oncall", "topic"} {
 			if kind := c.Channels[name].Kind; kind != "" {
 				kinds += kind + " "
 			}
 		}
 	}
-	if kinds != "email webhook slack teams " {
+	if kinds != "email webhook slack teams pagerduty sns " {
 		t.Errorf("the page configures %s", kinds)
 	}
 }

@@ -2,6 +2,8 @@ package notify_test
 
 import (
 	"context"
+	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -280,4 +282,48 @@ func (w *world) logged(kind string) (count int) {
 		w.t.Fatal(err)
 	}
 	return count
+}
+
+// TestWebhookV1a signs beside v1 with an ed25519 key, in both lengths that keys have,
+// and takes no key whose halves differ.
+func TestWebhookV1a(t *testing.T) {
+	t.Parallel()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string][]byte{"seed": private.Seed(), "seed and public key": private} {
+		secret := oldSecret + "\nwhsk_" + base64.StdEncoding.EncodeToString(key)
+		received := make(chan *http.Request, 1)
+		var content []byte
+		e := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			content, _ = io.ReadAll(r.Body)
+			received <- r
+		}))
+		t.Cleanup(e.Close)
+		c, err := webhook.New(webhook.Config{URL: e.URL, Secret: secret, AllowPrivate: true})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := c.Send(t.Context(), &notify.Message{ID: "ntf_1", Kind: gatehouse.NotifyTest}); err != nil {
+			t.Fatal(err)
+		}
+		r := <-received
+		list := strings.Fields(r.Header.Get("webhook-signature"))
+		signed := []byte(r.Header.Get("webhook-id") + "." + r.Header.Get("webhook-timestamp") + "." + string(content))
+		if len(list) != 2 || !strings.HasPrefix(list[0], "v1,") || !strings.HasPrefix(list[1], "v1a,") {
+			t.Fatalf("%s: the signatures: %v", name, list)
+		}
+		signature, err := base64.StdEncoding.DecodeString(list[1][len("v1a,"):])
+		if err != nil || !ed25519.Verify(public, signed, signature) {
+			t.Errorf("%s: the signature does not verify: %v", name, err)
+		}
+	}
+	mixed := append(private.Seed(), make([]byte, 32)...)
+	for _, key := range []string{base64.StdEncoding.EncodeToString(mixed), "c2hvcnQ=", "%"} {
+		_, err := webhook.New(webhook.Config{URL: "https://x.example", Secret: "whsk_" + key})
+		if err == nil || !strings.HasPrefix(err.Error(), "secret:") {
+			t.Errorf("whsk_%s: %v", key, err)
+		}
+	}
 }

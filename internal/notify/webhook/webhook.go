@@ -5,6 +5,7 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -31,8 +32,9 @@ const (
 type Config struct {
 	// URL takes the POST requests.
 	URL string
-	// Secret is whsec_ and the base64 of 24 to 64 bytes. Of several, one per line,
-	// each signs.
+	// Secret is whsec_ and the base64 of 24 to 64 bytes, which signs as v1, or whsk_ and
+	// the base64 of an ed25519 private key (32 bytes of seed, or seed and public key),
+	// which signs as v1a. Of several, one per line, each signs.
 	Secret string
 	// AllowPrivate allows addresses inside, such as 10.0.0.1.
 	AllowPrivate bool
@@ -41,9 +43,12 @@ type Config struct {
 // Channel sends webhooks.
 type Channel struct {
 	url    string
-	keys   [][]byte
+	keys   []signer
 	client *http.Client
 }
+
+// signer makes one signature.
+type signer func(content []byte) string
 
 // New checks the configuration.
 func New(c Config) (*Channel, error) {
@@ -56,9 +61,9 @@ func New(c Config) (*Channel, error) {
 		if line == "" {
 			continue
 		}
-		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(line, "whsec_"))
-		if err != nil || !strings.HasPrefix(line, "whsec_") || len(key) < minSecret || len(key) > maxSecret {
-			return nil, errors.New("secret: must be whsec_ and the base64 of 24 to 64 bytes")
+		key, err := newSigner(line)
+		if err != nil {
+			return nil, fmt.Errorf("secret: %w", err)
 		}
 		ch.keys = append(ch.keys, key)
 	}
@@ -66,6 +71,29 @@ func New(c Config) (*Channel, error) {
 		return nil, errors.New("secret: is required")
 	}
 	return ch, nil
+}
+
+// newSigner makes a signer of one secret.
+func newSigner(secret string) (signer, error) {
+	prefix, encoded, _ := strings.Cut(secret, "_")
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	switch {
+	case prefix == "whsec" && err == nil && len(key) >= minSecret && len(key) <= maxSecret:
+		return func(content []byte) string {
+			mac := hmac.New(sha256.New, key)
+			mac.Write(content)
+			return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+		}, nil
+	case prefix == "whsk" && err == nil && (len(key) == ed25519.SeedSize || len(key) == ed25519.PrivateKeySize):
+		private := ed25519.NewKeyFromSeed(key[:ed25519.SeedSize])
+		if len(key) == ed25519.PrivateKeySize && !bytes.Equal(key, private) {
+			return nil, errors.New("the public half of a whsk_ key is not that of its seed")
+		}
+		return func(content []byte) string {
+			return "v1a," + base64.StdEncoding.EncodeToString(ed25519.Sign(private, content))
+		}, nil
+	}
+	return nil, errors.New("must be whsec_ and the base64 of 24 to 64 bytes, or whsk_ and that of an ed25519 key")
 }
 
 // Kind is webhook.
@@ -114,7 +142,8 @@ var types = map[gatehouse.NotificationKind]string{
 	gatehouse.NotifyChannelFailing: "channel.failing", gatehouse.NotifyTest: "gatehouse.test",
 }
 
-func body(m *notify.Message) Body {
+// NewBody is what is posted of a message.
+func NewBody(m *notify.Message) Body {
 	b := Body{
 		Type:      types[m.Kind],
 		Timestamp: m.At,
@@ -133,7 +162,7 @@ func body(m *notify.Message) Body {
 
 // Send posts one message. The webhook-id is the same in every attempt.
 func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
-	content, err := json.Marshal(body(m))
+	content, err := json.Marshal(NewBody(m))
 	if err != nil {
 		return notify.Sent{}, &notify.Refusal{Final: true, Err: err}
 	}
@@ -164,12 +193,10 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 
 // sign returns the signatures under all secrets.
 func (c *Channel) sign(id, at string, content []byte) string {
+	signed := append([]byte(id+"."+at+"."), content...)
 	list := make([]string, len(c.keys))
 	for i, key := range c.keys {
-		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(id + "." + at + "."))
-		mac.Write(content)
-		list[i] = "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+		list[i] = key(signed)
 	}
 	return strings.Join(list, " ")
 }

@@ -1,0 +1,199 @@
+// Package pagerduty opens incidents through PagerDuty's Events API v2, and resolves
+// those whose question is settled.
+// https://developer.pagerduty.com/docs/events-api-v2-overview
+package pagerduty
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+)
+
+const (
+	defaultURL = "https://events.pagerduty.com/v2/enqueue"
+	// maxSummary is PagerDuty's limit, in characters.
+	maxSummary = 1024
+)
+
+// Config is what a channel sends by.
+type Config struct {
+	// RoutingKey is the integration key of a service: 32 characters, a secret.
+	RoutingKey string
+	// URL stands in for PagerDuty's own address, such as that of its EU region.
+	URL string
+	// AllowPrivate permits an address inside, and plain http.
+	AllowPrivate bool
+}
+
+// Channel sends events.
+type Channel struct {
+	url, routingKey string
+	client          *http.Client
+}
+
+// New checks the configuration.
+func New(c Config) (*Channel, error) {
+	if c.URL == "" {
+		c.URL = defaultURL
+	}
+	if err := notify.CheckURL(c.URL, c.AllowPrivate); err != nil {
+		return nil, fmt.Errorf("url: %w", err)
+	}
+	if len(c.RoutingKey) != 32 {
+		return nil, errors.New("routing_key: must be the 32 characters of an integration key")
+	}
+	return &Channel{url: c.URL, routingKey: c.RoutingKey, client: notify.HTTPClient(c.AllowPrivate)}, nil
+}
+
+// Kind is pagerduty.
+func (*Channel) Kind() string { return "pagerduty" }
+
+// Trait says that there is one place: whoever is on call.
+func (*Channel) Trait() notify.Trait { return notify.Trait{} }
+
+// Reaches is about personal channels only.
+func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
+
+// event is the body of a request.
+type event struct {
+	RoutingKey string `json:"routing_key"`
+	// Action is trigger or resolve.
+	Action string `json:"event_action"`
+	// DedupKey names the incident: a trigger sent twice opens one.
+	DedupKey string   `json:"dedup_key"`
+	Payload  *payload `json:"payload,omitempty"`
+	Links    []link   `json:"links,omitempty"`
+	Client   string   `json:"client,omitempty"`
+}
+
+type payload struct {
+	Summary   string            `json:"summary"`
+	Source    string            `json:"source"`
+	Severity  string            `json:"severity"`
+	Timestamp time.Time         `json:"timestamp"`
+	Details   map[string]string `json:"custom_details,omitempty"`
+}
+
+type link struct {
+	Href string `json:"href"`
+	Text string `json:"text"`
+}
+
+// Send opens an incident. A question that is settled, or that nobody answered in
+// time, resolves the one that it opened. A test opens one and resolves it at once.
+func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
+	e := c.event(m)
+	if err := c.post(ctx, e); err != nil {
+		return notify.Sent{}, err
+	}
+	if m.Kind == gatehouse.NotifyTest {
+		if err := c.post(ctx, event{RoutingKey: c.routingKey, Action: "resolve", DedupKey: e.DedupKey}); err != nil {
+			return notify.Sent{}, err
+		}
+	}
+	return notify.Sent{Ref: e.DedupKey}, nil
+}
+
+func (c *Channel) event(m *notify.Message) event {
+	e := event{RoutingKey: c.routingKey, Action: "trigger", DedupKey: dedupKey(m)}
+	if m.Kind == gatehouse.NotifyDecided || m.Kind == gatehouse.NotifyExpired {
+		e.Action = "resolve"
+		return e
+	}
+	e.Client = "Gatehouse"
+	e.Payload = &payload{
+		Summary: summary(m), Source: "gatehouse/" + m.Tenant, Severity: severity(m), Timestamp: m.At.UTC(),
+		Details: make(map[string]string, len(m.Facts)),
+	}
+	for _, f := range m.Facts {
+		e.Payload.Details[f.Label] = f.Value
+	}
+	if m.Link != "" {
+		e.Links = []link{{m.Link, "Open in Gatehouse"}}
+	}
+	return e
+}
+
+// dedupKey names the incident of a question, of a push, or of the message itself.
+func dedupKey(m *notify.Message) string {
+	if m.Action == nil {
+		return "gatehouse/" + m.Tenant + "/" + m.ID
+	}
+	about := "approval"
+	if m.Kind == gatehouse.NotifyDeadLetter || m.Kind == gatehouse.NotifyUnknown {
+		about = "push"
+	}
+	return "gatehouse/" + m.Tenant + "/" + m.Action.ID + "/" + about
+}
+
+func summary(m *notify.Message) string {
+	text := m.Heading
+	if m.Sentence != "" {
+		text += ": " + m.Sentence
+	}
+	if r := []rune(text); len(r) > maxSummary {
+		text = string(r[:maxSummary-1]) + "…"
+	}
+	return text
+}
+
+// severity is that of the trouble, or follows from the risk level of a question.
+func severity(m *notify.Message) string {
+	switch m.Kind {
+	case gatehouse.NotifyUnknown:
+		return "critical"
+	case gatehouse.NotifyDeadLetter, gatehouse.NotifyChannelFailing:
+		return "error"
+	case gatehouse.NotifyAsked:
+		switch {
+		case m.Action.RiskLevel >= 5:
+			return "critical"
+		case m.Action.RiskLevel == 4:
+			return "error"
+		case m.Action.RiskLevel == 3:
+			return "warning"
+		}
+	}
+	return "info"
+}
+
+// post sends one event. PagerDuty answers 202 before anybody is paged, so that a
+// message is accepted at most.
+func (c *Channel) post(ctx context.Context, e event) error {
+	body, err := json.Marshal(e)
+	if err != nil {
+		return &notify.Refusal{Final: true, Err: err}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return &notify.Refusal{Final: true, Err: err}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := c.client.Do(req)
+	if err != nil {
+		return notify.WithoutURL(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
+	if answer.StatusCode == http.StatusAccepted {
+		return nil
+	}
+	throttled := answer.StatusCode == http.StatusTooManyRequests
+	r := &notify.Refusal{
+		// 400 is about the event or the key: the same event is never taken.
+		Final: answer.StatusCode == http.StatusBadRequest, Recipient: throttled,
+		After: notify.RetryAfter(answer.Header, time.Now()), Err: fmt.Errorf("PagerDuty answered %d", answer.StatusCode),
+	}
+	if throttled {
+		r.After = max(r.After, time.Minute) // no shorter wait helps
+	}
+	return r
+}

@@ -1,0 +1,143 @@
+package notify_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/pagerduty"
+)
+
+const routingKey = "0123456789abcdef0123456789abcdef"
+
+// pager is a fake of the Events API v2: it checks what PagerDuty documents, and keeps
+// incidents by their dedup key.
+type pager struct {
+	*httptest.Server
+	mu     sync.Mutex
+	events []pagerEvent
+	open   map[string]bool
+	status int
+}
+
+type pagerEvent struct {
+	RoutingKey string `json:"routing_key"`
+	Action     string `json:"event_action"`
+	DedupKey   string `json:"dedup_key"`
+	Payload    *struct {
+		Summary, Source, Severity string
+	}
+	Links []struct{ Href, Text string }
+}
+
+func newPager(t *testing.T) *pager {
+	t.Helper()
+	p := &pager{open: make(map[string]bool), status: http.StatusAccepted}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		content, err := io.ReadAll(r.Body)
+		var e pagerEvent
+		if err != nil || json.Unmarshal(content, &e) != nil || len(content) > 512<<10 || e.RoutingKey != routingKey ||
+			len(e.DedupKey) > 255 || r.URL.Path != "/v2/enqueue" {
+			rw.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		severities := []string{"critical", "error", "warning", "info"}
+		if e.Action == "trigger" && (e.Payload == nil || e.Payload.Summary == "" || e.Payload.Source == "" ||
+			len([]rune(e.Payload.Summary)) > 1024 || !slices.Contains(severities, e.Payload.Severity)) {
+			rw.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if p.status == http.StatusAccepted {
+			p.events = append(p.events, e)
+			p.open[e.DedupKey] = e.Action == "trigger"
+		}
+		rw.WriteHeader(p.status)
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *pager) answers(status int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status = status
+}
+
+func (w *world) pager(p *pager) *notify.Configured {
+	w.t.Helper()
+	c, err := pagerduty.New(pagerduty.Config{
+		RoutingKey: routingKey, URL: p.URL + "/v2/enqueue", AllowPrivate: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &notify.Configured{Name: "oncall", Tenants: []string{"default"}, Channel: c}
+}
+
+// TestPagerDuty: a question opens an incident, its end resolves that one, whoever
+// decided; an outage and a throttle are waited out, and no event opens a second incident.
+func TestPagerDuty(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := newPager(t)
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.pager(p)}})
+	a := w.Propose("walnuts", "price_change", 12)
+	for _, text := range append(hostileTexts, strings.Repeat("very long ", 90)) {
+		w.hostile(text)
+	}
+	p.answers(http.StatusTooManyRequests)
+	w.spread(n)
+	w.deliver(n, "oncall")
+	if len(p.events) != 0 {
+		t.Fatalf("%d events were taken by a receiver that refuses", len(p.events))
+	}
+	for _, m := range w.list(gatehouse.NotificationFilter{Status: gatehouse.NotificationQueued}) {
+		if wait := m.DueAt.Sub(w.Clock.Now()); m.LastError == "" || wait.Minutes() < 1 {
+			t.Errorf("after a 429: %q, again in %s", m.LastError, wait)
+		}
+	}
+	w.Clock.Advance(90e9)
+	p.answers(http.StatusAccepted)
+	w.deliver(n, "oncall")
+	key := "gatehouse/default/" + a.ID + "/approval"
+	first := p.events[0]
+	if i := slices.IndexFunc(p.events, func(e pagerEvent) bool { return e.DedupKey == key }); i >= 0 {
+		first = p.events[i]
+	}
+	if len(p.events) != len(hostileTexts)+2 || !p.open[key] || first.Payload.Severity != "warning" ||
+		!strings.HasPrefix(first.Payload.Summary, "An approval waits: ") ||
+		first.Links[0].Href != "https://gate.example/actions/"+a.ID {
+		t.Errorf("%d events, open %v; the first: %+v", len(p.events), p.open, first)
+	}
+	w.Decide(a, "ana", gatehouse.Reject)
+	w.spread(n)
+	w.deliver(n, "oncall")
+	if p.open[key] || len(p.events) != len(hostileTexts)+3 {
+		t.Errorf("the incident of a decided question is open: %v", p.open)
+	}
+	if got := w.statuses(); got[gatehouse.NotificationAccepted] != len(hostileTexts)+3 || len(got) != 1 {
+		t.Errorf("statuses: %v", got)
+	}
+}
+
+// TestPagerDutyConfig refuses what PagerDuty would refuse later.
+func TestPagerDutyConfig(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]pagerduty.Config{
+		"routing_key:": {RoutingKey: "short"},
+		"url:":         {RoutingKey: routingKey, URL: "http://events.example/v2/enqueue"},
+	} {
+		if _, err := pagerduty.New(c); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", c, err, want)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+// Package sns publishes messages to a topic of Amazon SNS.
+// https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
+package sns
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
+)
+
+// The limits of SNS: the subject of a mail in ASCII characters, the message in bytes.
+const (
+	maxSubject = 100
+	maxMessage = 256 << 10
+)
+
+// Config is what a channel publishes by.
+type Config struct {
+	// Topic is the ARN of a standard or FIFO topic; its region is the one that is
+	// called.
+	Topic string
+	// The credentials of an identity that may sns:Publish to the topic. SessionToken
+	// is for temporary ones.
+	AccessKeyID, SecretAccessKey, SessionToken string
+	// URL stands in for https://sns.REGION.amazonaws.com.
+	URL string
+	// AllowPrivate permits an address inside, and plain http.
+	AllowPrivate bool
+}
+
+// Channel publishes.
+type Channel struct {
+	topic, region, url string
+	credentials        aws.Credentials
+	signer             *v4.Signer
+	client             *http.Client
+}
+
+// topicForm has the region and the name in its groups.
+var topicForm = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z0-9-]{4,30}):[0-9]{12}:([A-Za-z0-9_-]{1,256}(?:\.fifo)?)$`)
+
+// New checks the configuration.
+func New(c Config) (*Channel, error) {
+	parts := topicForm.FindStringSubmatch(c.Topic)
+	if parts == nil {
+		return nil, errors.New("topic: must be the ARN of a topic, such as arn:aws:sns:eu-central-1:123456789012:approvals")
+	}
+	if c.AccessKeyID == "" || c.SecretAccessKey == "" {
+		return nil, errors.New("access_key_id: is required, with secret_access_key")
+	}
+	if c.URL == "" {
+		c.URL = "https://sns." + parts[1] + ".amazonaws.com"
+	}
+	if err := notify.CheckURL(c.URL, c.AllowPrivate); err != nil {
+		return nil, fmt.Errorf("url: %w", err)
+	}
+	return &Channel{
+		topic: c.Topic, region: parts[1], url: strings.TrimSuffix(c.URL, "/") + "/", signer: v4.NewSigner(),
+		client: notify.HTTPClient(c.AllowPrivate),
+		credentials: aws.Credentials{
+			AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, SessionToken: c.SessionToken,
+		},
+	}, nil
+}
+
+// Kind is sns.
+func (*Channel) Kind() string { return "sns" }
+
+// Trait says that there is one place, which programs may read: every message is
+// published.
+func (*Channel) Trait() notify.Trait { return notify.Trait{Every: true} }
+
+// Reaches is about personal channels only.
+func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
+
+// Send publishes one message. What becomes of it at the subscribers SNS does not say,
+// so that it is accepted at most. A FIFO topic drops a second one with the same id.
+func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
+	form, err := c.form(m)
+	if err != nil {
+		return notify.Sent{}, &notify.Refusal{Final: true, Err: err}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(form))
+	if err != nil {
+		return notify.Sent{}, &notify.Refusal{Final: true, Err: err}
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	sum := sha256.Sum256([]byte(form))
+	err = c.signer.SignHTTP(ctx, c.credentials, req, hex.EncodeToString(sum[:]), "sns", c.region, time.Now().UTC())
+	if err != nil {
+		return notify.Sent{}, fmt.Errorf("the request cannot be signed: %w", err)
+	}
+	answer, err := c.client.Do(req)
+	if err != nil {
+		return notify.Sent{}, notify.WithoutURL(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
+	if err != nil {
+		return notify.Sent{}, errors.New("the answer broke off")
+	}
+	if answer.StatusCode != http.StatusOK {
+		return notify.Sent{}, failure(answer, body)
+	}
+	var published struct {
+		ID string `xml:"PublishResult>MessageId"`
+	}
+	if err := xml.Unmarshal(body, &published); err != nil || published.ID == "" {
+		return notify.Sent{}, errors.New("the answer has no message id")
+	}
+	return notify.Sent{Ref: published.ID}, nil
+}
+
+// form is the request: the message in words, and for programs the body of a webhook.
+func (c *Channel) form(m *notify.Message) (string, error) {
+	content, err := json.Marshal(webhook.NewBody(m))
+	if err != nil {
+		return "", err
+	}
+	if len(content) > maxMessage {
+		return "", errors.New("the message is too large for SNS")
+	}
+	v := url.Values{
+		"Action": {"Publish"}, "Version": {"2010-03-31"}, "TopicArn": {c.topic}, "Message": {string(content)},
+		"Subject":                                     {subject(m.Subject)},
+		"MessageAttributes.entry.1.Name":              {"kind"},
+		"MessageAttributes.entry.1.Value.DataType":    {"String"},
+		"MessageAttributes.entry.1.Value.StringValue": {string(m.Kind)},
+	}
+	if strings.HasSuffix(c.topic, ".fifo") {
+		group := m.Tenant
+		if m.Action != nil {
+			group = m.Action.ID // what is told of one action arrives in its order
+		}
+		v.Set("MessageGroupId", group)
+		v.Set("MessageDeduplicationId", m.ID)
+	}
+	return v.Encode(), nil
+}
+
+// subject is what SNS takes: ASCII that begins with a letter, digit or punctuation
+// mark, without line ends.
+func subject(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case b.Len() == maxSubject:
+			return b.String()
+		case r < ' ' || r > '~':
+			b.WriteByte('?')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// failure tells by the error's code what to do next.
+// https://docs.aws.amazon.com/sns/latest/api/API_Publish.html#API_Publish_Errors
+func failure(answer *http.Response, body []byte) error {
+	var e struct {
+		Code string `xml:"Error>Code"`
+	}
+	_ = xml.Unmarshal(body, &e) // without a code, the status tells
+	r := &notify.Refusal{
+		After: notify.RetryAfter(answer.Header, time.Now()),
+		Err:   fmt.Errorf("SNS answered %d %s", answer.StatusCode, gatehouse.Quote(e.Code)),
+	}
+	switch e.Code {
+	case "Throttling", "ThrottlingException", "Throttled", "KMSThrottling":
+		r.Recipient = true
+	case "InvalidParameter", "InvalidParameterValue", "ValidationError":
+		r.Final = true
+	}
+	return r
+}
