@@ -6,7 +6,7 @@
 // target. And it takes all that it sends from the [Call] alone, so that what
 // was approved is what is sent.
 //
-// Abilities beyond Execute are the small interfaces [Checker], [StateReader],
+// Abilities beyond Execute are the small interfaces [Checker], [SelectiveChecker], [StateReader],
 // [ReadBacker], [Validator], [Typed], [Floorer], [Conditional] and [Prober]; a
 // connector has those that it implements.
 package connector
@@ -102,6 +102,14 @@ type State struct {
 // changes nothing. A call that names neither matches.
 type Checker interface {
 	Check(ctx context.Context, c Call) (State, error)
+}
+
+// SelectiveChecker is a [Checker] that asks the target about some calls only. A
+// decision about the others need not wait for a look at the target.
+type SelectiveChecker interface {
+	Checker
+	// Checks reports whether Check asks the target about a call. It makes no call.
+	Checks(c Call) bool
 }
 
 // Snapshot is what a proposal of the same change would say of its target, if it

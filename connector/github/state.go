@@ -207,9 +207,12 @@ func (c *Connector) before(ctx context.Context, call connector.Call) (gatehouse.
 	return state, nil
 }
 
+// Checks implements [connector.SelectiveChecker].
+func (c *Connector) Checks(call connector.Call) bool { return readPath(call) != "" }
+
 // Check implements [connector.Checker].
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
-	if readPath(call) == "" {
+	if !c.Checks(call) {
 		return connector.State{Matches: true, Unchecked: true}, nil
 	}
 	state, there, failed := c.read(ctx, call)

@@ -9,6 +9,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
+// Checks is true for an operation with a check, where the call names a version or a
+// pre-image to compare.
+func (c *Connector) Checks(call connector.Call) bool {
+	op, ok := c.operations[call.Operation]
+	if !ok || op.check == nil {
+		return false
+	}
+	pre, _ := call.CurrentState.Fields()
+	return len(pre) > 0 || call.Target.Version != "" && op.check.version != nil
+}
+
 // Check reads the target and compares version and pre-image. An operation
 // without check matches, unchecked.
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
@@ -16,11 +27,11 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	if !ok || op.check == nil {
 		return connector.State{Matches: true, Unchecked: true}, nil
 	}
-	pre, _ := call.CurrentState.Fields()
-	byVersion := call.Target.Version != "" && op.check.version != nil
-	if !byVersion && len(pre) == 0 {
+	if !c.Checks(call) {
 		return connector.State{Matches: true}, nil
 	}
+	pre, _ := call.CurrentState.Fields()
+	byVersion := call.Target.Version != "" && op.check.version != nil
 	a, doc, gone, err := c.look(ctx, op, call, len(pre) > 0 || op.check.version.needsBody(byVersion))
 	if err != nil {
 		return connector.State{}, err

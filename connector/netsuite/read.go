@@ -181,6 +181,12 @@ func (e *entity) differing(r *record, change gatehouse.JSON) []string {
 	return out
 }
 
+// Checks implements [connector.SelectiveChecker].
+func (c *Connector) Checks(call connector.Call) bool {
+	e, v := c.look(call)
+	return len(v) == 0 && call.Operation != opCreate && c.readerOf(e) != readsNothing
+}
+
 // Check implements [connector.Checker].
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
 	e, v := c.look(call)

@@ -199,9 +199,12 @@ func (c *Connector) compare(call connector.Call, r record) connector.State {
 	return connector.State{Matches: true}
 }
 
+// Checks implements [connector.SelectiveChecker].
+func (c *Connector) Checks(call connector.Call) bool { return call.Operation != opCreate }
+
 // Check implements [connector.Checker].
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
-	if call.Operation == opCreate {
+	if !c.Checks(call) {
 		return connector.State{Matches: true, Unchecked: true}, nil
 	}
 	r, gone, failed := c.read(ctx, call)

@@ -18,9 +18,12 @@ func compare(call connector.Call, m message, there bool) connector.State {
 	return connector.State{Matches: true}
 }
 
+// Checks implements [connector.SelectiveChecker].
+func (c *Connector) Checks(call connector.Call) bool { return call.Operation != opPost }
+
 // Check implements [connector.Checker].
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
-	if call.Operation == opPost {
+	if !c.Checks(call) {
 		return connector.State{Matches: true, Unchecked: true}, nil
 	}
 	channel, ts := place(call)

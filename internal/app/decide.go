@@ -35,8 +35,6 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 		return none, err
 	}
 	r := &ruling{gate: g, caller: c, decision: d, id: id}
-	// All is read under the lock, once, and what a decision seldom needs besides
-	// is looked up when it turns out that it does.
 	if mayVote(c) != nil || validateDecision(&d) != nil {
 		if err := r.find(ctx); err != nil {
 			return none, err
@@ -47,6 +45,9 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 		if err := validateDecision(&d); err != nil {
 			return none, err
 		}
+	}
+	if err := r.readAhead(ctx); err != nil {
+		return none, err
 	}
 	err = g.update(ctx, func() error { return r.look(ctx) }, func(tx gatehouse.Tx) error {
 		out = none

@@ -29,6 +29,8 @@ type Targets interface {
 // Checks is what Targets may tell besides: whether Check asks the target at all.
 type Checks interface {
 	Checks(a *gatehouse.Action) bool
+	// ChecksAny reports whether there is a connector with a target that Check asks.
+	ChecksAny() bool
 }
 
 // Reverses is what Targets may tell besides: whether an operation says how to
@@ -138,6 +140,12 @@ func (g *Gate) distant() bool { return g.remembered != nil }
 func (g *Gate) checks(a *gatehouse.Action) bool {
 	c, told := g.targets.(Checks)
 	return !told || c.Checks(a)
+}
+
+// checksAny reports whether Check may have to ask any target.
+func (g *Gate) checksAny() bool {
+	c, told := g.targets.(Checks)
+	return !told || c.ChecksAny()
 }
 
 // SetDrainer sets what carries out pushes for Drain. Call it before serving.

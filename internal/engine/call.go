@@ -38,6 +38,15 @@ func (r *Registry) check(ctx context.Context, c connector.Checker, call connecto
 }
 
 // readsState is false for a connector that panics.
+// asksTarget reports whether Check asks the target; true for a connector that panics, of
+// which Check tells more.
+func asksTarget(c connector.SelectiveChecker, call connector.Call) (asks bool) {
+	failure := (*connector.Error)(nil)
+	defer func() { asks = asks || failure != nil }()
+	defer recoverTo(&failure)
+	return c.Checks(call)
+}
+
 func readsState(c connector.StateReader, call connector.Call) (reads bool) {
 	var failure *connector.Error
 	defer recoverTo(&failure)

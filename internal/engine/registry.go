@@ -190,11 +190,27 @@ func (r *Registry) Check(ctx context.Context, a *gatehouse.Action) (matches bool
 	return s.Matches, s.Expected, s.Actual, !s.Unchecked, nil
 }
 
-// Checks reports whether Check asks the target: its connector is one that can.
+// Checks reports whether Check asks the target.
 func (r *Registry) Checks(a *gatehouse.Action) bool {
 	c, ok := r.Lookup(a.Tenant, a.Connector)
-	_, checks := c.(connector.Checker)
-	return !ok || checks
+	if !ok {
+		return true // Check tells what is wrong
+	}
+	if s, ok := c.(connector.SelectiveChecker); ok {
+		return asksTarget(s, callOf(a, 0))
+	}
+	_, ok = c.(connector.Checker)
+	return ok
+}
+
+// ChecksAny reports whether any connector can ask its target.
+func (r *Registry) ChecksAny() bool {
+	for _, t := range r.targets {
+		if _, ok := t.Connector.(connector.Checker); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // ReadsState reports whether ReadState can read the target of an action.

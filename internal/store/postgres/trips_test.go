@@ -31,6 +31,13 @@ func (still) Execute(context.Context, connector.Call) (connector.Result, error) 
 	return connector.Result{RequestMetadata: "{}", ResponseMetadata: "{}"}, nil
 }
 
+// looked is a connector whose target is as the proposal says.
+type looked struct{ still }
+
+func (looked) Check(context.Context, connector.Call) (connector.State, error) {
+	return connector.State{Matches: true}, nil
+}
+
 // traveler counts what goes to the server.
 type traveler struct {
 	mu    sync.Mutex
@@ -67,6 +74,7 @@ func (t *traveler) of(tb testing.TB, what string, fn func()) int {
 // decides.
 type people struct {
 	t          testing.TB
+	store      *Store
 	gate       *app.Gate
 	worker     *engine.Dispatcher
 	root       context.Context
@@ -82,7 +90,7 @@ func populate(t testing.TB, s *Store) *people {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	p := &people{t: t, gate: newGate(s, targets), targets: targets}
+	p := &people{t: t, store: s, gate: newGate(s, targets), targets: targets}
 	if p.worker, err = engine.New(engine.Dependencies{Store: s, Targets: targets, Authority: p.gate, Owner: "worker", Log: log}, engine.Config{}); err != nil {
 		t.Fatal(err)
 	}
@@ -226,6 +234,15 @@ func TestRoundTrips(t *testing.T) {
 	want("decide by the approval's id", 2, func() { must(p.approve(p.presumed(p.ana), b.Approval.ID, b)) })
 	c := p.propose(agent)
 	want("decide in a session", 2, func() { must(p.approve(ana, c.ID, c)) })
+	at, err := engine.NewRegistry(engine.Target{Name: "shop", Connector: looked{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := &people{t: t, gate: newGate(p.store, at)}
+	there.known(p.ana)
+	e, f := p.propose(agent), p.propose(agent)
+	want("decide what is looked at", 3, func() { must(there.approve(there.presumed(p.ana), e.ID, e)) })
+	want("decide what is looked at, in a session", 3, func() { must(there.approve(ana, f.ID, f)) })
 	d := p.propose(agent)
 	want("reject", 2, func() {
 		_, err := p.gate.Decide(p.presumed(p.ana), d.ID, gatehouse.Decision{Decision: gatehouse.Reject})

@@ -1,0 +1,54 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// readAhead reads what an approval looks at outside of its transaction, the target
+// and the policy, so that one transaction decides. It refuses nothing: whatever it
+// cannot read, the transaction tells. Its one error is that the caller is another now.
+func (r *ruling) readAhead(ctx context.Context) error {
+	if r.known != nil || r.decision.Decision != gatehouse.Approve || !r.gate.checksAny() {
+		return nil
+	}
+	c := r.caller
+	var a *gatehouse.Action
+	err := r.gate.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
+		a, r.policyKnown = nil, false
+		o := gatehouse.Outlook{Tenant: c.Principal.Tenant, Policy: true}
+		if c.Presumed != nil {
+			o.Key = c.Presumed.Key
+		}
+		tx.Foresee(o)
+		found, err := tx.FindAction(c.Principal.Tenant, r.id)
+		if proven := prove(tx, c); proven != nil || err != nil {
+			return errors.Join(proven, err)
+		}
+		a = found
+		if !r.asked(a) || r.refused(a) {
+			return nil
+		}
+		return r.lookAtPolicy(tx, a)
+	})
+	if errors.Is(err, errPresumed) {
+		return err
+	}
+	if a == nil || !r.asked(a) || r.refused(a) || r.policyKnown && r.plain(a, r.policyVersion) {
+		return nil
+	}
+	r.known = a
+	if !r.policyKnown {
+		return nil // look reads it
+	}
+	return r.judge(ctx)
+}
+
+// refused reports whether the transaction will refuse an answer before it looks at
+// the target, as far as the action as it was read tells.
+func (r *ruling) refused(a *gatehouse.Action) bool {
+	ap, person := a.Approval, r.caller.Principal
+	return ap == nil || entitled(ap, person) != nil || ap.VoteOf(person.Person) != nil || r.decision.Digest != a.Digest
+}
