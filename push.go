@@ -43,6 +43,9 @@ type Push struct {
 	LeaseOwner string     `json:"lease_owner,omitempty"`
 	LeaseUntil *time.Time `json:"lease_expires_at"`
 	Replays    int        `json:"replays"`
+	// PutBack counts the claims that ended without an attempt since the breaker of
+	// the connector was open.
+	PutBack int `json:"put_back,omitempty"`
 	// Lane is "" for what the dispatcher carries out, else the connector whose
 	// workers outside do.
 	Lane string `json:"lane,omitempty"`

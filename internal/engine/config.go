@@ -46,6 +46,8 @@ type Config struct {
 	// MaxClaims is how often a push may be claimed without coming to an
 	// attempt before it is quarantined as poison; 10 by default.
 	MaxClaims int
+	// Breaker stops the calls of a connector for a while; none by default.
+	Breaker Breaker
 }
 
 // DefaultConfig returns the defaults, with three retries.
@@ -96,6 +98,9 @@ func (c Config) validate() error {
 	if c.Default.Weight < 0 || c.Default.Weight > MaxWeight || c.Default.MaxConcurrency < 0 {
 		return fmt.Errorf("dispatch: weight must be at most %d, max_concurrency not negative", MaxWeight)
 	}
+	if c.Breaker.Failures < 0 || c.Breaker.Open < 0 || c.Breaker.Longest < 0 {
+		return errors.New("dispatch: the breaker's failures and times cannot be negative")
+	}
 	return nil
 }
 
@@ -142,6 +147,9 @@ type Dependencies struct {
 	Committed func(actionID string)
 	Log       *slog.Logger
 	Metrics   Metrics
+	// BreakerMoved is told of each change of a breaker: closed, open or half_open. May
+	// be nil.
+	BreakerMoved func(connector, state string)
 	// Trace begins the span of a piece of a push's way, "dispatch" or "call",
 	// which the function that it returns ends. Nil for none.
 	Trace func(ctx context.Context, name string, p *gatehouse.Push) (context.Context, func(outcome string, err error))
@@ -209,6 +217,8 @@ type Dispatcher struct {
 	nudge chan struct{}
 	full  atomic.Bool
 	fair  *fair
+	// breakers are nil where workers outside make the calls.
+	breakers *breakers
 }
 
 // New makes a dispatcher.
@@ -248,6 +258,15 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 	}
 	dispatcher.gathering, _ = d.Store.(gatehouse.Gathering)
 	dispatcher.fair = newFair(&dispatcher.config)
+	dispatcher.breakers = newBreakers(c.Breaker, dispatcher.now, func(name, state string) {
+		dispatcher.log.Warn("the breaker of a connector has moved", "connector", name, "state", state)
+		if d.BreakerMoved != nil {
+			d.BreakerMoved(name, state)
+		}
+		if state == breakerClosed {
+			dispatcher.hint()
+		}
+	})
 	return dispatcher, nil
 }
 

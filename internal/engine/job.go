@@ -38,6 +38,9 @@ type job struct {
 	intents, outcomes *wave
 	// recorded tells that it has given its slot for a place in recording.
 	recorded bool
+	// pass is whether the breaker is to be told of this job, trial whether it is the
+	// one push that tries a target again.
+	pass, trial bool
 }
 
 func (d *Dispatcher) newJob(p *gatehouse.Push, claimed time.Time) *job {
@@ -76,6 +79,7 @@ func (j *job) carry(ctx context.Context) {
 }
 
 func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err error) {
+	defer j.tell(signNone, nil)
 	call, outcome, err := j.prepare(ctx)
 	if err != nil || call == nil {
 		return outcome, 0, err
@@ -88,6 +92,9 @@ func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err 
 // has come to something else.
 func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string, err error) {
 	end := func(outcome string, err error) (*connector.Call, string, error) { return nil, outcome, err }
+	if wait := j.atBreaker(ctx); wait > 0 {
+		return end(j.putBack(ctx, wait))
+	}
 	if j.clean = j.first(); !j.clean {
 		if more, outcome, err := j.look(ctx); !more {
 			return end(outcome, err)
@@ -155,7 +162,7 @@ func (j *job) forgotten() bool {
 
 // poison reports whether a push was claimed too often without coming to a call.
 func (j *job) poison(p *gatehouse.Push) bool {
-	claims := p.Generation - p.Attempts
+	claims := p.Generation - p.Attempts - p.PutBack
 	return claims > j.config.MaxClaims*(1+p.Replays)
 }
 

@@ -81,7 +81,7 @@ func (j *job) stop(s *step, r reason) (outcome string) {
 // claims nor what is left of the machine. cause is for the log.
 func (j *job) release(ctx context.Context, code, detail string, cause error) (string, error) {
 	j.log.WarnContext(ctx, "push put back", "code", code, "error", cause)
-	claims := j.push.Generation - j.push.Attempts - j.config.MaxClaims*j.push.Replays
+	claims := j.push.Generation - j.push.Attempts - j.push.PutBack - j.config.MaxClaims*j.push.Replays
 	wait := backoff(j.config.Backoff, claims, 0, j.random())
 	err := j.update(ctx, gatehouse.PushPicking, func(s *step) {
 		s.retry(s.tx.Now().Add(wait), code, detail)
@@ -93,6 +93,7 @@ func (j *job) release(ctx context.Context, code, detail string, cause error) (st
 // without effect: no call was made.
 func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcome string, err error) {
 	j.push.Attempts++
+	j.tell(signOf(failure), failure)
 	r := j.receipt(sourceCheck, gatehouse.ReceiptNotSent, connector.Result{})
 	r.ErrorCode, r.Error = failure.Code, clip(failure.Detail)
 	kind := connector.NotSent
@@ -101,7 +102,7 @@ func (j *job) checkFailed(ctx context.Context, failure *connector.Error) (outcom
 	}
 	v, wait := judge(j.class, kind, j.clean, j.spent()), j.wait(failure)
 	err = j.update(ctx, gatehouse.PushPicking, func(s *step) {
-		s.push.Attempts = r.Attempt
+		s.push.Attempts, s.push.AttemptBase = r.Attempt, j.push.AttemptBase
 		s.receipt(r)
 		outcome = conclude(s, v, wait, r, failure.Says)
 	})

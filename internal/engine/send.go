@@ -130,6 +130,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 	}
 	took = j.now().Sub(start)
 	j.failpoint(PointCalled)
+	j.tell(signOf(failure), failure)
 
 	if failure == nil {
 		r := j.receipt(sourceCall, gatehouse.ReceiptApplied, res)
@@ -153,6 +154,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 	}
 	wait := j.wait(failure)
 	outcome, err = j.record(ctx, r, func(s *step) string {
+		s.push.AttemptBase = j.push.AttemptBase
 		s.receipt(r)
 		if found != nil {
 			s.applied(found)

@@ -9,7 +9,7 @@ import (
 
 const pushColumns = `h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest, h.status, h.attempts, h.attempt_base,
   h.last_error, h.error_code, h.not_before, h.created_at, h.next_attempt, h.picked_at, h.sent_at, h.applied_at, h.finished_at,
-  h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says, h.closed_at, h.closed_by, h.closed_reason`
+  h.generation, h.lease_owner, h.lease_until, h.replays, h.lane, h.target_says, h.closed_at, h.closed_by, h.closed_reason, h.put_back`
 
 func scanPush(r *row) *gatehouse.Push {
 	p := &gatehouse.Push{
@@ -18,6 +18,7 @@ func scanPush(r *row) *gatehouse.Push {
 		NotBefore: r.time(), CreatedAt: r.time(), NextAttempt: r.timePtr(), PickedAt: r.timePtr(), SentAt: r.timePtr(),
 		AppliedAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
 		Replays: int(r.int()), Lane: r.text(), TargetSays: r.text(), ClosedAt: r.timePtr(), ClosedBy: r.text(), ClosedReason: r.text(),
+		PutBack: int(r.int()),
 	}
 	if p.Status != gatehouse.PushFailed && p.Status != gatehouse.PushUnknown {
 		p.TargetSays = "" // of an end that a replay has undone
@@ -291,7 +292,7 @@ func due(p *gatehouse.Push) time.Time {
 const (
 	pushUpdated = `UPDATE push SET status = $5, attempts = $6, attempt_base = $7, last_error = $8, error_code = $9, not_before = $10,
 next_attempt = $11, picked_at = $12, sent_at = $13, applied_at = $14, finished_at = $15, generation = $16, lease_owner = $17,
-lease_until = $18, replays = $19`
+lease_until = $18, replays = $19, put_back = $20`
 	pushHeld = `
 WHERE tenant = $1 AND id = $2 AND status = $3 AND generation = $4`
 	updatePush   = guarded + pushUpdated + pushHeld + orConflict
@@ -307,5 +308,5 @@ func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation
 	return t.write(updatePush,
 		p.Tenant, p.ID, string(from), generation,
 		string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode, p.NotBefore,
-		p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner, p.LeaseUntil, p.Replays)
+		p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner, p.LeaseUntil, p.Replays, p.PutBack)
 }

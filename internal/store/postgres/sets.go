@@ -169,7 +169,7 @@ func makeSets() map[string]*set {
 		{insertAction + insertApproval + insertProposal, writes(2, insertActions+insertApprovals+insertProposals, kinds(actionKinds+approvalKinds)...)},
 		{insertVote, allOrNone(2, insertVotes, kinds("tt ttttttt i")...)},
 		{moveApproval, allOrNone(3, moveApprovals, kinds("ttt")...)},
-		{updatePush, allOrNone(2, updatePushes, kinds("ttti tiittiiiiiiitii")...)},
+		{updatePush, allOrNone(2, updatePushes, kinds("ttti tiittiiiiiiitiii")...)},
 		{moveOther, allOrNone(9, moveActions, kinds("tttiitt ttt")...)},
 		{insertPush, allOrNone(2, insertPushes, kinds("tt tttttiittiiiiiiiitiit")...)},
 		{insertReceipt, allOrNone(2, insertReceipts, kinds("ttt ttiittttlltittt")...)},

@@ -9,7 +9,7 @@ import (
 
 const pushColumns = `tenant, id, action_id, connector, idempotency_key, digest, status, attempts, attempt_base, last_error, error_code,
 not_before, created_at, next_attempt, picked_at, sent_at, applied_at, finished_at, generation, lease_owner, lease_until, replays, lane,
-target_says, closed_at, closed_by, closed_reason`
+target_says, closed_at, closed_by, closed_reason, put_back`
 
 func scanPush(r *stmt) *gatehouse.Push {
 	p := &gatehouse.Push{
@@ -18,6 +18,7 @@ func scanPush(r *stmt) *gatehouse.Push {
 		NotBefore: r.time(), CreatedAt: r.time(), NextAttempt: r.timePtr(), PickedAt: r.timePtr(), SentAt: r.timePtr(),
 		AppliedAt: r.timePtr(), FinishedAt: r.timePtr(), Generation: int(r.int()), LeaseOwner: r.text(), LeaseUntil: r.timePtr(),
 		Replays: int(r.int()), Lane: r.text(), TargetSays: r.text(), ClosedAt: r.timePtr(), ClosedBy: r.text(), ClosedReason: r.text(),
+		PutBack: int(r.int()),
 	}
 	if p.Status != gatehouse.PushFailed && p.Status != gatehouse.PushUnknown {
 		p.TargetSays = "" // of an end that a replay has undone
@@ -324,11 +325,11 @@ func due(p *gatehouse.Push) time.Time {
 const (
 	updatePush = `UPDATE OR ROLLBACK push SET status = ?1, attempts = ?2, attempt_base = ?3, last_error = ?4, error_code = ?5,
 not_before = ?6, next_attempt = ?7, picked_at = ?8, sent_at = ?9, applied_at = ?10, finished_at = ?11, lease_owner = ?12,
-lease_until = ?13, replays = ?14`
-	updateGuard = ` WHERE tenant = ?15 AND id = ?16 AND status = ?17 AND generation = ?18 AND action_id = ?19`
+lease_until = ?13, replays = ?14, put_back = ?15`
+	updateGuard = ` WHERE tenant = ?16 AND id = ?17 AND status = ?18 AND generation = ?19 AND action_id = ?20`
 	// The trigger that compares generations runs only where one is written.
 	updateSame   = updatePush + updateGuard
-	updateRaised = updatePush + `, generation = ?20` + updateGuard
+	updateRaised = updatePush + `, generation = ?21` + updateGuard
 )
 
 // UpdatePush writes what may change of a push, guarded by the status and the
@@ -340,7 +341,7 @@ func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation
 	t.seen = nil
 	args := []any{
 		string(p.Status), p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode, p.NotBefore,
-		p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.LeaseOwner, p.LeaseUntil, p.Replays,
+		p.NextAttempt, p.PickedAt, p.SentAt, p.AppliedAt, p.FinishedAt, p.LeaseOwner, p.LeaseUntil, p.Replays, p.PutBack,
 		p.Tenant, p.ID, string(from), generation, p.ActionID,
 	}
 	sql := updateSame

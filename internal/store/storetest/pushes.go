@@ -23,6 +23,7 @@ func (s *suite) pushRoundTrip() {
 	p.Status, p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode = gatehouse.PushPicking, 3, 1, "e", "c"
 	p.NotBefore, p.NextAttempt, p.PickedAt, p.SentAt = at, late(1), late(time.Second), late(2*time.Second)
 	p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner, p.LeaseUntil, p.Replays = late(3*time.Second), late(4*time.Second), 2, "w", late(time.Hour), 4
+	p.PutBack = 5
 	p.NextAttempt = late(time.Microsecond)
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushQueued, 0) })
 	s.same("every column that may change", s.findPush(p.ID), p)

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// atBreaker asks the connector's breaker whether the push may be carried on; where it
+// may not, wait is when to come again. Before a trial a target that can be probed is:
+// that costs no attempt.
+func (j *job) atBreaker(ctx context.Context) (wait time.Duration) {
+	name := j.push.Connector
+	j.pass, j.trial, wait = j.breakers.admit(name)
+	if !j.trial {
+		return wait
+	}
+	conn, _ := j.targets.Lookup(j.push.Tenant, name)
+	prober, ok := conn.(connector.Prober)
+	if !ok {
+		return 0
+	}
+	ctx, cancel := j.looking(ctx, j.lookUntil())
+	defer cancel()
+	if failure := j.targets.probe(ctx, prober); failure != nil {
+		j.tell(signIll, failure)
+		_, _, wait = j.breakers.admit(name)
+		return max(wait, time.Second)
+	}
+	return 0
+}
+
+// tell tells the breaker, once, how the job ended. A trial that has failed does not
+// count against the push's retries.
+func (j *job) tell(s sign, failure *connector.Error) {
+	if !j.pass {
+		return
+	}
+	j.pass = false
+	if j.trial && s == signIll && j.push.AttemptBase < j.push.Attempts {
+		mine := *j.push // the row as claimed may be the wave's
+		mine.AttemptBase++
+		j.push = &mine
+	}
+	j.breakers.ended(j.push.Connector, j.trial, s, failure)
+}
+
+// putBack puts the push back without an attempt, since its connector's breaker is
+// open. Those that wait come again one after another.
+func (j *job) putBack(ctx context.Context, wait time.Duration) (string, error) {
+	wait += time.Duration(float64(wait) * j.random() / 5)
+	detail := "the breaker of connector " + gatehouse.Quote(j.push.Connector) + " is open: too many calls in a row have failed"
+	err := j.update(ctx, gatehouse.PushPicking, func(s *step) {
+		s.push.PutBack++
+		s.retry(s.tx.Now().Add(wait), codeBreakerOpen, detail)
+	})
+	return outcomeReleased, err
+}
+
+// probe is [connector.Prober], of foreign code.
+func (r *Registry) probe(ctx context.Context, p connector.Prober) (failure *connector.Error) {
+	defer func() { failure = r.redactError(failure) }()
+	defer recoverTo(&failure)
+	if err := p.Probe(ctx); err != nil {
+		return &connector.Error{Kind: connector.NotSent, Code: "probe_failed", Detail: err.Error(), Err: err}
+	}
+	return nil
+}
+
+// Breakers lists the breakers of this process that are not closed.
+func (d *Dispatcher) Breakers() []gatehouse.BreakerState { return d.breakers.states() }
