@@ -42,6 +42,9 @@ const (
 	CodePolicyGated         Code = "policy_gated"
 	CodeLeaseLost           Code = "lease_lost"
 	CodeBadSignature        Code = "bad_signature"
+	CodeBadToken            Code = "bad_token"
+	CodeLinkExpired         Code = "link_expired"
+	CodeSignInRequired      Code = "sign_in_required"
 	CodeInProgress          Code = "in_progress"
 	CodeKeyReused           Code = "idempotency_key_reused"
 	CodeExpired             Code = "expired"
@@ -54,12 +57,14 @@ var statusOf = map[Code]int{
 	CodeMalformed:           400,
 	CodeUnauthenticated:     401,
 	CodeBadSignature:        401,
+	CodeBadToken:            401,
 	CodeRoleRequired:        403,
 	CodeEditTokenRequired:   403,
 	CodeStepUpRequired:      403,
 	CodeConfirmation:        403,
 	CodeSelfApproval:        403,
 	CodeSenderNotAllowed:    403,
+	CodeSignInRequired:      403,
 	CodeNotFound:            404,
 	CodeMethodNotAllowed:    405,
 	CodeAmbiguousID:         409,
@@ -80,6 +85,7 @@ var statusOf = map[Code]int{
 	CodeLeaseLost:           409,
 	CodeInProgress:          409,
 	CodeExpired:             410,
+	CodeLinkExpired:         410,
 	CodeBodyTooLarge:        413,
 	CodeInvalid:             422,
 	CodeUnsupported:         422,

@@ -166,6 +166,8 @@ type Caller struct {
 	RequestID string
 	// Idempotency is the client's Idempotency-Key, nil when it sent none.
 	Idempotency *IdempotencyRequest
+	// Link is set for a decision by link, which holds only as long as the link does.
+	Link *LinkProof
 	// Presumed is set while Principal and StepUp are remembered from an earlier
 	// request under the same secrets, and not looked up for this one.
 	Presumed *Presumption

@@ -73,6 +73,8 @@ type ReadTx interface {
 	LogReader
 	ArchiveReader
 	NotificationReader
+	RingReader
+	ReviewReader
 }
 
 // Tx reads and writes. A guarded write whose guard fails returns ErrConflict,
@@ -89,6 +91,8 @@ type Tx interface {
 	LogWriter
 	ArchiveWriter
 	NotificationWriter
+	RingWriter
+	ReviewWriter
 }
 
 // Outlook is what a closure is about to ask, as far as it is known beforehand.

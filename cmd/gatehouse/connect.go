@@ -23,6 +23,7 @@ type service interface {
 	gatehouse.KeeperService
 	gatehouse.NoticeService
 	gatehouse.NotificationService
+	gatehouse.LinkKeyService
 	gatehouse.InsightService
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -39,6 +40,11 @@ func (c *initCmd) Run(g *globals) error {
 			return err
 		}
 		if filled, err := secret.reserve(g.ctx); err != nil || filled {
+			return err
+		}
+	}
+	if c.DatabaseURL == "" {
+		if err := errors.Join(os.MkdirAll(c.Data, 0o700), makeMasterKey(cfg, c.Data)); err != nil {
 			return err
 		}
 	}

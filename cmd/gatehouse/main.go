@@ -66,6 +66,7 @@ type cli struct {
 	Group     groupCmd     `cmd:"" group:"administer" help:"Groups of people whom policies ask."`
 	Principal principalCmd `cmd:"" group:"administer" help:"People, agents and services."`
 	Key       keyCmd       `cmd:"" group:"administer" help:"API keys: create, list, revoke."`
+	Link      linkCmd      `cmd:"" group:"administer" help:"Links of mails: keys."`
 	Session   sessionCmd   `cmd:"" group:"administer" help:"Signed-in browsers: list, revoke."`
 	Tenant    tenantCmd    `cmd:"" group:"administer" help:"Tenants: create, list."`
 

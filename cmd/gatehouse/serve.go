@@ -75,6 +75,11 @@ func (f *storeFlags) Validate() error {
 
 // open opens the store that the flags name.
 func (f *storeFlags) open(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Logger) (*node, error) {
+	if f.DatabaseURL == "" {
+		if err := readMasterKey(cfg, f.Data); err != nil {
+			return nil, err
+		}
+	}
 	n, err := newNode(ctx, cfg, b, log, func() (gatehouse.Store, error) {
 		if f.DatabaseURL == "" {
 			return openFolder(ctx, f.Data, log)

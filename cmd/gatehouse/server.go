@@ -87,6 +87,9 @@ type node struct {
 // openNode opens the store in the data folder and wires the gate. Close it in
 // the end.
 func openNode(ctx context.Context, data string, cfg *config.Config, log *slog.Logger) (*node, error) {
+	if err := readMasterKey(cfg, data); err != nil {
+		return nil, err
+	}
 	n, err := newNode(ctx, cfg, &backplane{}, log, func() (gatehouse.Store, error) { return openFolder(ctx, data, log) })
 	if err != nil {
 		return nil, err
@@ -135,6 +138,10 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 			return nil, errors.Join(fmt.Errorf("%s: %w", cfg.Policy.File, err), n.Close())
 		}
 	}
+	master, err := masterKey(cfg)
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
 	store, err := open()
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -144,6 +151,7 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 		PolicySource: source, Retention: cfg.Retention.Finished.D(),
 		AgentsSeeTenant: cfg.AgentsSee == config.AgentsSeeTenant, ApproverDelay: cfg.ApproverDelay.D(),
 		Channels: channelInfos(n.channels),
+		Master:   master, LinkTTL: cfg.Links.TTL.D(), LinkRotation: cfg.Links.RotateEvery.D(),
 	}
 	if cfg.Dispatch.Hold != nil {
 		hold := cfg.Dispatch.Hold.D()
@@ -241,6 +249,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
 		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate,
 		Notices: n.gate, Notifications: n.gate, Insights: n.gate,
+		LinkKeys: n.gate, Reviews: n.gate, PublicURL: n.config.SignIn.PublicURL,
 		Logger: n.log, Build: thisBuild(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
@@ -360,6 +369,7 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 		s.sweep(ctx)
 	}
 	if has(roles, roleNotifier) && len(s.channels) > 0 {
+		s.tellUnsigned(s.log)
 		s.work.Go(func() { s.notifier(telemetry.NewNotifications(s.metrics, s.store)).Run(ctx) })
 	}
 	s.work.Go(func() { s.watchVersion(ctx) })
@@ -411,6 +421,13 @@ func (s *server) sweep(ctx context.Context) {
 		engine.Loop(ctx, s.log, "idempotency purge", purgeInterval, func(ctx context.Context) (bool, error) {
 			_, err := s.gate.PurgeIdempotency(ctx)
 			return false, err
+		})
+	})
+	s.work.Go(func() {
+		engine.Loop(ctx, s.log, "links", purgeInterval, func(ctx context.Context) (bool, error) {
+			_, err := s.gate.RotateOldLinkKeys(ctx)
+			_, e := s.gate.PurgeReviews(ctx)
+			return false, errors.Join(err, e)
 		})
 	})
 	s.work.Go(func() {

@@ -82,6 +82,11 @@ type Config struct {
 	Notices gatehouse.NoticeService
 	// Notifications, when nil, leaves its routes out.
 	Notifications gatehouse.NotificationService
+	// LinkKeys and Reviews, when nil, leave their routes out.
+	LinkKeys gatehouse.LinkKeyService
+	Reviews  gatehouse.ReviewService
+	// PublicURL is how browsers reach the console, "" where nobody said.
+	PublicURL string
 	// Insights, when nil, leaves its route out.
 	Insights gatehouse.InsightService
 	// Checks and Keeper, when nil, leave their routes out.
@@ -138,6 +143,7 @@ type Server struct {
 	general *buckets
 	answers answers
 	hooks   hookLimits
+	reviews *buckets // by address
 	health  []byte // what /healthz answers
 	mux     *http.ServeMux
 	front   http.Handler
@@ -175,6 +181,7 @@ func New(cfg Config) (*Server, error) {
 	s.general = newBuckets(cfg.RequestsPerSecond, cfg.RequestBurst)
 	s.general.sharedBy(cfg.Rates, cfg.Logger)
 	s.hooks = newHookLimits(HookRate{cfg.HooksPerSecond, cfg.HookBurst}, cfg.HookRates)
+	s.reviews = newBuckets(reviewsPerSecond, reviewBurst)
 	s.routes = s.table()
 	var err error
 	if s.metrics, err = newMetrics(cfg.Registerer, s.routes); err != nil {
@@ -209,6 +216,9 @@ func (s *Server) Mount(mux *http.ServeMux) {
 	}
 	if s.cfg.Hooks != nil {
 		mux.Handle(Prefix+hookRoute.path, s.serveHook())
+	}
+	if s.cfg.Reviews != nil {
+		s.mountReviews(mux)
 	}
 	// Without the first, the mux would send one on from there.
 	mux.Handle("/api", s.unknownPath())

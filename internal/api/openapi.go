@@ -18,7 +18,7 @@ import (
 // Document returns the OpenAPI 3.1 document as JSON, made from the table of
 // routes.
 func (s *Server) Document() ([]byte, error) {
-	b, err := json.Marshal(document(s.routes, s.cfg.Hooks != nil, s.cfg.Build.Version))
+	b, err := json.Marshal(document(s.routes, s.cfg.Hooks != nil, s.cfg.Reviews != nil, s.cfg.Build.Version))
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (s *Server) Document() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func document(routes []route, hooks bool, version string) *huma.OpenAPI {
+func document(routes []route, hooks, reviews bool, version string) *huma.OpenAPI {
 	if version == "" {
 		version = "dev"
 	}
@@ -64,6 +64,19 @@ func document(routes []route, hooks bool, version string) *huma.OpenAPI {
 	}
 	if hooks {
 		doc.AddOperation(operation(r, &hookRoute))
+	}
+	if reviews {
+		requests = append(requests, typeOf[reviewBody]())
+		for i := range reviewRoutes {
+			op := operation(r, &reviewRoutes[i])
+			op.RequestBody = nil
+			if op.Method != http.MethodGet {
+				op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{
+					"application/json": {Schema: r.Schema(typeOf[reviewBody](), true, "")},
+				}}
+			}
+			doc.AddOperation(op)
+		}
 	}
 	for _, o := range opsDocs {
 		doc.AddOperation(o(r))

@@ -62,8 +62,14 @@ func decideAs[T any](ctx context.Context, g *Gate, id string, d gatehouse.Decisi
 		if missing != nil {
 			return missing
 		}
+		if err := linkHolds(tx, c); err != nil {
+			return err
+		}
 		err := r.rule(tx, a)
 		if err != nil {
+			return err
+		}
+		if err := r.completeReview(tx); err != nil {
 			return err
 		}
 		if out, err = shape(r); err != nil {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
 // Targets is what the use cases ask of the configured connectors.
@@ -90,6 +92,11 @@ type Config struct {
 	AgentsSeeTenant bool
 	// Channels are those that the notifier sends over.
 	Channels []ChannelInfo
+	// Master seals the keys that sign links; nil for no links.
+	Master *ring.Master
+	// LinkTTL is how long a link is good, LinkRotation after how long a key is
+	// replaced; see [gatehouse.DefaultLinkTTL].
+	LinkTTL, LinkRotation time.Duration
 }
 
 // Gate implements the service interfaces of the domain over a store.
@@ -105,6 +112,7 @@ type Gate struct {
 	// remembered are callers, where the store is distant.
 	remembered *remembered
 	decisions  decisionTally
+	nonces     usedNonces
 }
 
 var (
@@ -114,6 +122,8 @@ var (
 	_ gatehouse.PolicyService   = (*Gate)(nil)
 	_ gatehouse.AuditService    = (*Gate)(nil)
 	_ gatehouse.InsightService  = (*Gate)(nil)
+	_ gatehouse.LinkKeyService  = (*Gate)(nil)
+	_ gatehouse.ReviewService   = (*Gate)(nil)
 )
 
 // New makes a gate. drainer may be set later with SetDrainer, since the
@@ -122,6 +132,8 @@ func New(store gatehouse.Store, targets Targets, hints Hints, config Config, log
 	if config.CheckTimeout == 0 {
 		config.CheckTimeout = 3 * time.Second
 	}
+	config.LinkTTL = cmp.Or(config.LinkTTL, gatehouse.DefaultLinkTTL)
+	config.LinkRotation = cmp.Or(config.LinkRotation, gatehouse.DefaultLinkRotation)
 	g := &Gate{
 		store: store, targets: targets, hints: hints, config: config, log: log,
 		policies: newPolicyCache(),

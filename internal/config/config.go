@@ -57,6 +57,8 @@ type Config struct {
 	Routes []Route
 	// Digest bounds the single messages of one recipient.
 	Digest Digest
+	// Links sets how the links of mails are signed.
+	Links Links
 	// credentials are secrets that stand outside of Secrets.
 	credentials credentials
 	// NATS names the cluster that carries hints and events.
@@ -124,6 +126,7 @@ type file struct {
 	Channels map[string]Channel `yaml:"channels"`
 	Routes   []Route            `yaml:"routes"`
 	Digest   Digest             `yaml:"digest"`
+	Links    Links              `yaml:"links"`
 
 	NATS yaml.Node `yaml:"nats"`
 }
@@ -159,7 +162,7 @@ func Parse(path string, src []byte) (*Config, error) {
 		Connectors: make(map[string]Connector, len(raw.Connectors)),
 		Policy:     raw.Policy, Dispatch: raw.Dispatch, Secrets: raw.Secrets, RateLimit: raw.RateLimit, AgentsSee: raw.AgentsSee, Hooks: raw.Hooks, SignIn: raw.SignIn,
 		Models: raw.Models, Runs: raw.Runs, Retention: raw.Retention, ApproverDelay: raw.ApproverDelay, nats: &raw.NATS, file: path,
-		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest,
+		credentials: found, Channels: raw.Channels, Routes: raw.Routes, Digest: raw.Digest, Links: raw.Links,
 	}
 	if c.Policy.File != "" && !filepath.IsAbs(c.Policy.File) {
 		c.Policy.File = filepath.Join(filepath.Dir(path), c.Policy.File)
@@ -216,6 +219,9 @@ func Parse(path string, src []byte) (*Config, error) {
 		return nil, err
 	}
 	if err := c.validateChannels(path); err != nil {
+		return nil, err
+	}
+	if err := c.Links.validate(path); err != nil {
 		return nil, err
 	}
 	return c, c.Dispatch.validate(path)

@@ -24,6 +24,8 @@ type Config struct {
 	Notices gatehouse.NoticeService
 	// Notifications shows what was told to whom.
 	Notifications gatehouse.NotificationService
+	// Reviews opens and decides reviews by link; nil leaves their pages out.
+	Reviews gatehouse.ReviewService
 	// LogChecker verifies the log from the inside.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored.
@@ -115,6 +117,7 @@ func (c *Console) routes() []route {
 	return slices.Concat(
 		c.baseRoutes(),
 		c.signinRoutes(),
+		c.reviewRoutes(),
 		c.inboxRoutes(),
 		c.actionRoutes(),
 		c.runRoutes(),

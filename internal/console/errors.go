@@ -68,6 +68,12 @@ func errorTitle(code gatehouse.Code) string {
 		return "Not allowed"
 	case gatehouse.CodeUnauthenticated:
 		return "Not signed in"
+	case gatehouse.CodeBadToken:
+		return "This link is not valid"
+	case gatehouse.CodeLinkExpired:
+		return "This link has expired"
+	case gatehouse.CodeSignInRequired:
+		return "Nothing was decided"
 	case gatehouse.CodeExpired:
 		return "Too late: it has expired"
 	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval:
@@ -107,6 +113,10 @@ func errorAdvice(code gatehouse.Code) string {
 	switch code {
 	case gatehouse.CodeNotFound:
 		return "It may belong to another tenant, or the address is incomplete. Search for it by its id from the inbox."
+	case gatehouse.CodeBadToken, gatehouse.CodeLinkExpired:
+		return "What waits for you is in the inbox of Gatehouse."
+	case gatehouse.CodeSignInRequired:
+		return "Sign in, and decide in Gatehouse."
 	case gatehouse.CodeRoleRequired:
 		return "Ask an administrator for the role, or sign in as somebody who has it."
 	case gatehouse.CodeSelfApproval:

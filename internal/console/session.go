@@ -86,6 +86,7 @@ func (v *view) browser() gatehouse.Browser {
 // signIn gives the browser its new session and goes on to a path.
 func (v *view) signIn(s *gatehouse.SignedIn, next string) error {
 	v.setCookie(v.c.sessionCookie(), s.Token, s.Session.CreatedAt.Add(gatehouse.SessionMax))
+	v.rememberDevice(s.Session)
 	return v.redirect(next)
 }
 

@@ -82,6 +82,7 @@ func (c *Console) signOut(v *view) error {
 		return err
 	}
 	v.setCookie(c.sessionCookie(), "", v.now)
+	v.setCookie(c.named(plainDevice, secureDevice), "", v.now)
 	return v.redirect("/signin")
 }
 
@@ -146,6 +147,7 @@ func (c *Console) finishPasskey(v *view) error {
 		return err
 	}
 	v.setCookie(c.sessionCookie(), s.Token, s.Session.CreatedAt.Add(gatehouse.SessionMax))
+	v.rememberDevice(s.Session)
 	return v.json(map[string]string{"next": localPath(v.query("next"))})
 }
 

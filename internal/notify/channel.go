@@ -28,6 +28,9 @@ type Trait struct {
 	Personal bool
 	// Every message is sent, however many there are: programs read them.
 	Every bool
+	// Private channels reach the one recipient and nobody else: a message that asks
+	// carries a link signed for them.
+	Private bool
 }
 
 // Sent is what a channel answered.

@@ -48,6 +48,10 @@ type Message struct {
 	DiffMore int
 	// Link leads to the console; "" where its address is not known.
 	Link string
+	// Signed says that Link is for the recipient alone. Code decides together with it;
+	// "" where it does not.
+	Signed bool
+	Code   string
 	// Card is the Ref of the message on this channel that asked for the approval, ""
 	// for none.
 	Card string
@@ -69,7 +73,28 @@ func (n *Notifier) compose(
 		m, muted, err = n.message(tx, c, row)
 		return err
 	})
+	if err == nil && muted == "" {
+		n.sign(ctx, c, m)
+	}
 	return m, muted, err
+}
+
+// sign gives a message that asks one person a link of its own.
+func (n *Notifier) sign(ctx context.Context, c *Configured, m *Message) {
+	if m.Kind != gatehouse.NotifyAsked || m.To == nil || m.Link == "" || n.config.Reviews == nil || !c.Trait().Private {
+		return
+	}
+	l, err := n.config.Reviews.ReviewLink(ctx, m.Action, m.To)
+	if err != nil {
+		// A mail that leads to the console is better than none.
+		n.log.WarnContext(ctx, "notify: link not signed", "notification", m.ID, "error", err)
+		return
+	}
+	if l == nil {
+		return
+	}
+	m.Link = strings.TrimSuffix(n.config.PublicURL, "/") + gatehouse.ReviewPath(l.ID, "") + "?token=" + l.Token
+	m.Signed, m.Code = true, l.Code
 }
 
 func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.Notification) (*Message, string, error) {

@@ -34,6 +34,8 @@ type Config struct {
 	// PublicURL is how browsers reach the console, "" where nobody said: then
 	// messages have no links.
 	PublicURL string
+	// Reviews signs the links of mails, nil for none.
+	Reviews Reviews
 	// DigestAfter is how many messages a recipient gets on a channel in a
 	// DigestEvery; what is beyond goes into a digest. 10 and 15 minutes by default.
 	DigestAfter int
@@ -44,6 +46,12 @@ type Config struct {
 	Lease time.Duration
 	// Owner names this process in leases.
 	Owner string
+}
+
+// Reviews signs links to one review for one recipient.
+type Reviews interface {
+	// ReviewLink makes the review where there is none; nil where links are not signed.
+	ReviewLink(ctx context.Context, a *gatehouse.Action, to *gatehouse.Principal) (*gatehouse.ReviewLink, error)
 }
 
 // Hints spreads lossy wake-ups.

@@ -58,7 +58,7 @@ func Parse(source []byte) (*Policy, error) {
 }
 
 func (p *parser) document(n *yaml.Node) {
-	f := p.Mapping(n, "a policy", "version", "policy_changes", "levels", "risk", "holidays", "approvals", "rules", "ceilings", "tests")
+	f := p.Mapping(n, "a policy", "version", "policy_changes", "levels", "risk", "holidays", "approvals", "rules", "ceilings", "links", "tests")
 	if v := f.Values["version"]; v == nil {
 		p.Fail(n, "version is missing; write version: 1")
 	} else if v.Kind != yaml.ScalarNode || v.Value != "1" {
@@ -82,9 +82,28 @@ func (p *parser) document(n *yaml.Node) {
 	for _, item := range p.few(f.Values["ceilings"], "ceilings", maxCeilings) {
 		p.ceiling(item)
 	}
+	p.links(f.Values["links"])
 	for _, item := range p.few(f.Values["tests"], "tests", maxTests) {
 		p.test(item)
 	}
+}
+
+// links reads what the links of mails may do.
+func (p *parser) links(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	f := p.Mapping(n, "links", "decide_up_to")
+	v := f.Values["decide_up_to"]
+	if v == nil {
+		return
+	}
+	level, err := strconv.Atoi(v.Value)
+	if err != nil || v.Kind != yaml.ScalarNode || level < 0 || level > int(gatehouse.L3) {
+		p.Fail(v, "decide_up_to must be 0 to 3: L4 and L5 are never decided by a link")
+		return
+	}
+	p.policy.links = gatehouse.RiskLevel(level)
 }
 
 // few returns the items of a list that is not too long.

@@ -24,7 +24,12 @@ type Policy struct {
 	calendar  *calendar
 	language  *expr.Language // of all expressions
 	gated     bool
+	links     gatehouse.RiskLevel
 }
+
+// DecideByLink returns the level up to which the link of a mail decides without a
+// sign-in, by the mail's code or a known device; 0 for none.
+func (p *Policy) DecideByLink() gatehouse.RiskLevel { return p.links }
 
 // GatedChanges reports whether the policy is replaced through the gate alone.
 func (p *Policy) GatedChanges() bool { return p.gated }

@@ -18,7 +18,9 @@ var page = template.Must(template.New("mail").Parse(`<!doctype html>
 {{if .Facts}}<table>{{range .Facts}}
 <tr><th scope="row" style="text-align:left;padding-right:1rem">{{.Label}}</th><td>{{.Value}}</td></tr>
 {{end}}</table>{{end}}
-{{with .Link}}<p><a href="{{.}}">Review in Gatehouse</a></p>{{end}}
+{{if .Link}}<p><a href="{{.Link}}">{{if .Signed}}Review{{else}}Review in Gatehouse{{end}}</a></p>{{end}}
+{{with .Code}}<p>Code: <b>{{.}}</b>. The page asks for it, unless you are signed in.</p>{{end}}
+{{if .Signed}}<p><small>The link is yours alone: do not forward it.</small></p>{{end}}
 <p><small>Sent by Gatehouse. Answers to this mail are not read.</small></p>
 </body></html>
 `))
@@ -50,7 +52,14 @@ func bodies(m *notify.Message) (text, html string, err error) {
 	for _, f := range m.Facts {
 		fmt.Fprintf(&b, "%s: %s\n", f.Label, f.Value)
 	}
-	if m.Link != "" {
+	switch {
+	case m.Signed:
+		fmt.Fprintf(&b, "\nReview: %s\n", m.Link)
+		if m.Code != "" {
+			fmt.Fprintf(&b, "Code: %s. The page asks for it, unless you are signed in.\n", m.Code)
+		}
+		b.WriteString("The link is yours alone: do not forward it.\n")
+	case m.Link != "":
 		fmt.Fprintf(&b, "\nReview in Gatehouse: %s\n", m.Link)
 	}
 	b.WriteString("\n-- \nSent by Gatehouse. Answers to this mail are not read.\n")

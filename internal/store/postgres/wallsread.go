@@ -287,3 +287,25 @@ func (w readWalls) OpenNotifications() (int, error) {
 func (w readWalls) NextNotificationAt(channel string) (time.Time, error) {
 	return w.all().NextNotificationAt(channel)
 }
+
+func (w readWalls) FindRingKey(number uint32) (*gatehouse.RingKey, error) {
+	return w.all().FindRingKey(number)
+}
+
+func (w readWalls) ListRingKeys(tenant string, purpose gatehouse.RingPurpose) ([]*gatehouse.RingKey, error) {
+	return w.in(tenant).ListRingKeys(tenant, purpose)
+}
+
+func (w readWalls) OldRingKeys(
+	purpose gatehouse.RingPurpose, before time.Time, limit int,
+) ([]*gatehouse.RingKey, error) {
+	return w.all().OldRingKeys(purpose, before, limit)
+}
+
+func (w readWalls) FindReview(tenant, id string) (*gatehouse.Review, error) {
+	return w.in(tenant).FindReview(tenant, id)
+}
+
+func (w readWalls) FindReviewOf(tenant, approvalID, recipient string) (*gatehouse.Review, error) {
+	return w.in(tenant).FindReviewOf(tenant, approvalID, recipient)
+}

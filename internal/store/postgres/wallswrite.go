@@ -296,3 +296,28 @@ func (w walls) PurgeNotifications(olderThan time.Time, limit int) (int, error) {
 	w.all()
 	return w.w.PurgeNotifications(olderThan, limit)
 }
+
+func (w walls) InsertRingKey(k *gatehouse.RingKey) error {
+	return w.in(k.Tenant).InsertRingKey(k)
+}
+
+func (w walls) RetireRingKey(tenant, id string, ends time.Time) error {
+	return w.in(tenant).RetireRingKey(tenant, id, ends)
+}
+
+func (w walls) RevokeRingKey(tenant, id string) error {
+	return w.in(tenant).RevokeRingKey(tenant, id)
+}
+
+func (w walls) InsertReview(v *gatehouse.Review) error {
+	return w.in(v.Tenant).InsertReview(v)
+}
+
+func (w walls) CountReviewTry(tenant, id string) error {
+	return w.in(tenant).CountReviewTry(tenant, id)
+}
+
+func (w walls) PurgeReviews(olderThan time.Time, limit int) (int, error) {
+	w.all()
+	return w.w.PurgeReviews(olderThan, limit)
+}

@@ -44,6 +44,8 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"NotificationRace", (*suite).notificationRace},
 		{"LogPosition", (*suite).logPosition},
 		{"ChannelStates", (*suite).channelStates},
+		{"RingKeys", (*suite).ringKeys},
+		{"Reviews", (*suite).reviews},
 		{"ApproverSince", (*suite).approverSince},
 		{"PolicyActions", (*suite).policyActions},
 		{"ActionKeys", (*suite).actionKeys},

@@ -1,0 +1,41 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// linkKeyRoutes manage the keys that sign the links of mails.
+func (s *Server) linkKeyRoutes() []route {
+	k := s.cfg.LinkKeys
+	if k == nil {
+		return nil
+	}
+	return []route{
+		{
+			method: "GET", path: "/links/keys", name: "listLinkKeys", tag: tagAdmin,
+			summary: "List the keys that sign links",
+			doc:     "Of the caller's tenant, the newest first; never the keys themselves. retired ones verify and sign nothing new.",
+			roles:   admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.RingKey]](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(k.ListLinkKeys(ctx)) }),
+		}, {
+			method: "POST", path: "/links/keys/rotate", name: "rotateLinkKeys", tag: tagAdmin,
+			summary: "Sign links with a new key",
+			doc:     "Links that were sent are good until they expire. It happens by itself, see links.rotate_every of the configuration.",
+			roles:   admins, mints: true, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
+			codes:   []gatehouse.Code{gatehouse.CodeUnsupported},
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return answer(k.RotateLinkKeys(ctx)) }),
+		}, {
+			method: "POST", path: "/links/keys/{id}/revoke", name: "revokeLinkKey", tag: tagAdmin,
+			summary: "End all links that a key has signed",
+			doc:     "At once. A key in use is replaced by a new one.",
+			roles:   admins, mints: true, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
+			codes: []gatehouse.Code{gatehouse.CodeNotFound},
+			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+				return answer(k.RevokeLinkKey(ctx, c.id))
+			}),
+		},
+	}
+}

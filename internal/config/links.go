@@ -1,0 +1,32 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Links sets how the links of mails are signed.
+type Links struct {
+	// MasterKey seals the keys that sign links: 32 bytes in base64, such as
+	// file:master.key or ${GATEHOUSE_MASTER_KEY}. Of several, one a line, the first
+	// seals and all open. Absent: master.key in the data folder, where it is there;
+	// else links are not signed, and mails lead to the console.
+	MasterKey string `yaml:"master_key"`
+	// TTL is how long a link is good, and never longer than the approval waits; 7d by
+	// default, 30d at most.
+	TTL gatehouse.Duration `yaml:"ttl"`
+	// RotateEvery is after how long a key is replaced; 30d by default.
+	RotateEvery gatehouse.Duration `yaml:"rotate_every"`
+}
+
+func (l *Links) validate(path string) error {
+	if d := l.TTL.D(); d != 0 && (d < time.Minute || d > gatehouse.MaxLinkTTL) {
+		return fmt.Errorf("%s: links.ttl: must be 1m to 30d", path)
+	}
+	if d := l.RotateEvery.D(); d != 0 && (d < time.Hour || d > 366*24*time.Hour) {
+		return fmt.Errorf("%s: links.rotate_every: must be 1h to 366d", path)
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package console
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+	"github.com/gatehouse-dev/gatehouse/internal/link"
+)
+
+// The page of a link stands apart from the console: without script, and without
+// anything that changes the store. See package link for what deciding takes.
+
+// reviewPolicy is contentPolicy without scripts and connections.
+const reviewPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+const (
+	plainReview, secureReview = "gatehouse_review", "__Host-gatehouse-review"
+	plainDevice, secureDevice = "gatehouse_device", "__Host-gatehouse-device"
+)
+
+func (c *Console) reviewRoutes() []route {
+	if c.cfg.Reviews == nil {
+		return nil
+	}
+	var list []route
+	for path, d := range map[string]gatehouse.DecisionKind{
+		"/review/{id}": "", "/review/{id}/approve": gatehouse.Approve, "/review/{id}/reject": gatehouse.Reject,
+	} {
+		list = append(list, route{pattern: "GET " + path, public: true, background: true, handle: func(v *view) error {
+			return c.review(v, d)
+		}}, route{pattern: "OPTIONS " + path, public: true, background: true, handle: func(v *view) error {
+			v.w.Header().Set("Allow", "GET, HEAD, OPTIONS")
+			v.w.WriteHeader(http.StatusNoContent)
+			return nil
+		}})
+		if d != "" {
+			list = append(list, route{pattern: "POST " + path, public: true, background: true, handle: func(v *view) error {
+				return c.decideReview(v, d)
+			}})
+		}
+	}
+	return list
+}
+
+// reviewPage is what the page of a link shows.
+type reviewPage struct {
+	open  *gatehouse.OpenReview
+	token string
+	// choice is the preselected answer, "" for none.
+	choice gatehouse.DecisionKind
+	// nonce is the value of both forms, "" where nothing can be decided now.
+	nonce string
+	// action is how the action is shown, nil where it is not.
+	action *actionPage
+	// outcome is what an answer came to that was not accepted, notes what was typed.
+	outcome *gatehouse.Error
+	notes   string
+	// answer is what was accepted.
+	answer *gatehouse.Answer
+}
+
+// byCode reports whether the forms ask for the code of the mail.
+func (p *reviewPage) byCode() bool { return p.open.Proven == "" && p.takes(gatehouse.ProofCode) }
+
+func (p *reviewPage) takes(proof gatehouse.ReviewProof) bool {
+	for _, one := range p.open.Proofs {
+		if one == proof {
+			return true
+		}
+	}
+	return false
+}
+
+// decidable reports whether an answer given here can be accepted.
+func (p *reviewPage) decidable() bool {
+	return p.open.State == gatehouse.ReviewPending && (p.open.Proven != "" || p.byCode())
+}
+
+// approvable reports whether all of the action is shown, and the page can approve.
+func (p *reviewPage) approvable() bool { return p.action.payload.hidden == 0 && p.action.step.Refused == "" }
+
+// review shows the page, and changes nothing.
+func (c *Console) review(v *view, choice gatehouse.DecisionKind) error {
+	p, err := c.openReview(v, v.query("token"), choice)
+	if err != nil {
+		return v.reviewFailed(err)
+	}
+	return v.showReview(p)
+}
+
+// openReview reads what the page shows.
+func (c *Console) openReview(v *view, token string, choice gatehouse.DecisionKind) (*reviewPage, error) {
+	open, err := c.cfg.Reviews.OpenReview(v.ctx, v.r.PathValue("id"), token, v.cookie(c.named(plainDevice, secureDevice)))
+	if err != nil {
+		return nil, err
+	}
+	p := &reviewPage{open: open, token: token, choice: choice}
+	if a := open.Action; a != nil {
+		p.action = &actionPage{a: a, sentence: card.Describe(a), step: card.Ladder(a), payload: newPayload(a, true)}
+	}
+	return p, nil
+}
+
+func (c *Console) named(plain, secure string) string {
+	if c.secure {
+		return secure
+	}
+	return plain
+}
+
+// showReview writes the page, and gives its forms a nonce where they can be used.
+func (v *view) showReview(p *reviewPage) error {
+	if p.decidable() && !v.prefetched() {
+		var err error
+		if p.nonce, err = v.c.cfg.Reviews.ReviewNonce(v.ctx, p.open.ID, p.token, v.reviewCookie()); err != nil {
+			return err
+		}
+	}
+	status := http.StatusOK
+	switch {
+	case p.outcome != nil:
+		status = gatehouse.StatusOf(p.outcome.Code)
+	case p.open.State == gatehouse.ReviewExpired, p.open.State == gatehouse.ReviewRevoked:
+		status = http.StatusGone
+	case p.open.State == gatehouse.ReviewNotYours:
+		status = http.StatusForbidden
+	}
+	v.title = "Review"
+	v.w.Header().Set("Content-Security-Policy", reviewPolicy)
+	return v.write(status, reviewLayout(v, reviewBody(v, p)))
+}
+
+// prefetched reports whether a browser asks before a person does.
+func (v *view) prefetched() bool {
+	return strings.Contains(v.r.Header.Get("Sec-Purpose")+v.r.Header.Get("Purpose"), "prefetch")
+}
+
+// reviewCookie returns the secret that a nonce is bound to, and sets it. A second tab
+// has the same.
+func (v *view) reviewCookie() string {
+	name := v.c.named(plainReview, secureReview)
+	value := v.cookie(name)
+	if raw, err := base64.RawURLEncoding.DecodeString(value); err != nil || len(raw) != 32 {
+		raw = make([]byte, 32)
+		_, _ = rand.Read(raw) // never fails (crypto/rand, Go 1.24)
+		value = base64.RawURLEncoding.EncodeToString(raw)
+	}
+	v.setCookie(name, value, time.Now().Add(link.NonceTTL))
+	return value
+}
+
+// reviewFailed tells that a link is not valid, on a page without script.
+func (v *view) reviewFailed(err error) error {
+	e := asError(err)
+	if e.Code == gatehouse.CodeInternal {
+		return err
+	}
+	v.title = errorTitle(e.Code)
+	v.w.Header().Set("Content-Security-Policy", reviewPolicy)
+	return v.write(gatehouse.StatusOf(e.Code), reviewLayout(v, errorPage(v, e)))
+}
+
+// sameSite reports whether a browser says that the form came from this origin. One
+// that says nothing is no browser.
+func (v *view) sameSite() bool {
+	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site == "same-origin"
+	}
+	origin, err := url.Parse(v.r.Header.Get("Origin"))
+	return err == nil && origin.Host != "" && origin.Host == v.r.Host
+}
+
+// decideReview takes an answer.
+func (c *Console) decideReview(v *view, choice gatehouse.DecisionKind) error {
+	if err := v.parse(); err != nil {
+		return err
+	}
+	p, err := c.openReview(v, v.form("token"), choice)
+	if err != nil {
+		return v.reviewFailed(err)
+	}
+	p.answer, err = c.answerReview(v, p)
+	if err == nil {
+		again, err := c.openReview(v, p.token, choice)
+		if err != nil {
+			return v.reviewFailed(err)
+		}
+		again.answer = p.answer
+		return v.showReview(again)
+	}
+	if p.outcome = asError(err); p.outcome.Code == gatehouse.CodeInternal {
+		return err
+	}
+	outcome := p.outcome
+	if p, err = c.openReview(v, p.token, choice); err != nil {
+		return v.reviewFailed(err)
+	}
+	p.outcome, p.notes = outcome, v.form("reason")
+	return v.showReview(p)
+}
+
+// answerReview checks what the page asks for beyond the gate, and decides.
+func (c *Console) answerReview(v *view, p *reviewPage) (*gatehouse.Answer, error) {
+	d := gatehouse.ReviewDecision{
+		Decision: p.choice, Reason: strings.TrimSpace(v.form("reason")), Code: v.form("code"),
+		Device: v.cookie(c.named(plainDevice, secureDevice)),
+	}
+	if !v.sameSite() {
+		return nil, gatehouse.E(gatehouse.CodeSignInRequired, "the request came from another site: nothing was decided")
+	}
+	err := c.cfg.Reviews.TakeReviewNonce(v.ctx, p.open.ID, p.token, v.cookie(c.named(plainReview, secureReview)), v.form("nonce"))
+	if err != nil {
+		return nil, err
+	}
+	if p.open.State == gatehouse.ReviewPending {
+		switch {
+		case d.Decision == gatehouse.Approve && !p.approvable():
+			return nil, gatehouse.E(gatehouse.CodeInvalid, "not all of it fits on this page: open it in Gatehouse")
+		case d.Decision == gatehouse.Reject && d.Reason == "":
+			return nil, gatehouse.E(gatehouse.CodeInvalid, "say why you reject it: the proposer and the next reviewer read it")
+		}
+	}
+	return c.cfg.Reviews.DecideReview(v.ctx, p.open.ID, p.token, d)
+}
+
+// rememberDevice lets the browser be known after its session has run out.
+func (v *view) rememberDevice(s *gatehouse.Session) {
+	if v.c.cfg.Reviews == nil {
+		return
+	}
+	token, err := v.c.cfg.Reviews.DeviceToken(v.ctx, s)
+	if err != nil {
+		v.c.log.WarnContext(v.ctx, "device not remembered", "session", s.ID, "error", err)
+		return
+	}
+	if token != "" {
+		v.setCookie(v.c.named(plainDevice, secureDevice), token, s.CreatedAt.Add(gatehouse.DeviceTTL))
+	}
+}
+

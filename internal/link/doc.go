@@ -1,0 +1,28 @@
+// Package link signs and verifies the tokens of links in mails.
+//
+// # Format
+//
+// A token is base64url, without padding, of
+//
+//	version    1 byte    1
+//	key        4 bytes   number of the key, big-endian
+//	purpose    1 byte    1 review, 2 device
+//	tenant     8 bytes   first bytes of SHA-256 of the tenant's id
+//	subject   16 bytes   first bytes of SHA-256 of the review's (or session's) id
+//	digest    32 bytes   the action's digest; zeros for a device
+//	recipient 16 bytes   first bytes of SHA-256 of the recipient's id
+//	expires    4 bytes   seconds since 1970, big-endian
+//	task      32 bytes   SHA-256 of a Step Functions task token; absent without one
+//	mac       32 bytes   HMAC-SHA256 of "gatehouse link v1\0" and all bytes before
+//
+// testdata/tokens.json has vectors for implementations in other languages.
+//
+// # Rules
+//
+// The MAC is compared, in constant time, before anything that the token names is
+// looked up; only the key is found by its number. A token alone opens a page. It
+// decides nothing: scanners follow links, and some press buttons. Deciding takes one
+// thing more that neither link nor page has: a signed-in session, a device that the
+// recipient has signed in with, or, where the policy lets it, the code in the mail's
+// text.
+package link

@@ -1,0 +1,101 @@
+// Package ring seals the secrets of the store under a master key that lies outside
+// of it: the keys that sign links.
+//
+// A sealed value is bound to its place by associated data, so that one that was
+// moved to another row does not open. The master key is 32 bytes in base64. There
+// may be several, one a line: the first seals, all open. To replace the master key,
+// put the new one first, rotate what is sealed, and take the old one away.
+package ring
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tink-crypto/tink-go/v2/aead/subtle"
+)
+
+// KeySize is the size of a master key and of a key of the ring, in bytes.
+const KeySize = 32
+
+// Master seals and opens.
+type Master struct {
+	keys []masterKey
+}
+
+type masterKey struct {
+	id   string
+	aead *subtle.XChaCha20Poly1305
+}
+
+// ErrSealed says that a value does not open: no master key fits, or it was sealed
+// for another place.
+var ErrSealed = errors.New("ring: sealed under another master key, or for another place")
+
+// Parse reads master keys.
+func Parse(text string) (*Master, error) {
+	m := &Master{}
+	for _, line := range strings.Fields(text) {
+		raw, err := base64.StdEncoding.DecodeString(line)
+		if err != nil || len(raw) != KeySize {
+			return nil, fmt.Errorf("must be %d bytes in base64, as `head -c 32 /dev/urandom | base64` prints", KeySize)
+		}
+		aead, err := subtle.NewXChaCha20Poly1305(raw)
+		if err != nil {
+			return nil, err
+		}
+		id := sha256.Sum256(append([]byte("gatehouse master key\x00"), raw...))
+		m.keys = append(m.keys, masterKey{hex.EncodeToString(id[:6]), aead})
+	}
+	if len(m.keys) == 0 {
+		return nil, errors.New("is empty")
+	}
+	return m, nil
+}
+
+// New returns a master key as text.
+func New() string { return base64.StdEncoding.EncodeToString(Key()) }
+
+// Key returns a new key of the ring.
+func Key() []byte {
+	raw := make([]byte, KeySize)
+	_, _ = rand.Read(raw) // never fails (crypto/rand, Go 1.24)
+	return raw
+}
+
+// ID names the master key that seals; it tells nothing of the key.
+func (m *Master) ID() string { return m.keys[0].id }
+
+// Has reports whether a master key of that id is there.
+func (m *Master) Has(id string) bool {
+	return slices.ContainsFunc(m.keys, func(k masterKey) bool { return k.id == id })
+}
+
+// Seal encrypts with XChaCha20-Poly1305. place names where the value stands.
+func (m *Master) Seal(plain []byte, place ...string) ([]byte, error) {
+	return m.keys[0].aead.Encrypt(plain, associated(place))
+}
+
+// Open decrypts what was sealed for the place under a master key of that id.
+func (m *Master) Open(sealed []byte, id string, place ...string) ([]byte, error) {
+	for _, k := range m.keys {
+		if k.id != id {
+			continue
+		}
+		plain, err := k.aead.Decrypt(sealed, associated(place))
+		if err != nil {
+			return nil, ErrSealed
+		}
+		return plain, nil
+	}
+	return nil, ErrSealed
+}
+
+// associated joins the parts of a place so that no two places are one: each part is
+// quoted.
+func associated(place []string) []byte { return fmt.Appendf(nil, "gatehouse ring v1 %q", place) }

@@ -1,0 +1,155 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// ringKeys are found by number over all tenants; one of a purpose is in use.
+func (s *suite) ringKeys() {
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
+	})
+	now := s.now()
+	key := func(number uint32, more ...func(*gatehouse.RingKey)) *gatehouse.RingKey {
+		k := &gatehouse.RingKey{
+			ID: "rgk_" + s.next(), Number: number, Tenant: tenant, Purpose: gatehouse.RingLinks,
+			Sealed: make([]byte, 72), Master: "m1", CreatedAt: now, CreatedBy: "init",
+		}
+		for _, f := range more {
+			f(k)
+		}
+		return k
+	}
+	insert := func(k *gatehouse.RingKey) func(gatehouse.Tx) error {
+		return func(tx gatehouse.Tx) error { return tx.InsertRingKey(k) }
+	}
+	find := func(number uint32) (k *gatehouse.RingKey) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) (err error) { k, err = tx.FindRingKey(number); return err })
+		return k
+	}
+	first := key(1)
+	first.Sealed[3] = 9
+	s.update(insert(first))
+	other := key(4294967295, func(k *gatehouse.RingKey) { k.Tenant = "acme" })
+	s.update(insert(other))
+	s.same("as it was stored", find(1), first)
+	s.same("another tenant's", find(other.Number), other)
+	s.refused(gatehouse.ErrNotFound, "an unknown number", func(tx gatehouse.Tx) error {
+		_, err := tx.FindRingKey(2)
+		return err
+	})
+	s.refused(gatehouse.ErrConflict, "a second key in use", insert(key(2)))
+	s.refused(gatehouse.ErrConflict, "a known number", insert(key(1, func(k *gatehouse.RingKey) { k.Purpose = "secrets" })))
+	secret := key(2, func(k *gatehouse.RingKey) { k.Purpose = "secrets" })
+	s.update(insert(secret))
+
+	ends := now.Add(time.Hour)
+	var retired time.Time
+	second := key(3, func(k *gatehouse.RingKey) { k.CreatedAt = now.Add(time.Second) })
+	s.update(func(tx gatehouse.Tx) error {
+		retired = tx.Now()
+		if err := tx.RetireRingKey(tenant, first.ID, ends); err != nil {
+			return err
+		}
+		return tx.InsertRingKey(second)
+	})
+	first.RetiredAt, first.EndsAt = &retired, &ends
+	s.same("retired", find(1), first)
+	s.refused(gatehouse.ErrConflict, "retired twice", func(tx gatehouse.Tx) error {
+		return tx.RetireRingKey(tenant, first.ID, ends)
+	})
+	s.refused(gatehouse.ErrConflict, "by another tenant", func(tx gatehouse.Tx) error {
+		return tx.RevokeRingKey("acme", first.ID)
+	})
+	s.view(func(tx gatehouse.ReadTx) error {
+		list, err := tx.ListRingKeys(tenant, gatehouse.RingLinks)
+		s.same("the list", list, []*gatehouse.RingKey{second, first})
+		if err != nil {
+			return err
+		}
+		list, err = tx.OldRingKeys(gatehouse.RingLinks, now.Add(time.Minute), 10)
+		if len(list) != 2 || list[0].ID != other.ID || list[1].ID != second.ID {
+			s.Errorf("old keys in use: %d", len(list))
+		}
+		if err != nil {
+			return err
+		}
+		list, err = tx.OldRingKeys(gatehouse.RingLinks, now, 10)
+		if len(list) != 0 {
+			s.Errorf("%d keys are older than themselves", len(list))
+		}
+		return err
+	})
+	for _, k := range []*gatehouse.RingKey{first, second} {
+		s.update(func(tx gatehouse.Tx) error {
+			at := tx.Now()
+			k.RevokedAt = &at
+			if k.RetiredAt == nil {
+				k.RetiredAt = &at
+			}
+			return tx.RevokeRingKey(tenant, k.ID)
+		})
+		s.same("revoked", find(k.Number), k)
+	}
+	s.refused(gatehouse.ErrConflict, "revoked twice", func(tx gatehouse.Tx) error {
+		return tx.RevokeRingKey(tenant, first.ID)
+	})
+	s.update(insert(key(5))) // nothing is in use
+}
+
+// reviews are one for each approval and recipient.
+func (s *suite) reviews() {
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
+	})
+	ana := s.insertPrincipal(func(p *gatehouse.Principal) { p.Name = "ana" })
+	now := s.now()
+	review := func(approval, recipient string) *gatehouse.Review {
+		return &gatehouse.Review{
+			ID: "rev_" + s.next(), Tenant: tenant, ActionID: "act_1", ApprovalID: approval, Recipient: recipient,
+			CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+		}
+	}
+	insert := func(v *gatehouse.Review) func(gatehouse.Tx) error {
+		return func(tx gatehouse.Tx) error { return tx.InsertReview(v) }
+	}
+	v := review("apr_1", ana.ID)
+	s.update(insert(v))
+	s.update(insert(review("apr_1", "prn_2")))
+	s.update(insert(review("apr_2", ana.ID)))
+	s.refused(gatehouse.ErrConflict, "the same review twice", insert(review("apr_1", ana.ID)))
+	v.RecipientName = "ana"
+	s.view(func(tx gatehouse.ReadTx) error {
+		found, err := tx.FindReview(tenant, v.ID)
+		s.same("by id", found, v)
+		if err != nil {
+			return err
+		}
+		found, err = tx.FindReviewOf(tenant, "apr_1", ana.ID)
+		s.same("by approval and recipient", found, v)
+		return err
+	})
+	s.refused(gatehouse.ErrNotFound, "another tenant's", func(tx gatehouse.Tx) error {
+		_, err := tx.FindReview("acme", v.ID)
+		return err
+	})
+	s.refused(gatehouse.ErrNotFound, "of nobody", func(tx gatehouse.Tx) error {
+		_, err := tx.FindReviewOf(tenant, "apr_1", "prn_3")
+		return err
+	})
+	try := func(tx gatehouse.Tx) error { return tx.CountReviewTry(tenant, v.ID) }
+	for range gatehouse.MaxCodeTries {
+		s.update(try)
+	}
+	s.refused(gatehouse.ErrConflict, "a try too many", try)
+	purge := func(before time.Time) (n int) {
+		s.update(func(tx gatehouse.Tx) (err error) { n, err = tx.PurgeReviews(before, 2); return err })
+		return n
+	}
+	s.same("purged too early", purge(v.ExpiresAt), 0)
+	s.same("purged, in parts", purge(v.ExpiresAt.Add(time.Second)), 2)
+	s.same("purged, the rest", purge(v.ExpiresAt.Add(time.Second)), 1)
+}
