@@ -17,6 +17,10 @@ import (
 // backplane is what replicas tell each other by, beside the store: hints that
 // may be lost, and the feed of events for others. Nothing rests on it.
 type backplane struct {
+	// caught takes mails in development mode, nil otherwise; linkURL is where their
+	// links lead when the configuration has no public_url.
+	caught   *mailCatcher
+	linkURL  string
 	carriers []wake.Carrier
 	nats     *nats.Conn
 	feed     feed.Config

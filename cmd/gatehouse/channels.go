@@ -99,7 +99,7 @@ func (s *server) notifier(metrics notify.Metrics) *notify.Notifier {
 		}
 	}
 	return notify.New(s.store, s.hub, notify.Config{
-		Channels: s.channels, Routes: routes, PublicURL: s.config.SignIn.PublicURL, Reviews: s.gate,
+		Channels: s.channels, Routes: routes, PublicURL: s.publicURL(), Reviews: s.gate,
 		DigestAfter: s.config.Digest.After, DigestEvery: s.config.Digest.Every.D(), Owner: ownerName(),
 	}, metrics, s.log)
 }

@@ -92,7 +92,10 @@ func (c *devServeCmd) Run(g *globals) error {
 		return err
 	}
 	defer file.Close()
-	n, err := openNode(g.ctx, c.Data, cfg, log)
+	if err := makeMasterKey(cfg, c.Data); err != nil {
+		return err
+	}
+	n, err := openNodeWith(g.ctx, c.Data, cfg, devBackplane(cfg, listen), log)
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,11 @@ func (c *devServeCmd) Run(g *globals) error {
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	if err := c.banner(g, creds, link); err != nil {
+	caught := ""
+	if n.caught != nil {
+		caught = "   mail is caught at " + devMailPath
+	}
+	if err := c.banner(g, creds, link, caught); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	c.warn(g, cfg)
@@ -131,6 +138,16 @@ func (c *devServeCmd) Run(g *globals) error {
 	case err := <-s.failed:
 		return errors.Join(err, s.Close())
 	}
+}
+
+// devBackplane catches mail, unless the configuration sends some.
+func devBackplane(cfg *config.Config, listen string) *backplane {
+	for _, c := range cfg.Channels {
+		if c.Kind == "email" {
+			return &backplane{}
+		}
+	}
+	return &backplane{caught: &mailCatcher{}, linkURL: "http://" + listen}
 }
 
 // warn tells on stderr what of the configuration cannot be used.
@@ -145,7 +162,7 @@ func (c *devServeCmd) warn(g *globals, cfg *config.Config) {
 }
 
 // banner prints where it serves, and nothing more.
-func (c *devServeCmd) banner(g *globals, creds *devCredentials, link *gatehouse.NewSetupLink) error {
+func (c *devServeCmd) banner(g *globals, creds *devCredentials, link *gatehouse.NewSetupLink, caught string) error {
 	if g.JSON {
 		return g.printJSON(map[string]string{
 			"version": version, "url": creds.URL, "api": creds.URL + "/api/v1", "key": creds.Agent.Key, "data": c.Data,
@@ -159,9 +176,9 @@ func (c *devServeCmd) banner(g *globals, creds *devCredentials, link *gatehouse.
 	_, err := fmt.Fprintf(g.stdout, `%s — development mode, not for production
 ├─ Console  %s   (one time, 30 minutes)
 ├─ API      %s/api/v1   key %s
-├─ Data     %s
+├─ Data     %s%s
 └─ Try      %s demo
-`, title, creds.URL+link.Path, creds.URL, creds.Agent.Key, safe(shownPath(c.Data)), g.program())
+`, title, creds.URL+link.Path, creds.URL, creds.Agent.Key, safe(shownPath(c.Data)), caught, g.program())
 	return err
 }
 

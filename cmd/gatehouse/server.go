@@ -87,10 +87,16 @@ type node struct {
 // openNode opens the store in the data folder and wires the gate. Close it in
 // the end.
 func openNode(ctx context.Context, data string, cfg *config.Config, log *slog.Logger) (*node, error) {
+	return openNodeWith(ctx, data, cfg, &backplane{}, log)
+}
+
+func openNodeWith(
+	ctx context.Context, data string, cfg *config.Config, b *backplane, log *slog.Logger,
+) (*node, error) {
 	if err := readMasterKey(cfg, data); err != nil {
 		return nil, err
 	}
-	n, err := newNode(ctx, cfg, &backplane{}, log, func() (gatehouse.Store, error) { return openFolder(ctx, data, log) })
+	n, err := newNode(ctx, cfg, b, log, func() (gatehouse.Store, error) { return openFolder(ctx, data, log) })
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +127,13 @@ func newNode(ctx context.Context, cfg *config.Config, b *backplane, log *slog.Lo
 	}
 	if n.channels, err = newChannels(cfg); err != nil {
 		return nil, errors.Join(err, n.Close())
+	}
+	if b.caught != nil {
+		c, err := b.caught.channel()
+		if err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+		n.channels = append(n.channels, c)
 	}
 	question := engine.Target{Name: workflow.ApprovalConnector, Connector: runtime.Question{}, Tenants: []string{engine.AllTenants}}
 	change := &engine.PolicyChange{}
@@ -179,6 +192,9 @@ func (n *node) connectors(ctx context.Context) ([]engine.Target, error) {
 	}
 	return targets, nil
 }
+
+// publicURL is where links lead, "" where nobody said.
+func (n *node) publicURL() string { return cmp.Or(n.config.SignIn.PublicURL, n.linkURL) }
 
 // Close closes the store, the connectors and the backplane.
 func (n *node) Close() error {
@@ -249,7 +265,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		Actions: n.tracing.Actions(n.gate), Dispatch: n.gate, Admin: n.gate, Policies: n.gate, Audit: n.gate, Sessions: n.gate, Auth: n.gate, Lookup: n.gate,
 		Runs: n.runs, Workers: n.runs, Hooks: n.runs, Checks: n.checks, Keeper: n.gate,
 		Notices: n.gate, Notifications: n.gate, Insights: n.gate,
-		LinkKeys: n.gate, Reviews: n.gate, PublicURL: n.config.SignIn.PublicURL,
+		LinkKeys: n.gate, Reviews: n.gate, PublicURL: n.publicURL(),
 		Logger: n.log, Build: thisBuild(), Registerer: metrics, Gatherer: metrics, Ready: s.ready,
 		HooksPerSecond: n.config.Hooks.RateLimit.PerSecond, HookBurst: n.config.Hooks.RateLimit.Burst, HookRates: hookRates(n.config.Hooks),
 		RequestsPerSecond: cmp.Or(n.config.RateLimit.PerSecond, requestsPerSecond), RequestBurst: cmp.Or(n.config.RateLimit.Burst, requestBurst),
@@ -272,6 +288,9 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	}
 	mux := http.NewServeMux()
 	handler.Mount(mux)
+	if n.caught != nil {
+		mux.Handle("GET "+devMailPath, n.caught)
+	}
 	mux.Handle("/", addresses.SignIn(pages, console.SignsIn))
 	surface := n.tracing.Requests(handler.Front(mux))
 	if !has(roles, roleAPI) {

@@ -46,6 +46,7 @@ const (
 	ThingRun       = "run"
 	ThingStep      = "step"
 	ThingGroup     = "group" // by name
+	ThingLinkKey   = "link_key"
 )
 
 // Lookup tells whether the caller's tenant has a thing, whatever the caller's
@@ -144,7 +145,7 @@ type Server struct {
 	answers answers
 	hooks   hookLimits
 	reviews *buckets // by address
-	health  []byte // what /healthz answers
+	health  []byte   // what /healthz answers
 	mux     *http.ServeMux
 	front   http.Handler
 }

@@ -31,8 +31,7 @@ func (s *Server) linkKeyRoutes() []route {
 			method: "POST", path: "/links/keys/{id}/revoke", name: "revokeLinkKey", tag: tagAdmin,
 			summary: "End all links that a key has signed",
 			doc:     "At once. A key in use is replaced by a new one.",
-			roles:   admins, mints: true, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
-			codes: []gatehouse.Code{gatehouse.CodeNotFound},
+			roles:   admins, mints: true, thing: ThingLinkKey, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(k.RevokeLinkKey(ctx, c.id))
 			}),

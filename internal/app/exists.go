@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -9,7 +10,7 @@ import (
 
 // Exists returns nil when the caller's tenant has the thing, else not_found.
 // Kinds are action (an approval's id names its action), push, principal, key,
-// session, policy, group and workflow (by name), run and step; of a kind that it does not
+// session, link_key, policy, group and workflow (by name), run and step; of a kind that it does not
 // know, everything exists.
 func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 	return g.view(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
@@ -36,6 +37,12 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 			}
 		case "group":
 			_, err = tx.FindGroup(tenant, id)
+		case "link_key":
+			var keys []*gatehouse.RingKey
+			keys, err = tx.ListRingKeys(tenant, gatehouse.RingLinks)
+			if err == nil && !slices.ContainsFunc(keys, func(k *gatehouse.RingKey) bool { return k.ID == id }) {
+				err = gatehouse.ErrNotFound
+			}
 		case "policy":
 			version, convErr := strconv.Atoi(id)
 			if convErr != nil || version < 1 {

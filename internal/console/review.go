@@ -83,7 +83,9 @@ func (p *reviewPage) decidable() bool {
 }
 
 // approvable reports whether all of the action is shown, and the page can approve.
-func (p *reviewPage) approvable() bool { return p.action.payload.hidden == 0 && p.action.step.Refused == "" }
+func (p *reviewPage) approvable() bool {
+	return p.action.payload.hidden == 0 && p.action.step.Refused == ""
+}
 
 // review shows the page, and changes nothing.
 func (c *Console) review(v *view, choice gatehouse.DecisionKind) error {
@@ -243,4 +245,3 @@ func (v *view) rememberDevice(s *gatehouse.Session) {
 		v.setCookie(v.c.named(plainDevice, secureDevice), token, s.CreatedAt.Add(gatehouse.DeviceTTL))
 	}
 }
-

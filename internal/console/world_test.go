@@ -21,6 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/app"
 	"github.com/gatehouse-dev/gatehouse/internal/console"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/signin"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
@@ -88,7 +89,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { _ = store.Close() })
 	w.store = store
 	hold := time.Minute
-	w.gate = app.New(store, targets{w}, w.hub, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, log)
+	w.gate = app.New(store, targets{w}, w.hub, app.Config{PolicySource: policy.DefaultSource(), Hold: &hold, Master: master(t)}, log)
 	w.runs = app.NewRuns(w.gate, app.RunsConfig{})
 	creds, err := w.gate.Bootstrap(t.Context())
 	if err != nil {
@@ -101,7 +102,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.config = console.Config{
 		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Runs: w.runs,
-		LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate, Notices: w.gate, Notifications: w.gate,
+		LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate, Notices: w.gate, Notifications: w.gate, Reviews: w.gate,
 		Browser: w.gate, Sessions: w.gate, Self: w.gate, Views: w.gate, SignIn: ceremonies, Hints: w.hub, Log: log, Now: w.now,
 	}
 	pages, err := console.New(w.config)
@@ -111,6 +112,16 @@ func newWorld(t *testing.T) *world {
 	w.server, w.console = httptest.NewServer(pages), pages
 	t.Cleanup(w.server.Close)
 	return w
+}
+
+// master seals the keys that sign links.
+func master(t *testing.T) *ring.Master {
+	t.Helper()
+	m, err := ring.Parse(ring.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // public gives the console the address that browsers reach it by, as behind a

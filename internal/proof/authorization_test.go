@@ -189,6 +189,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 		"proposed-actions": a.ID, "approvals": waiting.Approval.ID, "pushes": a.Push.ID, "runs": run.str("id"),
 		"steps": steps[0].Step.ID, "workflows": "paging", "principals": c.ana.id, "keys": keys.Items[0].ID, "policies": "2",
 		"groups":   "finance",
+		"links":    "rgk_0", // nor a link key
 		"sessions": "ses_0", // nobody has a session here: 404 for everyone whose key is known
 	}
 }

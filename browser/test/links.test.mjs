@@ -1,0 +1,146 @@
+// The link of a mail: a browser that loads its page, waits, types into every field
+// and presses every button, twice, with and without cookies, decides nothing and
+// changes nothing in the store. Then a person decides, once.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as rest } from "node:timers/promises";
+import { accessible, newPage, phone, signIn } from "../lib/browser.mjs";
+import { limit, priced, stage } from "../lib/stage.mjs";
+
+const { g, browser } = await stage();
+await g.person("ana", "approver");
+
+/** The caught mails to somebody about an action, as their texts. */
+async function mails(name, action) {
+  const decode = (s) => s.replace(/<[^>]*>/g, "").replaceAll("&#43;", "+").replaceAll("&amp;", "&").replaceAll("&#39;", "'");
+  const html = await (await fetch(`${g.url}/dev/mail`)).text();
+  return html.split("<article").slice(1).map(decode).filter((m) => m.includes(`${name}@`) && m.includes(action.id));
+}
+
+/** The link and the code of the mail that asks. */
+async function mailed(name, action) {
+  for (let left = 200; left > 0; left--) {
+    const [mail] = await mails(name, action);
+    if (mail) {
+      const [link] = mail.match(/http:\S*\/review\/\S+/);
+      assert.equal(mail.match(/http:/g).length, 1, "a mail has one link");
+      return { link: link.replace(/^http:\/\/[^/]+/, g.url), code: mail.match(/Code: (\w{6})/)?.[1] };
+    }
+    await rest(100);
+  }
+  throw new Error(`no mail came to ${name} about ${action.id}`);
+}
+
+/** The store's bytes: its file, and its log of writes. */
+function stored() {
+  const all = createHash("sha256");
+  for (const file of ["gatehouse.db", "gatehouse.db-wal"]) all.update(readFileSync(join(g.data, file)));
+  return all.digest("hex");
+}
+
+/** The store once the server has nothing more to write of its own. */
+async function settled() {
+  for (let last = ""; ; ) {
+    const now = stored();
+    if (now === last) return now;
+    last = now;
+    await rest(3000);
+  }
+}
+
+/** Opens all that is folded, and types into every field. */
+async function unfold(page) {
+  const closed = page.locator("details:not([open]) > summary");
+  while ((await closed.count()) > 0) await closed.first().click();
+  for (const field of await page.locator("textarea, input:not([type=hidden])").all()) await field.fill("Yes, approved");
+}
+
+/** Types into every field and presses every button of a page, one load for each. */
+async function robot(t, link, javaScriptEnabled, keepCookies) {
+  const context = await browser.newContext({ javaScriptEnabled });
+  t.after(() => context.close());
+  let pressed = 0;
+  for (const path of ["", "/approve", "/reject"]) {
+    const at = link.replace("?", `${path}?`);
+    for (let button = 0; ; button++) {
+      if (!keepCookies) await context.clearCookies();
+      const page = await context.newPage();
+      await page.goto(at);
+      await page.waitForLoadState("networkidle");
+      await unfold(page);
+      const buttons = page.locator("button, input[type=submit]");
+      if (button >= (await buttons.count())) {
+        await page.close();
+        break;
+      }
+      if (!keepCookies) await context.clearCookies();
+      for (let twice = 0; twice < 2; twice++) {
+        const one = page.locator("button, input[type=submit]").nth(button);
+        if ((await one.count()) === 0) break;
+        await unfold(page);
+          await one.click();
+        await page.waitForLoadState("networkidle");
+        pressed++;
+      }
+      await page.close();
+    }
+  }
+  return pressed;
+}
+
+test("a robot decides nothing, and a person once", limit, async (t) => {
+  const page = await newPage(browser, t);
+  await signIn(page, await g.setupLink("ana"));
+  const plain = await g.propose(priced(0, "12.50"));
+  const { link, code } = await mailed("ana", plain);
+  assert.equal(code, undefined, "no code without the policy's word");
+  // The link alone shows everything, and offers nothing to press.
+  const stranger = await newPage(browser, t, { viewport: phone });
+  await stranger.goto(link);
+  await stranger.getByTestId("sign-in").waitFor();
+  await accessible(stranger, "the page of a link");
+  const before = await settled();
+  for (const script of [true, false]) {
+    for (const cookies of [true, false]) assert.equal(await robot(t, link, script, cookies), 0);
+  }
+  assert.equal(stored(), before, "the store has changed");
+  // In a browser that ana has signed in with, she decides, once.
+  await page.goto(link.replace("?", "/approve?"));
+  await accessible(page, "the page of a link, signed in");
+  await page.getByTestId("approve").click();
+  await page.getByText("Approved", { exact: true }).waitFor();
+  assert.equal((await g.action(plain.id)).decided_via, "link");
+  await page.goto(link);
+  await page.getByTestId("decided-by").waitFor();
+  assert.equal(await page.locator("form").count(), 0);
+});
+
+test("with codes, a robot decides nothing, and a person with the code once", limit, async (t) => {
+  const active = await g.api("GET", "/policies/active");
+  await g.policy(active.source.replace(/^version: 1$/m, "version: 1\nlinks: {decide_up_to: 3}"));
+  const coded = await g.propose(priced(1, "9.99"));
+  const { link, code } = await mailed("ana", coded);
+  assert.match(code, /^\w{6}$/);
+  const before = await settled();
+  let pressed = 0;
+  for (const script of [true, false]) {
+    for (const cookies of [true, false]) pressed += await robot(t, link, script, cookies);
+  }
+  assert.ok(pressed >= 24, `${pressed} buttons were pressed`);
+  assert.equal(stored(), before, "the store has changed");
+  assert.equal((await g.action(coded.id)).status, "pending");
+  const person = await newPage(browser, t, { viewport: phone });
+  await person.goto(link.replace("?", "/reject?"));
+  assert.ok(!(await person.content()).includes(code), "the code stands on the page");
+  await accessible(person, "the page of a link with a code");
+  const form = person.getByTestId("review-rejected");
+  await form.locator("textarea").fill("too cheap");
+  await form.getByTestId("code").fill(code.toLowerCase());
+  await form.getByTestId("reject-go").click();
+  await person.getByText("Rejected", { exact: true }).waitFor();
+  const done = await g.action(coded.id);
+  assert.deepEqual([done.status, done.decided_via, done.decided_by], ["rejected", "link", "ana"]);
+});
