@@ -1,6 +1,9 @@
 package gatehouse
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // CheckService walks a whole store, for who has no access to its files.
 type CheckService interface {
@@ -11,6 +14,27 @@ type CheckService interface {
 	// an administrator of the default tenant; else its error has code
 	// role_required. Violations in other tenants are counted and not listed.
 	CheckStore(ctx context.Context, held []LogHead) (*StoreCheck, error)
+	// CheckConfiguration looks at what the server's configuration names, as
+	// "gatehouse config check" does: targets are asked and nothing is changed. What
+	// was found stands for some seconds. The caller must be an operator; else its
+	// error has code role_required. Connectors of other tenants are left out; what
+	// is not of one connector is told in the default tenant only.
+	CheckConfiguration(ctx context.Context) (*ConfigurationCheck, error)
+}
+
+// ConfigurationCheck is what a server found of its own configuration.
+type ConfigurationCheck struct {
+	At     time.Time              `json:"at"`
+	Checks []ConfigurationFinding `json:"checks"`
+}
+
+// ConfigurationFinding is one thing that was looked at, such as "connector shop".
+type ConfigurationFinding struct {
+	Name string `json:"check"`
+	// Result is ok, note or fail.
+	Result string `json:"result"`
+	// Detail is for an operator, without secrets.
+	Detail string `json:"detail"`
 }
 
 // StoreCheck is what a check of a store found.

@@ -15,3 +15,8 @@ func (c *Client) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gat
 	}{held})
 	return out, err
 }
+
+// CheckConfiguration has the server look at what its configuration names.
+func (c *Client) CheckConfiguration(ctx context.Context) (*gatehouse.ConfigurationCheck, error) {
+	return get[gatehouse.ConfigurationCheck](ctx, c, "/doctor/configuration", nil)
+}

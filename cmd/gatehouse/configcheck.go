@@ -192,7 +192,7 @@ func (l *looker) target(ctx context.Context, name string, entry config.Connector
 			l.add(name, checkFail, "%v", err)
 			return
 		}
-		l.add(name, checkOK, "its target answers")
+		l.add(name, checkOK, "its target can be reached")
 	}
 }
 

@@ -16,7 +16,7 @@ type doctorCmd struct {
 	Deep        bool        `help:"Check the store itself, row by row, against every invariant."`
 	Data        string      `help:"The data folder whose configuration is looked at; with --deep: whose store is, which a server may be using." env:"GATEHOUSE_DATA" placeholder:"DIR"`
 	DatabaseURL databaseURL `help:"With --deep: the PostgreSQL database, which servers may be using." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
-	Config      string      `help:"Look at this configuration too, as \"config check\" does." placeholder:"FILE"`
+	Config      string      `help:"Look at this configuration from here, as \"config check\" does." placeholder:"FILE"`
 	Held        []string    `help:"With --deep: heads of audit logs that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable." placeholder:"FILE"`
 }
 
@@ -27,9 +27,10 @@ may do, that the edit token is the person's own, how far the clocks differ,
 whether pending actions have people left who can answer them (administrators),
 whether there are dead letters or pushes whose outcome is unknown, and whether
 anything waits for a role of serve as if no process had it, or steps for a
-worker of their tool. With --config, or with --data for the gatehouse.yaml
-there, it looks at every target, secret, model, channel and policy too, as
-"gatehouse config check" does. Changes nothing.
+worker of their tool; and that every target, secret, model and channel can be
+used: operators are told what the server finds of its own configuration. With
+--config, or with --data for the gatehouse.yaml there, this machine looks
+instead, as "gatehouse config check" does. Changes nothing.
 Exits 1 when a check fails. Piped, the columns are: check, result (ok,
 note or fail), detail.
 
@@ -182,6 +183,9 @@ func (c *doctorCmd) identity(g *globals, api service, add adder) {
 	}
 	c.deadLetters(g, api, add)
 	c.roles(g, api, add)
+	if c.Config == "" && c.Data == "" {
+		c.configuration(g, api, add)
+	}
 }
 
 // answerable looks for pending actions that nobody can answer any more: whoever

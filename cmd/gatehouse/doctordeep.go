@@ -36,7 +36,7 @@ func (c *doctorCmd) deep(g *globals) error {
 func (c *doctorCmd) checked(g *globals, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
 	if c.Data != "" || c.DatabaseURL != "" {
 		log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		beside := &storeChecker{c.Data, string(c.DatabaseURL), log}
+		beside := &storeChecker{data: c.Data, databaseURL: string(c.DatabaseURL), log: log}
 		return beside.check(g.ctx, invariants.Options{
 			Held: held, Progress: func(done, total int64) { g.progress("check actions", done, total) },
 		})

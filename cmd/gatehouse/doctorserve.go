@@ -13,6 +13,8 @@ import (
 type storeChecker struct {
 	data, databaseURL string
 	log               *slog.Logger
+	// own is the configuration of the server that checks.
+	own *ownConfiguration
 }
 
 // openStore opens a store to be read: the database where there is one, else

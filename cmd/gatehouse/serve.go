@@ -89,7 +89,7 @@ func (f *storeFlags) open(ctx context.Context, cfg *config.Config, b *backplane,
 	if err != nil {
 		return nil, err
 	}
-	n.checks = &storeChecker{f.Data, string(f.DatabaseURL), log}
+	n.checks = &storeChecker{f.Data, string(f.DatabaseURL), log, &ownConfiguration{config: cfg}}
 	return n, nil
 }
 

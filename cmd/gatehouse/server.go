@@ -100,7 +100,7 @@ func openNodeWith(
 	if err != nil {
 		return nil, err
 	}
-	n.checks = &storeChecker{data: data, log: log}
+	n.checks = &storeChecker{data: data, log: log, own: &ownConfiguration{config: cfg}}
 	return n, nil
 }
 

@@ -134,11 +134,12 @@ func newFake() *fake {
 				Waiting:   []gatehouse.WaitingCount{{RiskLevel: 4, Counts: []int{0, 1, 0, 0, 0}}},
 				Decisions: []gatehouse.DecisionCount{{Endpoint: "decide", Won: 1, Voted: 2, Replayed: 3, Conflict: 4, Refused: 5}},
 			},
-			"MarkUnknown": &gatehouse.MarkUnknownAnswer{Items: []gatehouse.MarkedPush{}},
-			"AskTargets":  &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}},
-			"CheckRoles":  &gatehouse.RoleCheck{Late: []gatehouse.LateWork{{Role: "sequencer", What: "an entry has waited", Waited: gatehouse.Duration(time.Minute)}}},
-			"CheckStore":  &gatehouse.StoreCheck{OK: true, Invariants: []gatehouse.InvariantCheck{{Title: "the store", Listed: []gatehouse.StoreViolation{}}}},
-			"ListEntries": []*gatehouse.Entry{entry}, "Head": &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
+			"MarkUnknown":        &gatehouse.MarkUnknownAnswer{Items: []gatehouse.MarkedPush{}},
+			"AskTargets":         &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}},
+			"CheckConfiguration": &gatehouse.ConfigurationCheck{Checks: []gatehouse.ConfigurationFinding{{Name: "connector shop", Result: "ok"}}},
+			"CheckRoles":         &gatehouse.RoleCheck{Late: []gatehouse.LateWork{{Role: "sequencer", What: "an entry has waited", Waited: gatehouse.Duration(time.Minute)}}},
+			"CheckStore":         &gatehouse.StoreCheck{OK: true, Invariants: []gatehouse.InvariantCheck{{Title: "the store", Listed: []gatehouse.StoreViolation{}}}},
+			"ListEntries":        []*gatehouse.Entry{entry}, "Head": &gatehouse.LogHead{Tenant: "default", Size: 8, Root: gatehouse.Hash{9}},
 		},
 	}
 	maps.Copy(f.values, runValues(push))

@@ -154,7 +154,8 @@ func TestRoles(t *testing.T) {
 		"listGroups": "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",
 		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root", "activatePolicy": "root", "proposePolicy": "root",
 		"checkStore": "root", "previewArchive": "root", "markUnknown": "root", "askTargets": "op root", "checkRoles": "op root",
-		"listEntries": "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
+		"checkConfiguration": "op root",
+		"listEntries":        "aud root", "getLogHead": "aud root", "whoAmI": "root ana bot op aud view work",
 		// Their own; whose they are is the use case's to check.
 		"applyWorkflow": "op root", "startRun": "bot", "cancelRun": "bot op root", "retryRun": "bot op root", "signalRun": "bot op root work",
 		"leaseSteps": "work", "heartbeatStep": "work", "completeStep": "work", "failStep": "work", "proposeStep": "work",

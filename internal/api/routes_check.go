@@ -38,6 +38,17 @@ func (s *Server) checkRoutes() []route {
 		roles: admins, status: http.StatusOK, out: typeOf[gatehouse.StoreCheck](),
 		codes:   []gatehouse.Code{gatehouse.CodeUnsupported},
 		handler: maybe(body(nil, checks.run)),
+	}, {
+		method: "GET", path: "/doctor/configuration", name: "checkConfiguration", tag: tagAudit,
+		summary: "Tell whether what the configuration names can be used",
+		doc: "Looks at targets, secrets, models, channels and sign-in providers, as gatehouse config check does. Targets are asked, and nothing is " +
+			"changed. What was found is told again for 15 seconds. Connectors that do not serve the caller's tenant are left out; all else is told " +
+			"in the tenant default only.",
+		roles: operators, status: http.StatusOK, out: typeOf[gatehouse.ConfigurationCheck](),
+		handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			c.outlast(checkTime)
+			return answer(s.cfg.Checks.CheckConfiguration(ctx))
+		}),
 	}}
 }
 

@@ -13,11 +13,19 @@ func (f *fake) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gateh
 	return use[*gatehouse.StoreCheck](ctx, f, "CheckStore", "", held)
 }
 
+func (f *fake) CheckConfiguration(ctx context.Context) (*gatehouse.ConfigurationCheck, error) {
+	return use[*gatehouse.ConfigurationCheck](ctx, f, "CheckConfiguration", "", nil)
+}
+
 // checkFunc is a CheckService.
 type checkFunc func(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error)
 
 func (f checkFunc) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
 	return f(ctx, held)
+}
+
+func (checkFunc) CheckConfiguration(context.Context) (*gatehouse.ConfigurationCheck, error) {
+	return &gatehouse.ConfigurationCheck{}, nil
 }
 
 func checkServer(t *testing.T, f checkFunc) *Server {
