@@ -33,6 +33,7 @@ type configCmd struct {
 }
 
 type configCheckCmd struct {
+	File string `arg:"" optional:"" help:"The configuration file, as with --config."`
 	dataFlags
 	tlsFlags
 	DatabaseURL databaseURL `help:"Look at this PostgreSQL database instead of the data folder." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
@@ -52,12 +53,20 @@ fail), detail.
 Examples:
 
     gatehouse config check --data ./gatehouse-data
-    gatehouse config check --config gatehouse.yaml --offline --json
+    gatehouse config check gatehouse.yaml --offline --json
 `
 }
 
 // Validate is called by the parser, which does not see those of embedded flags.
-func (c *configCheckCmd) Validate() error { return c.tlsFlags.Validate() }
+func (c *configCheckCmd) Validate() error {
+	if c.File != "" {
+		if c.Config != "" {
+			return errors.New("the configuration file is named twice")
+		}
+		c.Config = c.File
+	}
+	return c.tlsFlags.Validate()
+}
 
 // Run looks at everything.
 func (c *configCheckCmd) Run(g *globals) error {
