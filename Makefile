@@ -1,5 +1,5 @@
 # The README has `make demo`, `make dev` and `make test`.
-.PHONY: build demo dev test quick lint bench fuzz storm release
+.PHONY: build demo dev test quick lint bench fuzz storm release sdks
 
 build:
 	go build -ldflags "-s -w" -o bin/gatehouse ./cmd/gatehouse
@@ -30,3 +30,7 @@ storm:
 
 release:
 	./scripts/release
+
+# A wheel, an sdist and an npm tarball in dist/sdks.
+sdks:
+	./scripts/sdks dist/sdks

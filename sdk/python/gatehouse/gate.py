@@ -12,6 +12,7 @@ Equal calls have one idempotency key, and so are one action.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import hashlib
 import inspect
@@ -49,14 +50,13 @@ class Gate:
         target is "entity_type/{argument}" or a function of the arguments, as key,
         rationale and current_state may be. operation is the function's name by default.
         key names the effect; by default it is derived from connector, operation, target
-        and change. The arguments must be JSON values.
+        and change. The arguments must be JSON values. An async function stays async: it
+        runs in the loop of its caller. propose of the wrapped function only proposes.
         """
         if run not in ("function", "connector"):
             raise ValueError('run must be "function" or "connector"')
 
         def wrap(function: F) -> F:
-            if inspect.iscoroutinefunction(function):
-                raise TypeError("a gated function is not async: call it by asyncio.to_thread")
             tool = _Tool(function, action_type, connector, operation or function.__name__, target, run, key, rationale,
                          current_state)
             if run == "function":
@@ -65,11 +65,11 @@ class Gate:
                     raise ValueError(f"{connector} has a function for {tool.operation} already")
                 tools[tool.operation] = tool
 
-            @functools.wraps(function)
-            def gated(*args: Any, **kwargs: Any) -> Any:
-                return self._go(tool, tool.proposal(args, kwargs))
-
-            return gated  # type: ignore[return-value]
+            if inspect.iscoroutinefunction(function):
+                gated: Any = self._async(tool)
+            else:
+                gated = self._sync(tool)
+            return functools.wraps(function)(gated)  # type: ignore[no-any-return]
 
         return wrap
 
@@ -82,7 +82,7 @@ class Gate:
         while not stop.is_set():
             try:
                 for push in self.client.lease_pushes(list(self._tools), own=own, wait=5, lease=self._lease):
-                    self._carry_out(push, {})
+                    self._carry_out(push, {}, _Caller())
             except Unreachable:
                 stop.wait(2)
             except APIError as error:
@@ -90,23 +90,51 @@ class Gate:
                     raise
                 stop.wait(error.retry_after or 2)
 
-    def _go(self, tool: "_Tool", proposal: Proposal) -> Any:
+    def _sync(self, tool: "_Tool") -> Callable[..., Any]:
+        def gated(*args: Any, **kwargs: Any) -> Any:
+            return self._go(tool, args, kwargs, _Caller())
+
+        def propose(*args: Any, **kwargs: Any) -> Action:
+            return self.client.propose(tool.proposal(args, kwargs, _Caller()))
+
+        gated.propose = propose  # type: ignore[attr-defined]
+        return gated
+
+    def _async(self, tool: "_Tool") -> Callable[..., Any]:
+        """Waits in a thread. To cancel the task ends the waiting; it takes nothing back."""
+
+        async def gated(*args: Any, **kwargs: Any) -> Any:
+            caller = _Caller(asyncio.get_running_loop())
+            try:
+                return await _in_thread(self._go, tool, args, kwargs, caller)
+            finally:
+                caller.gone.set()
+
+        async def propose(*args: Any, **kwargs: Any) -> Action:
+            caller = _Caller(asyncio.get_running_loop())
+            return await _in_thread(lambda: self.client.propose(tool.proposal(args, kwargs, caller)))
+
+        gated.propose = propose  # type: ignore[attr-defined]
+        return gated
+
+    def _go(self, tool: "_Tool", args: Any, kwargs: Any, caller: "_Caller") -> Any:
         """Proposes, waits, carries out, and returns what came of it or raises."""
         end = time.monotonic() + self._patience
-        action = self.client.propose(proposal)
+        action = self.client.propose(tool.proposal(args, kwargs, caller))
         mine: Dict[str, _Ran] = {}
         while True:
             while action["status"] == "superseded" and action.get("superseded_by"):
                 action = self.client.get(action["superseded_by"])
             left = end - time.monotonic()
-            if action["status"] not in ("pending", "approved", "pushing") or left <= 0:
+            if action["status"] not in ("pending", "approved", "pushing") or left <= 0 or caller.gone.is_set():
                 break
+            wait = min(60.0, left)
             if action["status"] == "pending":
-                action = self.client.get(action["id"], wait=min(60.0, left), until="decided")
+                action = self.client.get(action["id"], wait=wait, until="decided")
             elif tool.run == "connector":
-                action = self.client.get(action["id"], wait=min(60.0, left))
+                action = self.client.get(action["id"], wait=wait)
             else:
-                action = self._work_once(tool.connector, action, mine)
+                action = self._work_once(tool.connector, action, mine, caller)
         ran = mine.get(action["id"])
         failed = outcome_of(action)
         if failed is not None:
@@ -115,11 +143,11 @@ class Gate:
             return action
         return ran.result if ran else _kept(action)
 
-    def _work_once(self, connector: str, action: Action, mine: "Dict[str, _Ran]") -> Action:
+    def _work_once(self, connector: str, action: Action, mine: "Dict[str, _Ran]", caller: "_Caller") -> Action:
         """Carries out what can be leased, of this call or of another, and reads the action anew."""
         try:
             for push in self.client.lease_pushes([connector], own=True, wait=1, lease=self._lease):
-                self._carry_out(push, mine)
+                self._carry_out(push, mine, caller)
         except Unreachable:
             time.sleep(1)
         except APIError as error:
@@ -128,7 +156,7 @@ class Gate:
             time.sleep(error.retry_after or 1)
         return self.client.get(action["id"])
 
-    def _carry_out(self, push: LeasedPush, mine: "Dict[str, _Ran]") -> None:
+    def _carry_out(self, push: LeasedPush, mine: "Dict[str, _Ran]", caller: "_Caller") -> None:
         """Runs the function of a push under its lease, and reports."""
         connector, push_id, generation = push["push"]["connector"], push["push"]["id"], push["lease"]["generation"]
         tool = self._tools.get(connector, {}).get(push["operation"])
@@ -139,7 +167,7 @@ class Gate:
         keeper = threading.Thread(target=self._keep, args=(push_id, generation, done), daemon=True)
         keeper.start()
         try:
-            ran = tool.execute(push)
+            ran = tool.execute(push, caller)
             mine[push["action_id"]] = ran
             if ran.error is not None:
                 self._fail(push, ran.error)
@@ -155,7 +183,7 @@ class Gate:
     def _fail(self, push: LeasedPush, error: BaseException) -> None:
         kind, code = "ambiguous", type(error).__name__[:64]
         if isinstance(error, NoEffect):
-            kind, code = "transient" if error.retry else "terminal", error.code
+            kind, code = "not_sent" if error.retry else "terminal", error.code
         detail = (str(error) or repr(error))[:_MAX_DETAIL]
         self.client.fail_push(push["push"]["id"], push["lease"]["generation"], kind=kind, code=code, detail=detail)
 
@@ -166,6 +194,22 @@ class Gate:
                 self.client.heartbeat_push(push_id, generation, lease=self._lease)
             except (APIError, Unreachable):
                 continue
+
+
+class _Caller:
+    """Who waits for a call: a thread, or a task of a loop."""
+
+    def __init__(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
+        self._loop = loop
+        self.gone = threading.Event()
+
+    def run(self, function: Callable[..., Any], arguments: Dict[str, Any]) -> Any:
+        """Calls a function. What it returns to be awaited is awaited in the caller's loop, or in one of its own."""
+        if not inspect.iscoroutinefunction(function):
+            return function(**arguments)
+        if self._loop is None or self._loop.is_closed():
+            return asyncio.run(function(**arguments))
+        return asyncio.run_coroutine_threadsafe(function(**arguments), self._loop).result()
 
 
 class _Ran:
@@ -191,14 +235,14 @@ class _Tool:
         if any(k not in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY) for k in kinds):
             raise TypeError("each parameter of a gated function needs a name: no *args, **kwargs or /")
 
-    def proposal(self, args: Any, kwargs: Any) -> Proposal:
+    def proposal(self, args: Any, kwargs: Any, caller: _Caller) -> Proposal:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         arguments = dict(bound.arguments)
         _json("the arguments", arguments)
         change = arguments
         if self.run == "connector":
-            change = self.function(**arguments)
+            change = caller.run(self.function, arguments)
             _json("the proposed change", change)
         out: Proposal = {
             "action_type": self.action_type, "connector": self.connector, "operation": self.operation,
@@ -223,7 +267,7 @@ class _Tool:
         kind, _, ref = self._target.partition("/")
         return {"entity_type": kind, "entity_ref": ref.format_map(arguments)}
 
-    def execute(self, push: LeasedPush) -> _Ran:
+    def execute(self, push: LeasedPush, caller: _Caller) -> _Ran:
         """Runs the function with the approved arguments, which have to name the approved target."""
         arguments = push["proposed_change"]
         try:
@@ -234,9 +278,34 @@ class _Tool:
         if not same:
             return _Ran(error=NoEffect("the approved arguments name another target", "other_target"))
         try:
-            return _Ran(self.function(**arguments))
+            return _Ran(caller.run(self.function, arguments))
         except Exception as error:  # the gate has to hear of it, whatever it is
             return _Ran(error=error)
+
+
+async def _in_thread(function: Callable[..., Any], *args: Any) -> Any:
+    """Runs a function in a thread of its own: of a pool's threads, calls that wait for days would leave none."""
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+
+    def settle(ran: _Ran) -> None:
+        if future.done():  # canceled
+            return
+        if ran.error is not None:
+            future.set_exception(ran.error)
+        else:
+            future.set_result(ran.result)
+
+    def run() -> None:
+        try:
+            ran = _Ran(function(*args))
+        except Exception as error:
+            ran = _Ran(error=error)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, ran)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await future
 
 
 def _names(target: Target) -> List[Any]:

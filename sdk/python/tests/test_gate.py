@@ -1,5 +1,7 @@
 """The decorator and the client against the real server, with a person who decides."""
 
+import asyncio
+import threading
 import time
 import unittest
 
@@ -75,6 +77,53 @@ class GateTest(unittest.TestCase):
             self.assertIsInstance(call.end().error, want)
             self.assertIs(call.error.__cause__, fails)
             self.assertIn(str(fails), str(call.error))
+
+    def test_a_function_that_asks_for_another_attempt_gets_one(self):
+        @self.gate.tool(action_type="refund", target="order/{order}", connector="erp", operation="refund")
+        def retried(order):
+            self.runs.append(order)
+            if len(self.runs) == 1:
+                raise NoEffect("busy", retry=True)
+
+        call = Call(retried, "A-11")
+        self.reviewer.decide(self.pending("A-11"), "approved")
+        self.assertIsNone(call.end().error)
+        self.assertEqual(self.runs, ["A-11", "A-11"])
+
+    def test_an_async_function_runs_in_the_loop_of_its_caller(self):
+        @self.gate.tool(action_type="refund", target="order/{order}", connector="erp", operation="refund")
+        async def later(order):
+            await asyncio.sleep(0)
+            self.runs.append(threading.current_thread())
+            return order
+
+        async def both():
+            one, two = asyncio.create_task(later("A-12")), asyncio.create_task(later("A-13"))
+            for ref, decision in (("A-12", "approved"), ("A-13", "rejected")):
+                self.reviewer.decide(await asyncio.to_thread(self.pending, ref), decision)
+            return await asyncio.gather(one, two, return_exceptions=True)
+
+        one, two = asyncio.run(both())
+        self.assertEqual(one, "A-12")
+        self.assertIsInstance(two, Rejected)
+        self.assertEqual(self.runs, [threading.main_thread()])
+
+    def test_a_canceled_task_does_not_run_the_function(self):
+        @self.gate.tool(action_type="refund", target="order/{order}", connector="erp", operation="refund")
+        async def canceled(order):
+            self.runs.append(order)
+
+        async def go():
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(canceled("A-14"), 0.5)
+            return await canceled.propose("A-14")
+
+        action = asyncio.run(go())
+        self.reviewer.decide(action, "approved")
+        time.sleep(1)
+        self.assertEqual((self.client.get(action["id"])["status"], self.runs), ("approved", []))
+        asyncio.run(canceled("A-14"))
+        self.assertEqual(self.runs, ["A-14"])
 
     def test_a_revision_for_another_target_does_not_run(self):
         call = Call(self.refund(), "A-7")

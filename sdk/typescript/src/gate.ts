@@ -1,0 +1,326 @@
+/**
+ * Puts functions behind the gate. A call becomes a proposal. Who carries it out is
+ * told by run:
+ *
+ * - "function": the connector is of type worker, and the function itself runs under a
+ *   lease, with the approved arguments from the gate, not with those of the call.
+ * - "connector": the function only returns the proposed change, without an effect of its
+ *   own, and the connector carries it out.
+ *
+ * Equal calls have one idempotency key, and so are one action.
+ */
+import { Client, now, seconds, sleep, underWay } from "./client.ts";
+import { APIError, NoEffect, NoResult, outcomeOf, Unreachable } from "./errors.ts";
+import { canonical, parse, stringify, survives, type Json } from "./json.ts";
+import type { Action, LeasedPush, Proposal, PushFailure, Target } from "./types.ts";
+
+const longestResult = 12 << 10; // characters; a receipt holds 16 KiB
+const longestDetail = 1000;
+
+export interface GateOptions {
+  client?: Client;
+  /** How long a call waits, in seconds; 3600 by default. */
+  patience?: number;
+  /** How long a lease holds without a heartbeat, in seconds; 60 by default. */
+  lease?: number;
+}
+
+export interface ToolOptions<A> {
+  action_type: string;
+  /** entity_type/{argument}, or a function of the arguments. */
+  target: string | ((args: A) => Target);
+  connector: string;
+  /** By default the function's name. */
+  operation?: string;
+  run?: "function" | "connector";
+  /** Names the effect; by default it is derived from connector, operation, target and change. */
+  key?: (args: A) => string;
+  rationale?: string | ((args: A) => string);
+  current_state?: (args: A) => Json;
+}
+
+/** What a gated function is told of the call that it carries out. */
+export interface Call {
+  actionId: string;
+  /** The same in all attempts: hand it to whatever the function calls. */
+  idempotencyKey: string;
+  attempt: number;
+  /** Aborted when the lease is lost, or when the holder is asked to stop. */
+  signal: AbortSignal;
+}
+
+export interface ToolCallOptions {
+  /** Names this call's effect, such as run and tool call; in place of the tool's own key. */
+  key?: string;
+  /** Ends the waiting. It takes nothing back. */
+  signal?: AbortSignal;
+}
+
+/** A function behind the gate. */
+export interface Gated<A, R> {
+  /** Proposes, waits, and returns what came of it. It throws a NotApplied for anything but an effect. */
+  (args: A, options?: ToolCallOptions): Promise<R>;
+  /** Only proposes. The same call made later joins the action. */
+  propose(args: A, options?: ToolCallOptions): Promise<Action>;
+  /**
+   * Proposes, and waits for the decision alone, for a framework that asks before it
+   * calls. It throws Waiting when nobody has decided yet: that is no rejection.
+   */
+  ask(args: A, options?: ToolCallOptions): Promise<Answer>;
+}
+
+/** A decision. reason is what a model can be told. */
+export interface Answer {
+  approved: boolean;
+  reason: string;
+  action: Action;
+}
+
+/** Wraps functions. */
+export class Gate {
+  readonly client: Client;
+  readonly #patience: number;
+  readonly #lease: number;
+  readonly #tools = new Map<string, Map<string, Tool>>(); // by connector and operation
+
+  constructor(options: GateOptions = {}) {
+    this.client = options.client ?? new Client();
+    this.#patience = options.patience ?? 3600;
+    this.#lease = options.lease ?? 60;
+  }
+
+  /** Wraps a function of one object of JSON values, which may be async. */
+  tool<A extends object>(options: ToolOptions<A> & { run: "connector" }, fn: (args: A) => Json | Promise<Json>): Gated<A, Action>;
+  tool<A extends object, R>(options: ToolOptions<A> & { run?: "function" }, fn: (args: A, call: Call) => R | Promise<R>): Gated<A, R>;
+  tool<A extends object>(options: ToolOptions<A>, fn: (args: A, call: Call) => unknown): Gated<A, unknown> {
+    const tool = new Tool(options as ToolOptions<object>, fn as Tool["fn"]);
+    if (!tool.byConnector) {
+      const tools = this.#tools.get(tool.connector) ?? new Map<string, Tool>();
+      if (tools.has(tool.operation)) {
+        throw new TypeError(`${tool.connector} has a function for ${tool.operation} already`);
+      }
+      this.#tools.set(tool.connector, tools.set(tool.operation, tool));
+    }
+    const propose = async (args: A, { key, signal }: ToolCallOptions = {}): Promise<Action> =>
+      this.client.propose(await tool.proposal(args, key), { signal });
+    const gated = async (args: A, options: ToolCallOptions = {}): Promise<unknown> => {
+      const end = now() + this.#patience;
+      return this.#go(tool, await propose(args, options), end, options.signal);
+    };
+    const ask = async (args: A, options: ToolCallOptions = {}): Promise<Answer> => {
+      const end = now() + this.#patience;
+      let action = await propose(args, options);
+      for (;;) {
+        action = await this.client.wait(action.id, { until: "decided", patience: end - now(), signal: options.signal });
+        if (action.status !== "superseded" || !action.superseded_by) break;
+        action = await this.client.get(action.superseded_by, { signal: options.signal });
+      }
+      const failed = outcomeOf(action);
+      if (action.status === "pending") throw failed;
+      const approved = underWay(action) || failed === undefined;
+      return { approved, reason: approved ? "approved" : String(failed?.message), action };
+    };
+    return Object.assign(gated, { propose, ask });
+  }
+
+  /**
+   * Carries out what is approved for this gate's functions until signal is aborted. This
+   * is for a worker process: own limits it to what its own principal proposed. It throws
+   * APIError when the gate refuses the worker itself.
+   */
+  async work(signal: AbortSignal, options: { own?: boolean } = {}): Promise<void> {
+    const request = { connectors: [...this.#tools.keys()], own: options.own ?? false, wait: "5s", lease: seconds(this.#lease) };
+    while (!signal.aborted) {
+      try {
+        for (const push of await this.client.leasePushes(request, { signal })) await this.#carryOut(push, new Map());
+      } catch (error) {
+        if (signal.aborted) return;
+        await sleep(pauseAfter(error, 2), signal).catch(() => undefined);
+      }
+    }
+  }
+
+  /** Waits, carries out, and returns what came of it or throws. */
+  async #go(tool: Tool, action: Action, end: number, signal: AbortSignal | undefined): Promise<unknown> {
+    const mine = new Map<string, Ran>();
+    for (;;) {
+      while (action.status === "superseded" && action.superseded_by) {
+        action = await this.client.get(action.superseded_by, { signal });
+      }
+      const wait = Math.min(60, end - now());
+      if (wait <= 0 || !(action.status === "pending" || underWay(action))) break;
+      if (action.status === "pending") action = await this.client.get(action.id, { wait, until: "decided", signal });
+      else if (tool.byConnector) action = await this.client.get(action.id, { wait, signal });
+      else action = await this.#workOnce(tool.connector, action, mine, signal);
+    }
+    const ran = mine.get(action.id);
+    const failed = outcomeOf(action, ran?.error);
+    if (failed) throw failed;
+    if (tool.byConnector) return action;
+    return ran ? ran.result : kept(action);
+  }
+
+  /** Carries out what can be leased, of this call or of another, and reads the action anew. */
+  async #workOnce(connector: string, action: Action, mine: Map<string, Ran>, signal: AbortSignal | undefined): Promise<Action> {
+    try {
+      const request = { connectors: [connector], own: true, wait: "1s", lease: seconds(this.#lease) };
+      for (const push of await this.client.leasePushes(request, { signal })) await this.#carryOut(push, mine);
+    } catch (error) {
+      signal?.throwIfAborted();
+      await sleep(pauseAfter(error, 1), signal);
+    }
+    return this.client.get(action.id, { signal });
+  }
+
+  /** Runs the function of a push under its lease, and reports. */
+  async #carryOut(leased: LeasedPush, mine: Map<string, Ran>): Promise<void> {
+    const { push, lease: { generation } } = leased;
+    if (!push) return;
+    const tool = this.#tools.get(push.connector)?.get(leased.operation);
+    const stop = new AbortController();
+    const heart = setInterval(() => void this.#beat(push.id, generation, stop), (this.#lease / 3) * 1000);
+    try {
+      const ran: Ran = tool
+        ? await tool.execute(leased, stop.signal)
+        : { error: new NoEffect(`no function for ${leased.operation} here`, { code: "no_function", retry: true }) };
+      mine.set(leased.action_id, ran);
+      if ("error" in ran) await this.client.failPush(push.id, generation, failure(ran.error));
+      else await this.client.completePush(push.id, generation, { response_metadata: receipt(ran.result) });
+    } catch (error) {
+      if (!(error instanceof APIError && error.code === "lease_lost")) throw error; // else the action tells what holds
+    } finally {
+      clearInterval(heart);
+    }
+  }
+
+  /** Keeps a lease. One that is lost shows when the outcome is reported, too. */
+  async #beat(push: string, generation: number, stop: AbortController): Promise<void> {
+    try {
+      const state = await this.client.heartbeatPush(push, generation, this.#lease);
+      if (state.cancel) stop.abort(new NoEffect("the gate asks to stop", { code: "canceled" }));
+    } catch (error) {
+      if (error instanceof APIError && error.code === "lease_lost") stop.abort(error);
+    }
+  }
+}
+
+/** What a function returned, or threw. */
+type Ran = { result: unknown; error?: never } | { error: unknown; result?: never };
+
+/** A function, and how a call of it becomes a proposal. */
+class Tool {
+  readonly connector: string;
+  readonly operation: string;
+  readonly byConnector: boolean;
+  readonly fn: (args: object, call?: Call) => unknown;
+  readonly #options: ToolOptions<object>;
+
+  constructor(options: ToolOptions<object>, fn: Tool["fn"]) {
+    this.connector = options.connector;
+    this.operation = options.operation ?? fn.name;
+    if (!this.operation) throw new TypeError("a function without a name needs an operation");
+    if (!["function", "connector", undefined].includes(options.run)) {
+      throw new TypeError('run must be "function" or "connector"');
+    }
+    this.byConnector = options.run === "connector";
+    this.fn = fn;
+    this.#options = options;
+  }
+
+  async proposal(args: object, key?: string): Promise<Proposal> {
+    const own = checked("the arguments", args);
+    const change = this.byConnector ? checked("the proposed change", await this.fn(own)) : own;
+    const { action_type, rationale, current_state } = this.#options;
+    const out: Proposal = {
+      action_type, connector: this.connector, operation: this.operation, target: this.#target(own),
+      proposed_change: change as Json,
+    };
+    const why = typeof rationale === "function" ? rationale(own) : rationale;
+    if (why) out.rationale = why;
+    if (current_state) out.current_state = current_state(own);
+    out.idempotency_key = key ?? this.#options.key?.(own) ?? (await digest(out));
+    return out;
+  }
+
+  /** Runs the function with the approved arguments, which have to name the approved target. */
+  async execute(push: LeasedPush, signal: AbortSignal): Promise<Ran> {
+    let args: object;
+    try {
+      args = checked("the approved arguments", push.proposed_change);
+      if (names(this.#target(args)) !== names(push.target)) {
+        return { error: new NoEffect("the approved arguments name another target", { code: "other_target" }) };
+      }
+    } catch (error) { // nothing was run yet, whatever it is
+      return { error: new NoEffect(`the approved arguments do not fit: ${text(error)}`, { code: "wrong_arguments" }) };
+    }
+    const call = { actionId: push.action_id, idempotencyKey: push.idempotency_key, attempt: push.attempt, signal };
+    try {
+      return { result: await this.fn(args, call) };
+    } catch (error) {
+      return { error };
+    }
+  }
+
+  #target(args: object): Target {
+    const { target } = this.#options;
+    if (typeof target === "function") return target(args);
+    const [entity_type = "", ...ref] = target.split("/");
+    const entity_ref = ref.join("/").replace(/\{([^{}]*)\}/g, (_, name: string) => {
+      const value = (args as Record<string, unknown>)[name];
+      if (!["string", "number", "bigint"].includes(typeof value)) throw new TypeError(`no text for {${name}} of the target`);
+      return String(value);
+    });
+    return { entity_type, entity_ref };
+  }
+}
+
+/** Refuses what would come back from the gate as another value, and returns a copy. */
+function checked(what: string, value: unknown): object {
+  if (!survives(value) || typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new TypeError(`${what} must be an object of JSON values: strings, numbers, booleans, null, arrays, plain objects`);
+  }
+  return parse(stringify(value)) as object;
+}
+
+async function digest(p: Proposal): Promise<string> {
+  const effect = canonical([p.connector, p.operation, { ...p.target }, p.proposed_change]);
+  const sum = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(effect));
+  return "sdk-" + Array.from(new Uint8Array(sum), (b) => b.toString(16).padStart(2, "0")).join("");
+}
+
+function names({ entity_type, entity_ref = "", entity_refs = [] }: Target): string {
+  return JSON.stringify([entity_type, entity_ref, entity_refs]);
+}
+
+function failure(error: unknown): PushFailure {
+  const detail = text(error).slice(0, longestDetail).toWellFormed();
+  if (error instanceof NoEffect) return { kind: error.retry ? "not_sent" : "terminal", code: error.code, detail };
+  return { kind: "ambiguous", code: (error instanceof Error ? error.name : "thrown").slice(0, 64), detail };
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message || error.name : String(error);
+}
+
+/** What the receipt keeps of a result. */
+function receipt(result: unknown): Json {
+  if (result === undefined) return { result: null };
+  if (!survives(result)) return { not_kept: "the result is no JSON" };
+  return stringify(result).length <= longestResult ? { result } : { not_kept: "the result is too long" };
+}
+
+/** The result of an action that another call, or another process, carried out. */
+function kept(action: Action): unknown {
+  const metadata = action.receipt?.response_metadata;
+  if (typeof metadata !== "object" || metadata === null || !("result" in metadata)) {
+    throw new NoResult(action, `${action.id} is applied, and what the function returned was not kept`);
+  }
+  return metadata.result;
+}
+
+/** The pause in seconds after an error that another attempt may mend; it throws any other. */
+function pauseAfter(error: unknown, otherwise: number): number {
+  if (error instanceof Unreachable) return otherwise;
+  if (error instanceof APIError && error.retryable) return error.retryAfter ?? otherwise;
+  throw error;
+}

@@ -1,0 +1,174 @@
+/**
+ * What goes over the wire: the members of the API's objects that agents and workers
+ * use. A test compares them with the document at /openapi.json.
+ */
+import type { Json } from "./json.ts";
+
+/** Names what a change is made to: one entity, or several by entity_refs. */
+export interface Target {
+  entity_type: string;
+  entity_ref?: string;
+  entity_refs?: string[];
+  /** The version that the agent read. */
+  version?: string;
+}
+
+/** What an agent sends. The API's document at /openapi.json describes each member. */
+export interface Proposal {
+  action_type: string;
+  connector: string;
+  operation: string;
+  target: Target;
+  proposed_change: Json;
+  current_state?: Json;
+  rationale?: string;
+  /** 1 to 5. It can only raise the level that the server sets. */
+  risk_level?: number;
+  magnitude?: { amount: string; currency?: string };
+  on_behalf_of?: string;
+  evaluations?: Evaluation[];
+  context?: Json;
+  /** Such as 4h. It can only shorten the policy's. */
+  expires_in?: string;
+  metadata?: Json;
+  /** Derived from the task: proposed again, it is the same action. */
+  idempotency_key?: string;
+}
+
+export interface Evaluation {
+  name: string;
+  kind: string;
+  result: string;
+  confidence?: number | null;
+  details?: string;
+}
+
+export type Status =
+  | "pending" | "approved" | "rejected" | "denied" | "expired" | "canceled" | "superseded"
+  | "pushing" | "applied" | "failed" | "unknown" | "reversed";
+
+/** A stored proposal, and what became of it. */
+export interface Action {
+  id: string;
+  revision: number;
+  tenant: string;
+  status: Status;
+  action_type: string;
+  connector: string;
+  operation: string;
+  target: Target;
+  current_state?: unknown;
+  proposed_change: unknown;
+  rationale?: string;
+  /** The level that the server set. */
+  risk_level?: number;
+  idempotency_key?: string;
+  digest: string;
+  policy: { outcome: string; rules?: string[] | null; reasons?: string[] | null; version?: number };
+  approval: Approval | null;
+  push: { id: string; status: string; attempts: number } | null;
+  receipt: Receipt | null;
+  failure?: Failure | null;
+  supersedes?: string;
+  superseded_by?: string;
+  repeats?: string;
+  proposed_by: string;
+  proposed_at: string;
+  decided_by?: string;
+  decided_at?: string;
+  decided_via?: string;
+}
+
+export interface Approval {
+  id: string;
+  status: string;
+  required: number;
+  expires_at: string;
+  votes: Vote[];
+}
+
+export interface Vote {
+  name: string;
+  decision: "approved" | "rejected";
+  notes?: string;
+  via: string;
+  at: string;
+}
+
+/** What was attempted, and what happened. */
+export interface Receipt {
+  id: string;
+  attempt: number;
+  outcome: string;
+  external_id?: string;
+  response_metadata: unknown;
+  reversible: boolean;
+}
+
+export interface Failure {
+  code: string;
+  detail: string;
+  target_says?: string;
+  /** never, later or operator. */
+  retry?: string;
+}
+
+/** The right to carry a change out until a time; generation proves it. */
+export interface Lease {
+  generation: number;
+  expires_at: string;
+}
+
+/** An approved change with the right, and the duty, to carry it out once. */
+export interface LeasedPush {
+  push: { id: string; connector: string } | null;
+  action_id: string;
+  action_type: string;
+  operation: string;
+  target: Target;
+  current_state?: unknown;
+  proposed_change: unknown;
+  idempotency_key: string;
+  digest: string;
+  attempt: number;
+  lease: Lease;
+}
+
+export interface LeaseState extends Lease {
+  /** The holder is asked to stop. */
+  cancel: boolean;
+}
+
+export interface LeaseRequest {
+  connectors: string[];
+  /** Limits it to what this key's principal proposed. */
+  own?: boolean;
+  max?: number;
+  /** Such as 30s; 60s at most. */
+  wait?: string;
+  lease?: string;
+  worker?: string;
+}
+
+/** The proof of a change that was applied. */
+export interface PushResult {
+  external_id?: string;
+  request_metadata?: Json;
+  response_metadata?: Json;
+}
+
+/** A call that failed; kind tells what is known of its effect. */
+export interface PushFailure {
+  kind: "terminal" | "transient" | "not_sent" | "ambiguous";
+  code: string;
+  detail: string;
+  target_says?: string;
+}
+
+/** A refused request (RFC 9457). Decide by code; the texts may change. */
+export interface Problem {
+  code: string;
+  detail?: string;
+  retryable?: boolean;
+  errors?: { pointer: string; detail: string }[] | null;
+}

@@ -1,0 +1,33 @@
+/**
+ * Compiles only while the types of this package agree with the API's document: what the
+ * gate sends fits what we declare, what we send fits what it takes, and no member of
+ * ours is unknown to it.
+ */
+import type { components } from "./openapi.gen.ts";
+import type * as ours from "@gatehouse-dev/gatehouse";
+
+type Theirs = components["schemas"];
+type Fits<Given extends Wanted, Wanted> = Given;
+type Known<A, B> = Exclude<keyof A, keyof B> extends never ? true : { unknown: Exclude<keyof A, keyof B> };
+/** A value of JSON that we send is any value in the document. */
+type Sent<T> = { [K in keyof T]: T[K] };
+
+export type Received = [
+  Fits<Theirs["Action"], ours.Action>, Fits<Theirs["LeasedPush"], ours.LeasedPush>,
+  Fits<Theirs["LeaseState"], ours.LeaseState>, Fits<Theirs["Problem"], ours.Problem>,
+];
+
+export type Given = [
+  Fits<Sent<ours.Proposal>, Theirs["Proposal"]>, Fits<Sent<ours.LeaseRequest>, Theirs["PushLeaseRequest"]>,
+  Fits<Sent<ours.PushResult> & { generation: number }, Theirs["PushResult"]>,
+  Fits<Sent<ours.PushFailure> & { generation: number }, Theirs["PushFailure"]>,
+];
+
+export const known: [
+  Known<ours.Action, Theirs["Action"]>, Known<ours.Proposal, Theirs["Proposal"]>, Known<ours.Target, Theirs["Target"]>,
+  Known<ours.Evaluation, Theirs["Evaluation"]>, Known<ours.Approval, Theirs["Approval"]>, Known<ours.Vote, Theirs["Vote"]>,
+  Known<ours.Receipt, Theirs["Receipt"]>, Known<ours.Failure, Theirs["Failure"]>,
+  Known<ours.LeasedPush, Theirs["LeasedPush"]>, Known<ours.LeaseState, Theirs["LeaseState"]>,
+  Known<ours.LeaseRequest, Theirs["PushLeaseRequest"]>, Known<ours.PushResult, Theirs["PushResult"]>,
+  Known<ours.PushFailure, Theirs["PushFailure"]>, Known<ours.Problem, Theirs["Problem"]>,
+] = [true, true, true, true, true, true, true, true, true, true, true, true, true, true];

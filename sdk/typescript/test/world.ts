@@ -1,0 +1,33 @@
+/** The real server that the tests run against, and the person who decides. */
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client, type Action } from "@gatehouse-dev/gatehouse";
+
+const { GATEHOUSE_URL = "", REVIEWER_KEY = "", REVIEWER_EDIT_TOKEN = "" } = process.env;
+
+const reviewer = new Client({ key: REVIEWER_KEY });
+
+/** Waits until something about ref is pending. */
+export async function pending(ref: string): Promise<Action> {
+  for (const end = Date.now() + 30_000; Date.now() < end; await sleep(50)) {
+    const query = { status: "pending", limit: "200" };
+    const page = await reviewer.call<{ items: Action[] }>("GET", "/proposed-actions", undefined, { query });
+    const found = page.items.find((action) => action.target.entity_ref === ref);
+    if (found) return found;
+  }
+  assert.fail(`nothing is pending for ${ref}`);
+}
+
+/** Decides as a person. */
+export async function decide(action: Action, decision: "approved" | "rejected", notes = ""): Promise<void> {
+  const answer = await fetch(`${GATEHOUSE_URL}/api/v1/proposed-actions/${action.id}/decide`, {
+    method: "POST", body: JSON.stringify({ decision, notes, digest: action.digest }),
+    headers: { Authorization: `Bearer ${REVIEWER_KEY}`, "X-Edit-Token": REVIEWER_EDIT_TOKEN, "Content-Type": "application/json" },
+  });
+  assert.equal(answer.status, 200, await answer.text());
+}
+
+/** What a promise came to, awaited from now on. */
+export function outcome<T>(promise: Promise<T>): Promise<{ result?: T; error?: unknown }> {
+  return promise.then((result) => ({ result }), (error: unknown) => ({ error }));
+}
