@@ -1,0 +1,286 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Guard puts functions behind the gate: [Guarded] wraps one. Make it with [NewGuard].
+type Guard struct {
+	client          *Client
+	patience, lease time.Duration
+
+	mu    sync.Mutex
+	tools map[string]map[string]func(context.Context, *gatehouse.LeasedPush) (gatehouse.JSON, error)
+}
+
+// NewGuard makes a guard whose calls wait for patience, an hour when it is 0. The key of
+// the client has the roles proposer and worker.
+func NewGuard(c *Client, patience time.Duration) *Guard {
+	return &Guard{
+		client: c, patience: cmp.Or(patience, time.Hour), lease: gatehouse.DefaultStepLease,
+		tools: make(map[string]map[string]func(context.Context, *gatehouse.LeasedPush) (gatehouse.JSON, error)),
+	}
+}
+
+// GuardTool says how a call becomes a proposal. The connector is of type worker.
+type GuardTool[A any] struct {
+	ActionType, Connector, Operation string
+	Target                           func(A) gatehouse.Target
+	// Key names the effect. By default it is derived from connector, operation, target and
+	// arguments, so that equal calls are one action.
+	Key       func(A) string
+	Rationale string
+}
+
+// GuardedFunc is a function behind the gate.
+type GuardedFunc[A, R any] struct {
+	guard *Guard
+	tool  GuardTool[A]
+}
+
+// Guarded wraps a function of arguments that encode as a JSON object. Each operation of
+// a connector has one function in a guard; a second one is an error.
+func Guarded[A, R any](g *Guard, tool GuardTool[A], fn func(context.Context, A) (R, error)) (*GuardedFunc[A, R], error) {
+	if tool.ActionType == "" || tool.Connector == "" || tool.Operation == "" || tool.Target == nil || fn == nil {
+		return nil, errors.New("client: a guarded function needs an action type, a connector, an operation and a target")
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of := g.tools[tool.Connector]
+	if of == nil {
+		of = make(map[string]func(context.Context, *gatehouse.LeasedPush) (gatehouse.JSON, error))
+		g.tools[tool.Connector] = of
+	}
+	if of[tool.Operation] != nil {
+		return nil, fmt.Errorf("client: %s has a function for %s already", tool.Connector, tool.Operation)
+	}
+	of[tool.Operation] = func(ctx context.Context, p *gatehouse.LeasedPush) (gatehouse.JSON, error) {
+		// With the approved arguments, which have to name the approved target.
+		var args A
+		d := json.NewDecoder(bytes.NewReader([]byte(p.ProposedChange)))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&args); err != nil {
+			return "", &noEffect{err: fmt.Errorf("the approved arguments do not fit: %w", err), code: "wrong_arguments"}
+		}
+		if names(tool.Target(args)) != names(p.Target) {
+			return "", &noEffect{err: errors.New("the approved arguments name another target"), code: "other_target"}
+		}
+		result, err := fn(ctx, args)
+		if err != nil {
+			return "", err
+		}
+		raw, err := json.Marshal(result)
+		if err != nil || len(raw) > maxKept {
+			return gatehouse.ObjectJSON(gatehouse.Member{
+				Name: "not_kept", Value: gatehouse.StringJSON("the result is no JSON, or too long")}), nil
+		}
+		kept, err := gatehouse.Canonicalize(raw)
+		if err != nil {
+			return "", err
+		}
+		return gatehouse.ObjectJSON(gatehouse.Member{Name: "result", Value: kept}), nil
+	}
+	return &GuardedFunc[A, R]{guard: g, tool: tool}, nil
+}
+
+// maxKept bounds a result in bytes; a receipt holds 16 KiB.
+const maxKept = 12 << 10
+
+// Propose only proposes. The same call made later joins the action.
+func (f *GuardedFunc[A, R]) Propose(ctx context.Context, args A) (*gatehouse.Action, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, fmt.Errorf("client: the arguments: %w", err)
+	}
+	change, err := gatehouse.Canonicalize(raw)
+	if err != nil || !change.IsObject() {
+		return nil, errors.Join(errors.New("client: the arguments are no JSON object"), err)
+	}
+	p := &gatehouse.Proposal{
+		ActionType: f.tool.ActionType, Connector: f.tool.Connector, Operation: f.tool.Operation,
+		Target: f.tool.Target(args), ProposedChange: change, Rationale: f.tool.Rationale,
+	}
+	if f.tool.Key != nil {
+		p.IdempotencyKey = f.tool.Key(args)
+	} else {
+		effect, err := json.Marshal([]any{p.Connector, p.Operation, p.Target, change})
+		if err != nil {
+			return nil, fmt.Errorf("client: the target: %w", err)
+		}
+		sum := sha256.Sum256(effect)
+		p.IdempotencyKey = "sdk-" + hex.EncodeToString(sum[:])
+	}
+	a, _, err := f.guard.client.Propose(ctx, p)
+	return a, err
+}
+
+// Call proposes, waits, and runs the function under a lease once the call is approved,
+// with the approved arguments, or returns the result that an equal call had. An error
+// that is a [*NotApplied] says what became of it instead. When ctx ends, the action goes on.
+func (f *GuardedFunc[A, R]) Call(ctx context.Context, args A) (R, error) {
+	var none R
+	a, err := f.Propose(ctx, args)
+	if err != nil {
+		return none, err
+	}
+	a, cause, err := f.guard.settle(ctx, a)
+	if err != nil {
+		return none, err
+	}
+	if a.Status != gatehouse.StatusApplied {
+		return none, &NotApplied{Action: a, Cause: cause}
+	}
+	if a.Receipt != nil {
+		if kept, ok := a.Receipt.ResponseMetadata.Get("result"); ok {
+			var result R
+			err := json.Unmarshal([]byte(kept), &result)
+			return result, err
+		}
+	}
+	return none, fmt.Errorf("%w: %s", ErrNoResult, a.ID)
+}
+
+// Work carries out what is approved for the guard's functions until ctx ends, and returns
+// nil then. own limits it to what its own principal proposed. It returns an error when the
+// server refuses the worker itself.
+func (g *Guard) Work(ctx context.Context, own bool) error {
+	var connectors []string
+	g.mu.Lock()
+	for name := range g.tools {
+		connectors = append(connectors, name)
+	}
+	g.mu.Unlock()
+	for ctx.Err() == nil {
+		err := g.once(ctx, connectors, own, 5*time.Second, nil)
+		if err != nil && ctx.Err() == nil {
+			if refused(err) {
+				return err
+			}
+			_ = sleep(ctx, pauseAfter(1, err))
+		}
+	}
+	return nil
+}
+
+// settle waits until an action is finished or the patience is over, and carries out what
+// is approved meanwhile. cause is what the function said of this action.
+func (g *Guard) settle(ctx context.Context, a *gatehouse.Action) (_ *gatehouse.Action, cause, err error) {
+	causes := make(map[string]error)
+	for deadline := time.Now().Add(g.patience); ; {
+		for a.Status == gatehouse.StatusSuperseded && a.Superseded != "" {
+			if a, err = g.client.FindAction(ctx, a.Superseded); err != nil {
+				return nil, nil, err
+			}
+		}
+		left := time.Until(deadline)
+		switch {
+		case a.Status.Finished() || left <= 0:
+			return a, causes[a.ID], nil
+		case a.Status == gatehouse.StatusPending:
+			if a, err = g.client.WaitAction(ctx, a.ID, min(left, gatehouse.MaxWait), gatehouse.UntilDecided); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		if err := g.once(ctx, []string{a.Connector}, true, time.Second, causes); err != nil {
+			if refused(err) || ctx.Err() != nil {
+				return nil, nil, err
+			}
+			if err := sleep(ctx, pauseAfter(1, err)); err != nil {
+				return nil, nil, err
+			}
+		}
+		if a, err = g.client.FindAction(ctx, a.ID); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// once leases a push and carries it out.
+func (g *Guard) once(ctx context.Context, connectors []string, own bool, wait time.Duration, causes map[string]error) error {
+	pushes, err := g.client.LeasePushes(ctx, gatehouse.PushLeaseRequest{
+		Connectors: connectors, Own: own, Max: 1, Wait: gatehouse.Duration(wait), Lease: gatehouse.Span(g.lease),
+	})
+	if err != nil {
+		return err
+	}
+	for i := range pushes {
+		// A change under way is not cut off with its caller's patience.
+		if err := g.carryOut(context.WithoutCancel(ctx), &pushes[i], causes); err != nil && codeOf(err) != gatehouse.CodeLeaseLost {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Guard) carryOut(ctx context.Context, p *gatehouse.LeasedPush, causes map[string]error) error {
+	g.mu.Lock()
+	fn := g.tools[p.Push.Connector][p.Operation]
+	g.mu.Unlock()
+	work, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go g.keep(work, cancel, p)
+	var kept gatehouse.JSON
+	failed := error(&noEffect{err: fmt.Errorf("no function for %s here", p.Operation), code: "no_function", retry: true})
+	if fn != nil {
+		kept, failed = fn(work, p)
+	}
+	if failed == nil {
+		_, err := g.client.CompletePush(ctx, p.Push.ID, gatehouse.PushResult{
+			Generation: p.Lease.Generation, ResponseMetadata: kept})
+		return err
+	}
+	if causes != nil {
+		causes[p.ActionID] = failed
+	}
+	failure := gatehouse.PushFailure{
+		Generation: p.Lease.Generation, Kind: "ambiguous", Code: "failed", Detail: failed.Error()}
+	var known *noEffect
+	if errors.As(failed, &known) {
+		failure.Kind, failure.Code = "terminal", known.code
+		if known.retry {
+			failure.Kind = "not_sent"
+		}
+	}
+	_, err := g.client.FailPush(ctx, p.Push.ID, failure)
+	return err
+}
+
+// keep extends a lease until ctx ends. The function's context ends when it is lost.
+func (g *Guard) keep(ctx context.Context, cancel context.CancelCauseFunc, p *gatehouse.LeasedPush) {
+	for sleep(ctx, g.lease/3) == nil {
+		state, err := g.client.HeartbeatPush(ctx, p.Push.ID, gatehouse.Heartbeat{
+			Generation: p.Lease.Generation, Lease: gatehouse.Span(g.lease)})
+		switch {
+		case err != nil && codeOf(err) == gatehouse.CodeLeaseLost:
+			cancel(ErrLeaseLost)
+			return
+		case err == nil && state.Cancel:
+			cancel(ErrCanceled)
+			return
+		}
+	}
+}
+
+func names(t gatehouse.Target) string {
+	return fmt.Sprintf("%q %q %q", t.EntityType, t.EntityRef, t.EntityRefs)
+}
+
+func codeOf(err error) gatehouse.Code {
+	var e *gatehouse.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}

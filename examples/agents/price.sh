@@ -1,0 +1,20 @@
+#!/bin/sh
+# A shell script behind the gate: it proposes, waits, and goes on by the exit code. The connector carries the
+# change out, so that the script holds no credentials of the shop. Run again, it is the same action.
+#     GATEHOUSE_URL=… GATEHOUSE_KEY=… ./price.sh SKU-1042 10.00 12.50
+set -u
+sku=$1 old=$2 new=$3
+
+code=0
+gatehouse propose --type price_change --connector shop --operation update --target "item/$sku" \
+  --was "price=$old" --set "price=$new" --rationale "the supplier's list has $new" \
+  --idempotency-key "price:$sku:$old:$new" --wait --timeout "${PATIENCE:-1h}" || code=$?
+
+case $code in
+  0) echo "$sku costs $new" ;;
+  8) echo "nobody has decided yet: run it again later" ;;
+  10) echo "refused, by a person or the policy: $sku still costs $old" ;;
+  13) echo "it may have taken effect: a person looks into it, and it is not to be run again" ;;
+  *) echo "it came to nothing" ;;
+esac
+exit "$code"

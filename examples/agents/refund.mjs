@@ -1,0 +1,17 @@
+// The tool of all recipes here: a function behind the gate. `call` names one tool call of one run;
+// the same name with other arguments is refused, so that edited state of a framework does not run.
+import { Gate } from "@gatehouse-dev/gatehouse";
+
+export const gate = new Gate({ patience: 3600 });
+
+export const refund = gate.tool(
+  { action_type: "refund", target: "order/{order_id}", connector: "erp", operation: "refund" },
+  async ({ order_id, amount }) => `refunded ${amount} EUR for ${order_id}`, // in place of the call to the ERP
+);
+
+export const parameters = {
+  type: "object",
+  properties: { order_id: { type: "string" }, amount: { type: "string", description: "in EUR, such as 12.50" } },
+  required: ["order_id", "amount"],
+  additionalProperties: false,
+};
