@@ -1,9 +1,6 @@
 package gatehouse
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // The states of a breaker.
 const (
@@ -30,16 +27,8 @@ type BreakerState struct {
 	NextTrialAt *time.Time `json:"next_trial_at,omitempty"`
 	// Failures counts the calls in a row that have failed.
 	Failures int `json:"failures,omitempty"`
-	// ErrorCode and Error are those of the last one.
+	// ErrorCode is that of the last one, which may have been another tenant's.
 	ErrorCode string `json:"error_code,omitempty"`
-	Error     string `json:"error,omitempty"`
 	// Waiting counts the caller's pushes that wait for it, up to [MaxLimit].
 	Waiting int `json:"waiting"`
-}
-
-// ConnectorService tells of the configured connectors.
-type ConnectorService interface {
-	// Breakers lists the connectors that serve the caller's tenant, by name, each with
-	// the state of its breaker.
-	Breakers(ctx context.Context) ([]BreakerState, error)
 }

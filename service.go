@@ -160,6 +160,10 @@ type DispatchService interface {
 	DiscardDeadLetters(ctx context.Context, r DiscardRequest) (*DeadLetterAnswer, error)
 	ResolveDeadLetters(ctx context.Context, r ResolveRequest) (*DeadLetterAnswer, error)
 	ResolvePush(ctx context.Context, id string, r Resolution) (*Push, error)
+	// ListBreakers lists the connectors that serve the caller's tenant, by name, each
+	// with the state of its breaker. Where another replica has opened it, only the
+	// pushes that wait tell so.
+	ListBreakers(ctx context.Context) ([]BreakerState, error)
 }
 
 // DrainRequest asks what would be sent, or sends it. DryRun nil means true.

@@ -17,6 +17,12 @@ func (c *Client) ListPushes(ctx context.Context, f gatehouse.PushFilter) (gateho
 	return page[*gatehouse.Push](ctx, c, "/pushes", q)
 }
 
+// ListBreakers lists the connectors with the states of their breakers.
+func (c *Client) ListBreakers(ctx context.Context) ([]gatehouse.BreakerState, error) {
+	p, err := page[gatehouse.BreakerState](ctx, c, "/connectors", nil)
+	return p.Items, err
+}
+
 // Drain tells what is due, or sends it when DryRun is false.
 func (c *Client) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.DrainAnswer, error) {
 	out, _, err := post[gatehouse.DrainAnswer](ctx, c, false, "/pushes/drain", r)

@@ -131,6 +131,7 @@ func (c *devServeCmd) Run(g *globals) error {
 		return errors.Join(err, s.Close())
 	}
 	c.warn(g, cfg)
+	s.warnBreakers(g.ctx)
 	select {
 	case <-g.ctx.Done():
 		log.Info("stopping")

@@ -181,6 +181,7 @@ func (c *doctorCmd) identity(g *globals, api service, add adder) {
 		add("dispatch", checkNote, "not looked at: the role operator sees pushes")
 		return
 	}
+	c.breakers(g, api, add)
 	c.deadLetters(g, api, add)
 	c.roles(g, api, add)
 	if c.Config == "" && c.Data == "" {
@@ -275,6 +276,26 @@ func (*doctorCmd) editToken(g *globals, api service, add adder) {
 		add("edit token", checkFail, "it is not this person's, or was rotated")
 	default:
 		add("edit token", checkNote, "could not be checked: %v", err)
+	}
+}
+
+// breakers tells of connectors whose calls are stopped.
+func (*doctorCmd) breakers(g *globals, api service, add adder) {
+	const name = "breakers"
+	states, err := api.ListBreakers(g.ctx)
+	if err != nil {
+		add(name, checkNote, "could not be read: %v", err)
+		return
+	}
+	open := 0
+	for _, b := range states {
+		if b.State != gatehouse.BreakerClosed {
+			open++
+			add(name, checkNote, "%s", breakerSentence(b))
+		}
+	}
+	if open == 0 {
+		add(name, checkOK, "none is open")
 	}
 }
 

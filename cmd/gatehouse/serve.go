@@ -209,6 +209,7 @@ func (c *serveCmd) Run(g *globals) error {
 	log.Info("serving", "url", s.URL, "roles", roles, "store", c.place(), "version", version, "connectors", len(cfg.Connectors))
 	if has(roles, roleAPI) {
 		s.work.Go(func() { s.warnOpen(g.ctx) }) // beside serving: it reads the policy of each tenant
+		s.work.Go(func() { s.warnBreakers(g.ctx) })
 	}
 	select {
 	case <-g.ctx.Done():

@@ -251,7 +251,8 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		Store: n.store, Targets: n.registry, Authority: n.gate, Owner: ownerName(), Wake: pushes,
 		Committed: func(id string) { n.hub.Notify(id); n.hub.Notify(app.TopicAudit) },
 		Log:       n.log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...),
-		Failpoint: func(p engine.Point) { failpoint.Here(string(p)) },
+		BreakerMoved: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...).Moved,
+		Failpoint:    func(p engine.Point) { failpoint.Here(string(p)) },
 		Trace:     n.tracing.Push,
 	}, engineConfig(n.config.Dispatch))
 	if err != nil {
@@ -536,6 +537,10 @@ func engineConfig(d config.Dispatch) engine.Config {
 	}
 	if d.Workers != 0 {
 		c.Workers, c.Batch = int(d.Workers), int(d.Workers)
+	}
+	c.Breaker = engine.Breaker{Failures: 10, Open: d.Breaker.Open.D(), Longest: d.Breaker.Longest.D()}
+	if d.Breaker.Failures != nil {
+		c.Breaker.Failures = *d.Breaker.Failures
 	}
 	c.Default.MaxConcurrency = int(d.MaxConcurrency)
 	c.Tenants = make(map[string]engine.Tenant, len(d.Tenants))

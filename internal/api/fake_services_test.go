@@ -75,6 +75,10 @@ func (f *fake) ListCorpus(ctx context.Context, cursor string, limit int) (corpus
 	return use[corpusPage](ctx, f, "ListCorpus", "", cursor, limit)
 }
 
+func (f *fake) ListBreakers(ctx context.Context) ([]gatehouse.BreakerState, error) {
+	return use[[]gatehouse.BreakerState](ctx, f, "ListBreakers", "")
+}
+
 func (f *fake) ListPushes(ctx context.Context, filter gatehouse.PushFilter) (pushPage, error) {
 	return use[pushPage](ctx, f, "ListPushes", "", filter)
 }

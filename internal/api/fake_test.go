@@ -98,6 +98,7 @@ func newFake() *fake {
 			"ListMirror":         gatehouse.Page[*gatehouse.AppliedMirror]{Items: []*gatehouse.AppliedMirror{{Tenant: "default", ActionID: "act_1", After: `{"n":1234567890123456789}`, AppliedAt: testTime}}},
 			"ListCorpus":         gatehouse.Page[*gatehouse.CorpusEntry]{Items: []*gatehouse.CorpusEntry{{ID: "c", Features: `{}`, Outcome: gatehouse.Approve, At: testTime}}},
 			"ListPushes":         gatehouse.Page[*gatehouse.Push]{Items: []*gatehouse.Push{push}},
+			"ListBreakers":       []gatehouse.BreakerState{{Connector: "shop", State: gatehouse.BreakerOpen, Since: &testTime, Failures: 5, ErrorCode: "http_503"}},
 			"Drain":              &gatehouse.DrainAnswer{DryRun: true, Items: []gatehouse.DrainItem{{PushID: "psh_1", Change: `{"a":1}`, NotBefore: testTime}}},
 			"ListDeadLetters":    gatehouse.Page[*gatehouse.DeadLetter]{Items: []*gatehouse.DeadLetter{{ID: "psh_1", Status: gatehouse.PushFailed, Payload: `{"a":1.10}`, LastAt: testTime, Acts: []gatehouse.DeadLetterAct{gatehouse.ActReplay}}}},
 			"DiscardDeadLetters": &gatehouse.DeadLetterAnswer{Results: []gatehouse.DeadLetterResult{{ID: "psh_1", Result: "discarded"}}, Done: 1},

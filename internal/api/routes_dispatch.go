@@ -22,6 +22,15 @@ func (s *Server) dispatchRoutes() []route {
 				}))
 			}),
 		}, {
+			method: "GET", path: "/connectors", name: "listBreakers", tag: tagDispatch,
+			summary: "List connectors with their breakers",
+			doc:     "Whether calls of a connector are stopped, since too many in a row have failed. This replica's own breakers, and what waits for those of others.",
+			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[gatehouse.BreakerState]](),
+			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+				states, err := s.cfg.Dispatch.ListBreakers(ctx)
+				return answer(gatehouse.Page[gatehouse.BreakerState]{Items: states}, err)
+			}),
+		}, {
 			method: "POST", path: "/pushes/drain", name: "drain", tag: tagDispatch,
 			summary: "Show what is due, or send it now", doc: "A dry run unless dry_run is false.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.DrainAnswer](),

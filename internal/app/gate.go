@@ -63,6 +63,12 @@ type Drainer interface {
 	Class(tenant, connector, operation string) string
 }
 
+// Breaking is what a Drainer may tell besides: the breakers that are not closed.
+type Breaking interface{ Breakers() []gatehouse.BreakerState }
+
+// Named is what Targets may tell besides: the names of those that serve a tenant.
+type Named interface{ Names(tenant string) []string }
+
 // The topics of hints. An action's own topic is its id.
 const (
 	TopicPush  = "push"

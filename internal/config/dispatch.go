@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -47,8 +48,22 @@ type Dispatch struct {
 	// called, over all replicas, where the tenant sets none of its own. Absent
 	// for no bound. All replicas need the same.
 	MaxConcurrency Count `yaml:"max_concurrency"`
+	// Breaker stops the calls of a connector that fails again and again.
+	Breaker Breaker `yaml:"breaker"`
 	// Tenants sets what single tenants get while others wait too.
 	Tenants map[string]DispatchTenant `yaml:"tenants"`
+}
+
+// Breaker sets when no call of a connector is made for a while: what is approved for
+// it waits then, and no attempt is used up. Each replica finds out by itself.
+type Breaker struct {
+	// Failures is how many calls in a row must have failed; 10 by default, 0 for no
+	// breaker.
+	Failures *int `yaml:"failures"`
+	// Open is how long no call is made, until one is tried; 30s by default.
+	Open gatehouse.Span `yaml:"open"`
+	// Longest bounds it: each trial that fails doubles it. 5m by default.
+	Longest gatehouse.Span `yaml:"longest"`
 }
 
 // DispatchTenant is what one tenant gets of the dispatchers.
@@ -74,6 +89,13 @@ func (d *Dispatch) validate(path string) error {
 		return fmt.Errorf("%s: dispatch.workers: must be 1 to 1024", path)
 	case d.Hold != nil && d.Hold.D() > gatehouse.MaxExpiry:
 		return fmt.Errorf("%s: dispatch.hold: must be at most 365d", path)
+	case d.Breaker.Failures != nil && (*d.Breaker.Failures < 0 || *d.Breaker.Failures > 10_000):
+		return fmt.Errorf("%s: dispatch.breaker.failures: must be 0 to 10000", path)
+	case d.Breaker.Open != 0 && d.Breaker.Open.D() < time.Second || d.Breaker.Open.D() > 24*time.Hour:
+		return fmt.Errorf("%s: dispatch.breaker.open: must be 1s to 24h", path)
+	case d.Breaker.Longest != 0 && d.Breaker.Longest.D() < cmp.Or(d.Breaker.Open.D(), 30*time.Second) ||
+		d.Breaker.Longest.D() > 24*time.Hour:
+		return fmt.Errorf("%s: dispatch.breaker.longest: must be at least as long as open, and at most 24h", path)
 	case d.MaxConcurrency < 0:
 		return fmt.Errorf("%s: dispatch.max_concurrency: must be at least 1", path)
 	}

@@ -62,6 +62,8 @@ type pushGroup struct {
 
 type dispatchPage struct {
 	tab string
+	// breakers are those that are not closed.
+	breakers []gatehouse.BreakerState
 	// filter narrows the dead letters down to a connector or a code.
 	filter  gatehouse.DeadLetterFilter
 	dead    []deadRow
@@ -90,6 +92,15 @@ func (c *Console) dispatch(v *view) error {
 
 func (c *Console) dispatchPage(v *view) (*dispatchPage, error) {
 	p := &dispatchPage{tab: tabAttention}
+	all, err := c.cfg.Dispatch.ListBreakers(v.ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range all {
+		if b.State != gatehouse.BreakerClosed {
+			p.breakers = append(p.breakers, b)
+		}
+	}
 	for _, t := range dispatchTabs() {
 		if v.query("tab") != t.name {
 			continue

@@ -57,8 +57,7 @@ type breaker struct {
 	opened, until time.Time
 	trying        bool
 	open          time.Duration
-	// code and detail are those of the last failure.
-	code, detail string
+	code string // of the last failure
 }
 
 func newBreakers(c Breaker, now func() time.Time, moved func(string, string)) *breakers {
@@ -146,7 +145,7 @@ func (b *breakers) ended(name string, trial bool, s sign, failure *connector.Err
 		*x = breaker{state: breakerClosed}
 	case s == signIll:
 		x.failures++
-		x.code, x.detail = failure.Code, failure.Detail
+		x.code = failure.Code
 		if trial {
 			x.open = min(2*x.open, b.config.Longest)
 		}
@@ -181,7 +180,7 @@ func (b *breakers) states() []gatehouse.BreakerState {
 		since, next := x.opened, x.until
 		out = append(out, gatehouse.BreakerState{
 			Connector: name, State: x.state, Since: &since, NextTrialAt: &next, Failures: x.failures,
-			ErrorCode: x.code, Error: clip(x.detail),
+			ErrorCode: x.code,
 		})
 	}
 	slices.SortFunc(out, func(a, b gatehouse.BreakerState) int { return cmp.Compare(a.Connector, b.Connector) })

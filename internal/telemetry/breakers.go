@@ -1,0 +1,39 @@
+package telemetry
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Breakers counts how the breakers of connectors move.
+type Breakers struct {
+	open   *prometheus.GaugeVec
+	opened *prometheus.CounterVec
+}
+
+// NewBreakers makes and registers the metrics, at 0 for the connectors named.
+func NewBreakers(r prometheus.Registerer, connectors ...string) *Breakers {
+	b := &Breakers{
+		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gatehouse_breaker_open", Help: "1 where this process makes no calls of a connector, or only a trial.",
+		}, []string{"connector"}),
+		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_breaker_opened_total", Help: "How often the breaker of a connector was opened, or opened again after a trial.",
+		}, []string{"connector"}),
+	}
+	r.MustRegister(b.open, b.opened)
+	for _, c := range connectors {
+		b.open.WithLabelValues(c)
+		b.opened.WithLabelValues(c)
+	}
+	return b
+}
+
+// Moved records the new state of a breaker.
+func (b *Breakers) Moved(connector, state string) {
+	value := 1.0
+	if state == "closed" {
+		value = 0
+	}
+	b.open.WithLabelValues(connector).Set(value)
+	if state == "open" {
+		b.opened.WithLabelValues(connector).Inc()
+	}
+}
