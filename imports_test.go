@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"connector/slack":         {"", "connector", "connector/internal/rest", "connector/internal/typed"},
 	"connector/worker":        {"", "connector"},
 	"connector/netsuite":      {"", "connector", "connector/internal/rest", "internal/jsonshape", "internal/spelling"},
+	"connector/jira":          {"", "connector", "connector/internal/rest", "connector/internal/typed"},
 	"connector/stripe":        {"", "connector", "connector/internal/rest", "internal/jsonshape"},
 	"connector/stepfunctions": {"", "connector", "connector/internal/rest", "internal/jsonshape"},
 	"connector/mcp":           {"", "connector"},

@@ -12,6 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/email"
 	"github.com/gatehouse-dev/gatehouse/connector/github"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
+	"github.com/gatehouse-dev/gatehouse/connector/jira"
 	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
 	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
 	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
@@ -34,6 +35,7 @@ func connectorTypes() map[string]maker {
 	return map[string]maker{
 		"email":         of(email.New),
 		"github":        of(github.New),
+		"jira":          of(jira.New),
 		"http":          of(httpconn.New),
 		"mcp":           of(newMCP),
 		"netsuite":      of(netsuite.New),

@@ -39,6 +39,8 @@ var sections = []section{
 		"../../connector/stepfunctions", "Config"},
 	{"Connectors of type stripe", "See [Stripe](connectors/stripe.md).", "connectors.NAME.", "../../connector/stripe",
 		"Config"},
+	{"Connectors of type jira", "See [Jira](connectors/jira.md).", "connectors.NAME.", "../../connector/jira",
+		"Config"},
 	{"Connectors of type github", "See [GitHub](connectors/github.md).", "connectors.NAME.",
 		"../../connector/github", "Config"},
 	{"Connectors of type email", "See [E-mail](connectors/email.md).", "connectors.NAME.",

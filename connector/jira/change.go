@@ -1,0 +1,257 @@
+package jira
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// send makes the one call that changes something.
+func (c *Connector) send(
+	ctx context.Context, method, path string, body gatehouse.JSON, want int,
+) (connector.Result, gatehouse.JSON, *connector.Error) {
+	r, a, failed := c.api.Do(ctx, method, path, nil, body)
+	var res connector.Result
+	if r != nil {
+		res.RequestMetadata = r.Metadata()
+	}
+	if failed != nil {
+		return res, "", failed
+	}
+	doc := a.JSON()
+	res.ResponseMetadata = a.Metadata(doc)
+	switch {
+	case a.Status == http.StatusConflict:
+		failed = a.Failure() // another transition of the same issue was under way
+		failed.Kind, failed.Code = connector.Terminal, string(gatehouse.CodeTargetChanged)
+		return res, doc, failed
+	case a.Status != want:
+		return res, doc, a.Failure()
+	case want != http.StatusNoContent && !doc.IsObject():
+		return res, doc, &connector.Error{
+			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Says(doc),
+		}
+	}
+	return res, doc, nil
+}
+
+// update sets fields. The answer shows nothing of them, so they are read again.
+func (c *Connector) update(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	was, failed := c.before(ctx, call)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	body := gatehouse.ObjectJSON(gatehouse.Member{Name: "fields", Value: gatehouse.ObjectJSON(fieldsOf(call.ProposedChange)...)})
+	res, _, failed := c.send(ctx, http.MethodPut, issuePath(call.Target.EntityRef), body, http.StatusNoContent)
+	if failed != nil {
+		return res, failed
+	}
+	res.ExternalID = call.Target.EntityRef
+	now, failed := c.after(ctx, call)
+	if failed != nil {
+		return res, failed
+	}
+	if failed := differs(call.ProposedChange, was, now); failed != nil {
+		return res, failed
+	}
+	of := connector.Fields(call.ProposedChange)
+	res.Reversal = &gatehouse.Reversal{
+		Operation: opUpdate, Target: call.Target, CurrentState: now.only(of), ProposedChange: undo(was.only(of)),
+	}
+	res.Reversal.Target.Version = now.version
+	return res, nil
+}
+
+// undo is what sets fields back; a description that there was none of is empty.
+func undo(was gatehouse.JSON) gatehouse.JSON {
+	if d, ok := was.Get("description"); ok && d == "null" {
+		return rest.With(was, "description", `""`)
+	}
+	return was
+}
+
+// after reads what a change has come to.
+func (c *Connector) after(ctx context.Context, call connector.Call) (issue, *connector.Error) {
+	i, gone, failed := c.read(ctx, call.Target.EntityRef, names(call))
+	if failed != nil || gone {
+		return i, &connector.Error{
+			Code: "not_confirmed", Detail: "Jira has taken the change, but the issue could not be read afterwards",
+		}
+	}
+	return i, nil
+}
+
+// differs compares an issue with what was approved. Where nothing has changed at all
+// Jira has done nothing.
+func differs(change gatehouse.JSON, was, now issue) *connector.Error {
+	members, _ := change.Fields()
+	var wrong []string
+	for _, m := range members {
+		got := now.value(m.Name)
+		if !holds(m.Value, got) && !(m.Value == `""` && got == "null") {
+			wrong = append(wrong, m.Name+" is "+rest.Brief(got)+" instead of "+rest.Brief(m.Value))
+		}
+	}
+	if wrong == nil {
+		return nil
+	}
+	e := &connector.Error{Code: "not_as_approved", Detail: "the issue was changed, but " + strings.Join(wrong, "; ")}
+	if was.version != "" && was.version == now.version {
+		e.Kind, e.Detail = connector.Terminal, "Jira has dropped the change: "+strings.Join(wrong, "; ")
+	}
+	return e
+}
+
+// transition moves an issue to a status by the one transition that leads there.
+func (c *Connector) transition(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	was, failed := c.before(ctx, call)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	to := rest.Text(call.ProposedChange, "status")
+	from := rest.Text(was.fields, "status")
+	if from == to {
+		return connector.Result{ExternalID: was.key, ResponseMetadata: found(was.key)}, nil
+	}
+	id, failed := c.leading(ctx, was.key, to)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	body := gatehouse.MustJSON(map[string]any{"transition": map[string]string{"id": id}})
+	res, _, failed := c.send(ctx, http.MethodPost, issuePath(was.key, "transitions"), body, http.StatusNoContent)
+	if failed != nil {
+		return res, failed
+	}
+	res.ExternalID = was.key
+	now, failed := c.after(ctx, call)
+	if failed != nil {
+		return res, failed
+	}
+	if failed := differs(call.ProposedChange, was, now); failed != nil {
+		return res, failed
+	}
+	res.Reversal = &gatehouse.Reversal{
+		Operation: opTransition, Target: call.Target, CurrentState: call.ProposedChange,
+		ProposedChange: gatehouse.MustJSON(map[string]string{"status": from}),
+	}
+	res.Reversal.Target.Version = ""
+	return res, nil
+}
+
+// leading finds the transition to a status that the issue has now.
+func (c *Connector) leading(ctx context.Context, key, status string) (string, *connector.Error) {
+	a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(key, "transitions"), nil, "")
+	if failed != nil {
+		return "", rest.NothingSent(failed)
+	}
+	if a.Status != http.StatusOK {
+		return "", rest.NothingSent(unread(a))
+	}
+	list, _ := a.JSON().Get("transitions")
+	elements, _ := list.Elements()
+	var ids, others []string
+	for _, t := range elements {
+		to, _ := t.Get("to")
+		if name := rest.Text(to, "name"); name == status {
+			ids = append(ids, rest.Text(t, "id"))
+		} else {
+			others = append(others, gatehouse.Quote(name))
+		}
+	}
+	if len(ids) == 1 {
+		return ids[0], nil
+	}
+	detail := "there is no transition to the status " + gatehouse.Quote(status)
+	if len(ids) > 1 {
+		detail = "several transitions lead to the status " + gatehouse.Quote(status)
+	}
+	slices.Sort(others)
+	return "", &connector.Error{
+		Kind: connector.Terminal, Code: "no_such_transition", Detail: detail + "; others lead to " + strings.Join(others, ", "),
+	}
+}
+
+func found(what string) gatehouse.JSON {
+	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: gatehouse.StringJSON(what)})
+}
+
+// markLabel is the label of the issue that a call makes.
+func markLabel(call connector.Call) string { return "gatehouse-" + call.TargetKey()[:32] }
+
+// create makes an issue with the label of the call's key; one that has it was made
+// by an earlier call.
+func (c *Connector) create(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	made, there, failed := c.created(ctx, call)
+	if failed != nil {
+		return connector.Result{}, rest.NothingSent(failed)
+	}
+	if there {
+		return connector.Result{ExternalID: made.key, ResponseMetadata: found(made.key)}, nil
+	}
+	fields := fieldsOf(call.ProposedChange)
+	labels, _ := call.ProposedChange.Get("labels")
+	fields = slices.DeleteFunc(fields, func(m gatehouse.Member) bool { return m.Name == "labels" })
+	fields = append(fields,
+		gatehouse.Member{Name: "project", Value: gatehouse.MustJSON(map[string]string{"key": call.Target.EntityRef})},
+		gatehouse.Member{Name: "labels", Value: added(labels, markLabel(call))})
+	body := gatehouse.ObjectJSON(gatehouse.Member{Name: "fields", Value: gatehouse.ObjectJSON(fields...)})
+	res, doc, failed := c.send(ctx, http.MethodPost, "/rest/api/3/issue", body, http.StatusCreated)
+	if failed != nil {
+		return res, failed
+	}
+	if res.ExternalID = rest.Text(doc, "key"); res.ExternalID == "" {
+		return res, &connector.Error{Code: "answer_unreadable", Detail: "Jira answers 201 without the issue's key"}
+	}
+	made, gone, failed := c.read(ctx, res.ExternalID, append(names(call), "labels"))
+	if failed != nil || gone {
+		return res, &connector.Error{Code: "not_confirmed", Detail: "the issue was made, but could not be read afterwards"}
+	}
+	return res, differs(rest.With(call.ProposedChange, "labels", added(labels, markLabel(call))), issue{}, made)
+}
+
+// added is a list of texts with one more.
+func added(list gatehouse.JSON, more string) gatehouse.JSON {
+	elements, _ := list.Elements()
+	texts := []string{}
+	for _, e := range elements {
+		s, _ := e.Text()
+		texts = append(texts, s)
+	}
+	return gatehouse.MustJSON(append(texts, more))
+}
+
+// created looks for the issue of a call. That it finds none proves nothing.
+func (c *Connector) created(ctx context.Context, call connector.Call) (issue, bool, *connector.Error) {
+	label := markLabel(call)
+	query := url.Values{
+		"jql":    {`project = "` + call.Target.EntityRef + `" AND labels = "` + label + `"`},
+		"fields": {strings.Join(append(names(call), "labels"), ",")}, "maxResults": {"5"},
+	}
+	a, failed := c.api.Ask(ctx, http.MethodGet, "/rest/api/3/search/jql", query, "")
+	if failed != nil {
+		return issue{}, false, failed
+	}
+	if a.Status != http.StatusOK {
+		return issue{}, false, unread(a)
+	}
+	list, ok := a.JSON().Get("issues")
+	elements, err := list.Elements()
+	if !ok || err != nil {
+		return issue{}, false, &connector.Error{
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is no list of issues", Says: a.Says(a.JSON()),
+		}
+	}
+	for _, e := range elements {
+		if i, ok := issueOf(e); ok && strings.HasPrefix(i.key, call.Target.EntityRef+"-") &&
+			strings.Contains(string(i.value("labels")), string(gatehouse.StringJSON(label))) {
+			return i, true, nil
+		}
+	}
+	return issue{}, false, nil
+}

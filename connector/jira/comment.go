@@ -1,0 +1,115 @@
+package jira
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// property is the one by which a comment is found again.
+const property = "gatehouse"
+
+// comment adds a comment. It was mailed to those who watch the issue: it cannot be
+// undone.
+func (c *Connector) comment(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	if _, failed := c.before(ctx, call); failed != nil {
+		return connector.Result{}, failed
+	}
+	id, there, failed := c.commented(ctx, call)
+	if failed != nil {
+		return connector.Result{}, rest.NothingSent(failed)
+	}
+	if there {
+		return connector.Result{ExternalID: id, ResponseMetadata: found(id)}, nil
+	}
+	text := rest.Text(call.ProposedChange, "text")
+	body := gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "body", Value: document(text)},
+		gatehouse.Member{Name: "properties", Value: gatehouse.MustJSON([]map[string]any{
+			{"key": property, "value": map[string]string{"key": call.TargetKey()}},
+		})})
+	res, doc, failed := c.send(ctx, http.MethodPost, issuePath(call.Target.EntityRef, "comment"), body, http.StatusCreated)
+	if failed != nil {
+		return res, failed
+	}
+	res.ExternalID = rest.Text(doc, "id")
+	if shown, _ := doc.Get("body"); textOf(shown) != textOf(document(text)) {
+		return res, &connector.Error{
+			Code: "not_as_approved", Detail: "the comment reads " + rest.Brief(gatehouse.StringJSON(textOf(shown))),
+		}
+	}
+	return res, nil
+}
+
+// Comments are looked through from the newest, so many pages of 100.
+const maxPages = 5
+
+// commented looks for the comment of a call among the newest ones.
+func (c *Connector) commented(ctx context.Context, call connector.Call) (string, bool, *connector.Error) {
+	for page := range maxPages {
+		query := url.Values{
+			"orderBy": {"-created"}, "expand": {"properties"}, "maxResults": {"100"}, "startAt": {strconv.Itoa(100 * page)},
+		}
+		a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(call.Target.EntityRef, "comment"), query, "")
+		if failed != nil {
+			return "", false, failed
+		}
+		if a.Status != http.StatusOK {
+			return "", false, unread(a)
+		}
+		list, _ := a.JSON().Get("comments")
+		elements, err := list.Elements()
+		if err != nil {
+			return "", false, &connector.Error{
+				Kind: connector.Transient, Code: "check_failed", Detail: "the answer is no list of comments",
+			}
+		}
+		for _, e := range elements {
+			properties, _ := e.Get("properties")
+			all, _ := properties.Elements()
+			for _, p := range all {
+				value, _ := p.Get("value")
+				if rest.Text(p, "key") == property && rest.Text(value, "key") == call.TargetKey() {
+					return rest.Text(e, "id"), true, nil
+				}
+			}
+		}
+		if len(elements) < 100 {
+			break
+		}
+	}
+	return "", false, nil
+}
+
+// ReadBack implements [connector.ReadBacker]. Absence is never concluded: an earlier
+// call may still be on its way, and Jira's search is late.
+func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	id, there, failed := call.Target.EntityRef, false, (*connector.Error)(nil)
+	switch call.Operation {
+	case opCreate:
+		var made issue
+		made, there, failed = c.created(ctx, call)
+		id = made.key
+	case opComment:
+		id, there, failed = c.commented(ctx, call)
+	case opUpdate, opTransition:
+		var now issue
+		var gone bool
+		now, gone, failed = c.read(ctx, id, append(names(call), connector.Fields(call.ProposedChange)...))
+		there = failed == nil && !gone && differs(call.ProposedChange, issue{}, now) == nil
+	}
+	switch {
+	case failed != nil:
+		return connector.Inconclusive, connector.Result{}, failed
+	case !there:
+		return connector.Inconclusive, connector.Result{}, nil
+	}
+	return connector.Present, connector.Result{ExternalID: id, ResponseMetadata: found(id)}, nil
+}

@@ -1,0 +1,92 @@
+package jira
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Config defines a connector of type jira.
+type Config struct {
+	// Type is jira.
+	Type string `yaml:"type"`
+	// Tenants lists who may use the connector; absent means default only.
+	Tenants []string `yaml:"tenants"`
+	// Site is its address, such as https://acme.atlassian.net, or for a token with
+	// scopes https://api.atlassian.com/ex/jira/CLOUD-ID.
+	Site string `yaml:"site"`
+	// AllowPrivate permits a site at an inside address, and plain http.
+	AllowPrivate bool `yaml:"allow_private"`
+	// Email is the account that the token belongs to.
+	Email string `yaml:"email"`
+	// Token names the secret that holds the API token.
+	Token Secret `yaml:"token"`
+	// Projects are the only ones whose issues actions can change, by key.
+	Projects map[string]Project `yaml:"projects"`
+	// Timeout bounds a call, with what it reads before and after; 30s by default.
+	Timeout gatehouse.Span `yaml:"timeout"`
+}
+
+// Secret refers to a secret by name.
+type Secret struct {
+	// Secret is an entry of secrets.
+	Secret string `yaml:"secret"`
+}
+
+// Project is what an operator declares of a project.
+type Project struct {
+	// Fields declares levels of fields, 1 to 5. An update whose fields are all declared
+	// has the largest of their levels as its floor.
+	Fields connector.FieldLevels `yaml:"fields"`
+	// Operations declares operations on issues of this project, by name: create,
+	// update, transition, comment.
+	Operations map[string]Operation `yaml:"operations"`
+}
+
+// Operation is what an operator declares of an operation.
+type Operation struct {
+	// Floor is its least risk level, 1 to 5; 3 by default, 4 for create.
+	Floor gatehouse.RiskLevel `yaml:"floor"`
+}
+
+var (
+	projectForm = regexp.MustCompile(`^[A-Z][A-Z0-9_]{1,39}$`)
+	issueForm   = regexp.MustCompile(`^([A-Z][A-Z0-9_]{1,39})-[1-9][0-9]{0,9}$`)
+	emailForm   = regexp.MustCompile(`^[^\s:@]{1,100}@[^\s:@]{1,200}$`)
+	tokenForm   = regexp.MustCompile(`^[!-~]{8,1000}$`)
+)
+
+func (c *Config) validate() error {
+	switch {
+	case c.Type != "" && c.Type != "jira":
+		return fmt.Errorf("type: is %s, not jira", gatehouse.Quote(c.Type))
+	case !emailForm.MatchString(c.Email):
+		return errors.New("email: must be that of the account the token belongs to")
+	case len(c.Projects) == 0:
+		return errors.New("projects: at least one is needed, such as SHOP: {}")
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Projects)) {
+		at := "projects." + key
+		if !projectForm.MatchString(key) {
+			return fmt.Errorf("projects: %s is no key of a project", gatehouse.Quote(key))
+		}
+		for _, op := range slices.Sorted(maps.Keys(c.Projects[key].Operations)) {
+			if !slices.Contains(operationNames, op) {
+				return fmt.Errorf("%s.operations.%s: there are %s", at, op, strings.Join(operationNames, ", "))
+			}
+			if f := c.Projects[key].Operations[op].Floor; !f.Valid() {
+				return fmt.Errorf("%s.operations.%s.floor: must be 1 to 5", at, op)
+			}
+		}
+		if err := c.Projects[key].Fields.Validate(at + ".fields"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package jira
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+func issuePath(key string, more ...string) string {
+	path := "/rest/api/3/issue/" + url.PathEscape(key)
+	for _, m := range more {
+		path += "/" + url.PathEscape(m)
+	}
+	return path
+}
+
+// issue is what was read of one: version is Jira's time of the last update, fields
+// have the values as a proposal writes them.
+type issue struct {
+	key, version string
+	fields       gatehouse.JSON
+}
+
+// names are the fields that a call is about.
+func names(call connector.Call) []string {
+	out := append(connector.Fields(call.CurrentState), "updated", "status")
+	if call.Operation == opUpdate || call.Operation == opCreate {
+		out = append(out, connector.Fields(call.ProposedChange)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// read reads an issue; gone is true where it is not there, or not for this account.
+func (c *Connector) read(ctx context.Context, key string, fields []string) (i issue, gone bool, failed *connector.Error) {
+	query := url.Values{"fields": {strings.Join(fields, ",")}}
+	a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(key), query, "")
+	switch {
+	case failed != nil:
+		return i, false, failed
+	case a.Status == http.StatusNotFound:
+		return i, true, nil
+	case a.Status != http.StatusOK:
+		return i, false, unread(a)
+	}
+	i, ok := issueOf(a.JSON())
+	if !ok || i.key != key {
+		return i, false, &connector.Error{
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the issue " + gatehouse.Quote(key) +
+				": it was moved, or the answer is not whole", Says: a.Says(a.JSON()),
+		}
+	}
+	return i, false, nil
+}
+
+// unread is a read that was refused.
+func unread(a *rest.Answer) *connector.Error {
+	e := a.Failure()
+	if e.Kind == connector.Ambiguous {
+		e.Kind = connector.Transient
+	}
+	return e
+}
+
+func issueOf(doc gatehouse.JSON) (issue, bool) {
+	fields, ok := doc.Get("fields")
+	members, err := fields.Fields()
+	if !ok || err != nil {
+		return issue{}, false
+	}
+	out := make([]gatehouse.Member, len(members))
+	for n, m := range members {
+		out[n] = gatehouse.Member{Name: m.Name, Value: plain(m.Name, m.Value)}
+	}
+	i := issue{key: rest.Text(doc, "key"), fields: gatehouse.ObjectJSON(out...)}
+	i.version = rest.Text(i.fields, "updated")
+	return i, i.key != ""
+}
+
+// plain is a field's value as proposals write it: a document is its text, status and
+// type of the issue are their names.
+func plain(name string, value gatehouse.JSON) gatehouse.JSON {
+	if t, _ := value.Get("type"); t == `"doc"` {
+		return gatehouse.StringJSON(textOf(value))
+	}
+	if name == "status" || name == "issuetype" {
+		if n, ok := value.Get("name"); ok {
+			return n
+		}
+	}
+	return value
+}
+
+// holds reports whether a shown value is the approved one. Of an object, and of those
+// in a list, the approved member decides; a list has no order.
+func holds(approved, shown gatehouse.JSON) bool {
+	if approved.Equal(shown) {
+		return true
+	}
+	if members, err := approved.Fields(); err == nil && approved.IsObject() {
+		for _, m := range members {
+			if v, ok := shown.Get(m.Name); !ok || !v.Equal(m.Value) {
+				return false
+			}
+		}
+		return shown.IsObject()
+	}
+	want, err := approved.Elements()
+	got, errGot := shown.Elements()
+	if err == nil && errGot == nil && strings.HasPrefix(string(approved), "[") && len(want) == len(got) {
+		for _, w := range want {
+			if !slices.ContainsFunc(got, func(g gatehouse.JSON) bool { return holds(w, g) }) {
+				return false
+			}
+		}
+		return true
+	}
+	a, errA := gatehouse.ParseDecimal(string(approved))
+	b, errB := gatehouse.ParseDecimal(string(shown))
+	return errA == nil && errB == nil && a.Cmp(b) == 0
+}
+
+// value is a field of an issue, null for none.
+func (i issue) value(name string) gatehouse.JSON {
+	if v, ok := i.fields.Get(name); ok {
+		return v
+	}
+	return "null"
+}
+
+// compare tells how an issue differs from what a call says of it. The pre-image decides
+// where there is one: the time of the last update also changes with comments.
+func compare(call connector.Call, i issue) connector.State {
+	members, _ := call.CurrentState.Fields()
+	var expected, actual []gatehouse.Member
+	for _, m := range members {
+		if got := i.value(m.Name); !holds(m.Value, got) {
+			expected = append(expected, m)
+			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
+		}
+	}
+	if expected != nil {
+		return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+	}
+	if v := call.Target.Version; v != "" && len(members) == 0 && v != i.version {
+		return connector.State{Expected: gatehouse.StringJSON(v), Actual: gatehouse.StringJSON(i.version)}
+	}
+	return connector.State{Matches: true}
+}
+
+// before reads the issue that a call is about to change, and refuses what does not fit.
+func (c *Connector) before(ctx context.Context, call connector.Call) (issue, *connector.Error) {
+	i, gone, failed := c.read(ctx, call.Target.EntityRef, names(call))
+	switch {
+	case failed != nil:
+		return i, rest.NothingSent(failed)
+	case gone:
+		return i, &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
+			Detail: "the issue is not there, or this account may not see it",
+		}
+	}
+	if s := compare(call, i); !s.Matches {
+		return i, rest.Changed(s)
+	}
+	return i, nil
+}
+
+// Check implements [connector.Checker].
+func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
+	if call.Operation == opCreate {
+		return connector.State{Matches: true, Unchecked: true}, nil
+	}
+	i, gone, failed := c.read(ctx, call.Target.EntityRef, names(call))
+	switch {
+	case failed != nil:
+		return connector.State{}, failed
+	case gone:
+		return connector.State{Expected: gatehouse.StringJSON(call.Target.EntityRef), Actual: "null"}, nil
+	}
+	return compare(call, i), nil
+}
+
+// ReadsState implements [connector.StateReader].
+func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation != opCreate }
+
+// ReadState implements [connector.StateReader].
+func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
+	if !c.ReadsState(call) {
+		return connector.Snapshot{}, &connector.Error{
+			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be created has no state",
+		}
+	}
+	i, gone, failed := c.read(ctx, call.Target.EntityRef, names(call))
+	if failed != nil {
+		return connector.Snapshot{}, failed
+	}
+	if gone {
+		return connector.Snapshot{Gone: true}, nil
+	}
+	out := connector.Snapshot{Matches: compare(call, i).Matches}
+	if call.Target.Version != "" {
+		out.Version = i.version
+	}
+	of := connector.Fields(call.CurrentState)
+	switch call.Operation {
+	case opUpdate:
+		of = append(of, connector.Fields(call.ProposedChange)...)
+	case opTransition:
+		of = append(of, "status")
+	}
+	out.CurrentState = i.only(of)
+	return out, nil
+}
+
+// only are the named fields, in the form in which a proposal sets them; "" for none.
+func (i issue) only(of []string) gatehouse.JSON {
+	slices.Sort(of)
+	var members []gatehouse.Member
+	for _, name := range slices.Compact(of) {
+		members = append(members, gatehouse.Member{Name: name, Value: settable(i.value(name))})
+	}
+	if members == nil {
+		return ""
+	}
+	return gatehouse.ObjectJSON(members...)
+}
+
+// settable cuts what Jira shows of an object down to what names it.
+func settable(v gatehouse.JSON) gatehouse.JSON {
+	if elements, err := v.Elements(); err == nil && strings.HasPrefix(string(v), "[") {
+		parts := make([]string, len(elements))
+		for n, e := range elements {
+			parts[n] = string(settable(e))
+		}
+		return gatehouse.JSON("[" + strings.Join(parts, ",") + "]")
+	}
+	for _, name := range []string{"accountId", "id", "name", "value"} {
+		if m, ok := v.Get(name); ok {
+			return gatehouse.ObjectJSON(gatehouse.Member{Name: name, Value: m})
+		}
+	}
+	return v
+}

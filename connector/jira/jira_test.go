@@ -1,0 +1,269 @@
+package jira_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
+	"github.com/gatehouse-dev/gatehouse/connector/jira"
+)
+
+const (
+	newSummary = gatehouse.JSON(`{"summary":"Printer is out"}`)
+	oldSummary = gatehouse.JSON(`{"summary":"Printer on fire"}`)
+	newIssue   = gatehouse.JSON(`{"issuetype":"Task","summary":"Buy a printer","description":"Soon.\n*not bold*"}`)
+	hello      = gatehouse.JSON(`{"text":"It is out.\n[~ana] look"}`)
+)
+
+// TestConformance holds each operation to the suite. The target is a fake.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		call    connector.Call
+		creates bool
+		read    func(*fake) gatehouse.JSON
+		disturb func(*fake)
+	}{
+		"update": {
+			call("update", newSummary, oldSummary), false,
+			func(f *fake) gatehouse.JSON { return f.field("SHOP-1", "summary") },
+			func(f *fake) { f.set("summary", "Printer is gone") },
+		},
+		"transition": {
+			call("transition", `{"status":"In Progress"}`, `{"status":"To Do"}`), false,
+			func(f *fake) gatehouse.JSON { return f.field("SHOP-1", "status") },
+			func(f *fake) { f.set("status", object{"id": "3", "name": "Done"}) },
+		},
+		"create":  {call("create", newIssue, ""), true, func(f *fake) gatehouse.JSON { return gatehouse.MustJSON(f.effects()) }, nil},
+		"comment": {call("comment", hello, ""), true, func(f *fake) gatehouse.JSON { return gatehouse.MustJSON(f.effects()) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+				f := newFake(t)
+				return &connectortest.Fixture{
+					Connector: f.connector(nil), Call: test.call, Creates: test.creates,
+					Disturb: func(*testing.T) { test.disturb(f) },
+					Read:    func(*testing.T) gatehouse.JSON { return test.read(f) },
+					Effects: func(*testing.T) int { return f.effects() },
+					Secrets: []string{token},
+				}
+			}})
+		})
+	}
+}
+
+func wantFailure(t *testing.T, err error, kind connector.Kind, code string) {
+	t.Helper()
+	var e *connector.Error
+	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
+		t.Errorf("got %v, want %s: %s", err, kind, code)
+	}
+}
+
+func finding(t *testing.T, c *jira.Connector, call connector.Call, want connector.Finding) connector.Result {
+	t.Helper()
+	got, res, err := c.ReadBack(t.Context(), call)
+	if err != nil || got != want {
+		t.Errorf("read back %v (%v), want %v", got, err, want)
+	}
+	return res
+}
+
+// TestLostAnswers: the answer is lost after the effect. Each operation is found again,
+// and the same call makes it no second time.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]connector.Call{
+		"create": call("create", newIssue, ""), "comment": call("comment", hello, ""),
+		"update": call("update", newSummary, oldSummary), "transition": call("transition", `{"status":"In Progress"}`, `{"status":"To Do"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			c := f.connector(nil)
+			finding(t, c, call, connector.Inconclusive)
+			f.lose = true
+			_, err := c.Execute(t.Context(), call)
+			wantFailure(t, err, connector.Ambiguous, "connection_lost")
+			f.lose = false
+			made := finding(t, c, call, connector.Present)
+			if made.ExternalID == "" {
+				t.Error("without an external id")
+			}
+			res, err := c.Execute(t.Context(), call)
+			if f.effects() != 1 {
+				t.Errorf("%d effects", f.effects())
+			}
+			if name == "create" || name == "comment" {
+				if err != nil || res.ExternalID != made.ExternalID {
+					t.Errorf("%v, %q after %q", err, res.ExternalID, made.ExternalID)
+				}
+			} else {
+				wantFailure(t, err, connector.Terminal, "target_changed")
+			}
+		})
+	}
+}
+
+// TestLateSearch: Jira's search does not show the new issue yet. That proves nothing.
+func TestLateSearch(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.connector(nil)
+	create := call("create", newIssue, "")
+	if _, err := c.Execute(t.Context(), create); err != nil {
+		t.Fatal(err)
+	}
+	f.late = true
+	finding(t, c, create, connector.Inconclusive)
+	if op, _ := c.Operation("create"); op.Class != connector.ClassC {
+		t.Errorf("class %s: a search that is late cannot make creation idempotent", op.Class)
+	}
+}
+
+func TestNotAsApproved(t *testing.T) {
+	t.Parallel()
+	both := gatehouse.JSON(`{"priority":{"name":"High"},"summary":"Printer is out"}`)
+	for name, test := range map[string]struct {
+		set    func(*fake)
+		change gatehouse.JSON
+		kind   connector.Kind
+		code   string
+	}{
+		"all dropped":       {func(f *fake) { f.drop = "summary" }, newSummary, connector.Terminal, "not_as_approved"},
+		"a part dropped":    {func(f *fake) { f.drop = "priority" }, both, connector.Ambiguous, "not_as_approved"},
+		"another value":     {func(f *fake) { f.rewrite = object{"summary": "x"} }, newSummary, connector.Ambiguous, "not_as_approved"},
+		"an unknown field":  {nil, `{"customfield_10001":"x"}`, connector.Terminal, "http_400"},
+		"a rate limit":      {func(f *fake) { f.status, f.retry = 429, "7" }, newSummary, connector.NotSent, "http_429"},
+		"it is down":        {func(f *fake) { f.status = 503 }, newSummary, connector.NotSent, "http_503"},
+		"a revoked token":   {func(f *fake) { f.unauthorized = true }, newSummary, connector.Terminal, "http_401"},
+		"down at the write": {func(f *fake) { f.beforeWrite = func() { f.mu.Lock(); f.status = 503; f.mu.Unlock() } }, newSummary, connector.Ambiguous, "http_503"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			if test.set != nil {
+				test.set(f)
+			}
+			_, err := f.connector(nil).Execute(t.Context(), call("update", test.change, oldSummary))
+			wantFailure(t, err, test.kind, test.code)
+		})
+	}
+	f := newFake(t)
+	f.drop = "description"
+	_, err := f.connector(nil).Execute(t.Context(), call("create", newIssue, ""))
+	wantFailure(t, err, connector.Ambiguous, "not_as_approved")
+}
+
+// TestTexts: what agents write is text, no markup, mention or link.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.connector(nil)
+	res, err := c.Execute(t.Context(), call("create", newIssue, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Execute(t.Context(), call("comment", hello, "")); err != nil {
+		t.Fatal(err)
+	}
+	stored := f.field(res.ExternalID, "description") + gatehouse.MustJSON(f.comments)
+	for _, part := range []string{`"text":"*not bold*"`, `"text":"[~ana] look"`, `"type":"doc"`} {
+		if !says(stored, part) {
+			t.Errorf("%s is not in %s", part, stored)
+		}
+	}
+	if says(stored, "mention") {
+		t.Errorf("a mention: %s", stored)
+	}
+}
+
+func TestTransitions(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.connector(nil)
+	_, err := c.Execute(t.Context(), call("transition", `{"status":"Done"}`, `{"status":"To Do"}`))
+	wantFailure(t, err, connector.Terminal, "no_such_transition")
+	f.conflict = true
+	_, err = c.Execute(t.Context(), call("transition", `{"status":"In Progress"}`, `{"status":"To Do"}`))
+	wantFailure(t, err, connector.Terminal, "target_changed")
+	f.conflict = false
+	f.set("status", object{"id": "3", "name": "Done"})
+	_, err = c.Execute(t.Context(), call("transition", `{"status":"To Do"}`, `{"status":"Done"}`))
+	wantFailure(t, err, connector.Terminal, "no_such_transition") // two lead there
+	if f.effects() != 0 {
+		t.Errorf("%d effects", f.effects())
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.connector(func(cfg *jira.Config) {
+		cfg.Projects["SHOP"] = jira.Project{
+			Fields: connector.FieldLevels{"labels": 1}, Operations: map[string]jira.Operation{"comment": {Floor: 2}},
+		}
+	})
+	other := call("update", newSummary, oldSummary)
+	other.Target.EntityRef = "OPS-1"
+	path := call("update", newSummary, oldSummary)
+	path.Target.EntityRef = "SHOP-1/../OPS-1"
+	for name, bad := range map[string]connector.Call{
+		"another project": other, "a path": path, "blind": call("update", newSummary, ""),
+		"status as a field": call("update", `{"status":"Done"}`, oldSummary), "our label": call("create", `{"issuetype":"Task","summary":"x","labels":["gatehouse-1"]}`, ""),
+		"lines in a summary": call("update", `{"summary":"a\nb"}`, oldSummary), "no text": call("comment", `{}`, ""),
+		"a state of nothing": call("create", newIssue, oldSummary),
+	} {
+		if code := gatehouse.CodeOf(c.Validate(bad)); code != gatehouse.CodeInvalid {
+			t.Errorf("%s: code %q", name, code)
+		}
+		if _, err := c.Execute(t.Context(), bad); err == nil {
+			t.Errorf("%s was carried out", name)
+		}
+	}
+	for change, floor := range map[gatehouse.JSON]gatehouse.RiskLevel{`{"labels":["a"]}`: 1, newSummary: 3, `{"labels":["a"],"summary":"b"}`: 3} {
+		if got := c.Floor(call("update", change, oldSummary)); got != floor {
+			t.Errorf("%s: floor %v", change, got)
+		}
+	}
+	if c.Floor(call("comment", hello, "")) != 2 || c.Floor(call("create", newIssue, "")) != 4 || len(c.Declarations()) != 2 {
+		t.Errorf("floors and %+v", c.Declarations())
+	}
+	if err := c.Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if f.effects() != 0 {
+		t.Error("something was done")
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	base := f.connector(nil).Fingerprint()
+	for name, change := range map[string]func(*jira.Config){
+		"site: ":             func(c *jira.Config) { c.Site = "ftp://x" },
+		"email: ":            func(c *jira.Config) { c.Email = "gate" },
+		"token: ":            func(c *jira.Config) { c.Token.Secret = "OTHER" },
+		"projects: at least": func(c *jira.Config) { c.Projects = nil },
+		"projects: \"shop\"": func(c *jira.Config) { c.Projects = map[string]jira.Project{"shop": {}} },
+		"projects.SHOP.operations.delete:": func(c *jira.Config) {
+			c.Projects["SHOP"] = jira.Project{Operations: map[string]jira.Operation{"delete": {}}}
+		},
+	} {
+		cfg := f.config()
+		change(&cfg)
+		if _, err := jira.New(t.Context(), cfg, secrets); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := f.connector(func(c *jira.Config) { c.Email = "other@acme.example" }).Fingerprint(); got == base {
+		t.Error("another account has the same fingerprint")
+	}
+	if got := f.connector(func(c *jira.Config) { c.Projects["SHOP"] = jira.Project{Fields: connector.FieldLevels{"labels": 1}} }).Fingerprint(); got != base {
+		t.Error("levels are in the fingerprint")
+	}
+}

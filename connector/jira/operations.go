@@ -1,0 +1,163 @@
+package jira
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
+)
+
+// The operations.
+const (
+	opCreate     = "create"
+	opUpdate     = "update"
+	opTransition = "transition"
+	opComment    = "comment"
+)
+
+var operationNames = []string{opCreate, opUpdate, opTransition, opComment}
+
+// entity is the one entity type. The target of create is a project, by its key.
+const entity = "issue"
+
+// What a change may hold: the fields that are no history, with texts as texts. What
+// Jira takes as an object is one of an id, a name, a value or an account.
+const (
+	fieldNames = `"propertyNames": {"pattern": "^(summary|description|labels|priority|assignee|duedate|components|` +
+		`fixVersions|customfield_[0-9]{1,9})$"}`
+	fieldValue = `{"anyOf": [
+		{"type": ["string", "number", "boolean", "null"], "maxLength": 32000},
+		{"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false, "properties": {
+			"id": {"type": "string", "maxLength": 255}, "name": {"type": "string", "maxLength": 255},
+			"value": {"type": "string", "maxLength": 255}, "accountId": {"type": "string", "maxLength": 255}}},
+		{"type": "array", "maxItems": 50, "items": {"anyOf": [{"type": "string", "maxLength": 255},
+			{"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": {"type": "string"}}]}}]}`
+	fieldTexts = `"summary": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[^\\r\\n]*$"},
+		"description": {"type": "string", "maxLength": 30000},
+		"labels": {"type": "array", "maxItems": 50, "items": {"type": "string",
+			"pattern": "^[^ \\t\\r\\n]{1,255}$", "not": {"pattern": "^gatehouse-"}}}`
+	changesCreate = `{"type": "object", "required": ["issuetype", "summary"], "properties": {
+		"issuetype": {"type": "string", "minLength": 1, "maxLength": 100}, ` + fieldTexts + `},
+		"propertyNames": {"pattern": "^(issuetype|summary|description|labels|priority|assignee|duedate|components|` +
+		`fixVersions|customfield_[0-9]{1,9})$"}, "additionalProperties": ` + fieldValue + `}`
+	changesUpdate = `{"type": "object", "minProperties": 1, "properties": {` + fieldTexts + `}, ` + fieldNames + `,
+		"additionalProperties": ` + fieldValue + `}`
+	changesTransition = `{"type": "object", "required": ["status"], "additionalProperties": false,
+		"properties": {"status": {"type": "string", "minLength": 1, "maxLength": 100}}}`
+	changesComment = `{"type": "object", "required": ["text"], "additionalProperties": false,
+		"properties": {"text": {"type": "string", "minLength": 1, "maxLength": 30000}}}`
+)
+
+func newOperations() (*typed.Operations, error) {
+	of := func(name string, floor gatehouse.RiskLevel, reverses bool, change string) typed.Operation {
+		return typed.Operation{
+			Operation: connector.Operation{Name: name, Class: connector.ClassC, Floor: floor, Reverses: reverses},
+			Change:    change,
+		}
+	}
+	return typed.NewOperations(
+		of(opCreate, gatehouse.L4, false, changesCreate),
+		of(opUpdate, gatehouse.L3, true, changesUpdate),
+		of(opTransition, gatehouse.L3, true, changesTransition),
+		of(opComment, gatehouse.L3, false, changesComment),
+	)
+}
+
+// Operation implements [connector.Connector].
+func (c *Connector) Operation(name string) (connector.Operation, bool) {
+	return c.operations.Operation(name)
+}
+
+// Schema implements [connector.Typed].
+func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
+	if entityType != entity {
+		return "", false
+	}
+	return c.operations.Schema(operation)
+}
+
+// project is the key of the project that a call changes something of, "" where its
+// target has another form.
+func project(call connector.Call) string {
+	if call.Operation == opCreate {
+		return call.Target.EntityRef
+	}
+	if m := issueForm.FindStringSubmatch(call.Target.EntityRef); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+func (c *Connector) levels(project, operation string) connector.Levels {
+	l := connector.Levels{Floor: c.projects[project].Operations[operation].Floor}
+	if operation == opUpdate {
+		l.Fields = c.projects[project].Fields
+	}
+	return l
+}
+
+// Floor implements [connector.Floorer].
+func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
+	op, ok := c.operations.Operation(call.Operation)
+	if !ok || len(call.Target.EntityRefs) > 0 {
+		return gatehouse.L5
+	}
+	return c.levels(project(call), op.Name).Of(op.Floor, call.ProposedChange)
+}
+
+// Declarations implements [connector.Declarer]. An operation or field is listed once,
+// with the lowest level that a project has for it.
+func (c *Connector) Declarations() []connector.Declaration {
+	lowest := make(map[connector.Declaration]gatehouse.RiskLevel)
+	for _, p := range slices.Sorted(maps.Keys(c.projects)) {
+		for _, op := range operationNames {
+			for _, d := range c.levels(p, op).Declarations(op, entity) {
+				level := d.Level
+				d.Level = 0
+				if had, ok := lowest[d]; !ok || level < had {
+					lowest[d] = level
+				}
+			}
+		}
+	}
+	out := make([]connector.Declaration, 0, len(lowest))
+	for d, level := range lowest {
+		d.Level = level
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b connector.Declaration) int {
+		return slices.Compare([]string{a.Operation, a.Field}, []string{b.Operation, b.Field})
+	})
+	return out
+}
+
+// Validate implements [connector.Validator].
+func (c *Connector) Validate(call connector.Call) error {
+	var v gatehouse.Violations
+	c.operations.Check(&v, call)
+	if call.Target.EntityType != entity {
+		v.Add("/target/entity_type", "must be %s", entity)
+	}
+	key := project(call)
+	if _, ok := c.projects[key]; !ok {
+		what := "must be the key of an issue, such as SHOP-1, of a project that is configured"
+		if call.Operation == opCreate {
+			what = "must be the key of the project to create the issue in, one that is configured"
+		}
+		v.Add("/target/entity_ref", "%s", what)
+	}
+	pre, _ := call.CurrentState.Fields()
+	switch {
+	case call.Operation == opCreate && (call.Target.Version != "" || len(pre) > 0):
+		v.Add("/current_state", "has no meaning for an issue that is not there yet")
+	case call.Operation == opUpdate && call.Target.Version == "" && len(pre) == 0:
+		v.Add("/current_state", "or /target/version is required, so that nobody's change is overwritten unseen")
+	case call.Operation == opTransition && rest.Text(call.CurrentState, "status") == "" && call.Target.Version == "":
+		v.Add("/current_state/status", "or /target/version is required, so that nobody's transition is undone unseen")
+	}
+	call.CheckKey(&v, "jira", call.Target.EntityRef)
+	return v.Err()
+}
