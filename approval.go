@@ -25,16 +25,26 @@ type Approval struct {
 	Status   ApprovalStatus `json:"status"`
 	// Required is the number of distinct persons who must approve.
 	Required int `json:"required"`
-	// Roles, People and Groups say who may answer: holders of any of the roles,
-	// the principals named, and members of any of the groups. Never the excluded.
+	// Roles, People and Groups say who may answer from the beginning: holders of any
+	// of the roles, the principals named, and members of any of the groups. Never the
+	// excluded. Later stages add to them.
 	Roles  []Role   `json:"roles"`
 	People []string `json:"people,omitempty"`
 	Groups []string `json:"groups,omitempty"`
 	// Excluded lists principal ids, person ids and names that cannot decide:
 	// proposer, sponsor, and the person proposed for.
-	Excluded  []string  `json:"excluded"`
+	Excluded []string `json:"excluded"`
+	// ExpiresAt is the end of the last stage, or of the extension once it has begun.
+	// See [Approval.End].
 	ExpiresAt time.Time `json:"expires_at"`
 	CreatedAt time.Time `json:"created_at"`
+	Timing
+	// Stage is the number of the current stage, from 1, and 0 where there are none;
+	// Extended is whether the extension has begun. [Approval.See] sets both.
+	Stage    int  `json:"stage,omitempty"`
+	Extended bool `json:"extended,omitempty"`
+	// Told counts the moments that the log tells of: see [Approval.Moments].
+	Told int `json:"-"`
 	// Confirm is set at L4 and L5.
 	Confirm *Confirm `json:"confirm"`
 	Votes   []Vote   `json:"votes"`
@@ -84,11 +94,22 @@ func (a *Approval) Approvals() int {
 // answer.
 func (a *Approval) Names() bool { return len(a.Roles) > 0 || len(a.People) > 0 || len(a.Groups) > 0 }
 
-// Asks reports whether the principal is one of those whom the approval names,
-// or nobody is named. It says nothing of exclusions, nor of the right to decide.
-func (a *Approval) Asks(p *Principal) bool {
-	return !a.Names() || slices.ContainsFunc(a.Roles, p.Has) || slices.ContainsFunc(a.Groups, p.In) ||
-		slices.Contains(a.People, p.Name) || slices.Contains(a.People, p.ID)
+// Asks reports whether the principal is one of those whom the approval asks at a
+// time, or nobody is named. It says nothing of exclusions, nor of the right to
+// decide. Who is asked at one time is asked at each later one.
+func (a *Approval) Asks(p *Principal, at time.Time) bool {
+	if len(a.Stages) == 0 {
+		return !a.Names() || a.Audience().Has(p)
+	}
+	return slices.ContainsFunc(a.Stages[:a.StageAt(at)], func(s Stage) bool { return s.Who.Has(p) })
+}
+
+// EverAsks is Asks at some time.
+func (a *Approval) EverAsks(p *Principal) bool {
+	if len(a.Stages) == 0 {
+		return !a.Names() || a.Audience().Has(p)
+	}
+	return slices.ContainsFunc(a.Stages, func(s Stage) bool { return s.Who.Has(p) })
 }
 
 // Whom lists whom a question asks, in words: roles, then groups as "group

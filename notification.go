@@ -12,6 +12,10 @@ type NotificationKind string
 const (
 	// NotifyAsked: an approval waits for the recipient.
 	NotifyAsked NotificationKind = "asked"
+	// NotifyEscalated: a later stage of an approval asks the recipient as well.
+	NotifyEscalated NotificationKind = "escalated"
+	// NotifyReminded: an approval still waits for the recipient.
+	NotifyReminded NotificationKind = "reminded"
 	// NotifyDecided: people, or a withdrawal, settled what the recipient asked for.
 	NotifyDecided NotificationKind = "decided"
 	// NotifyExpired: nobody decided in time.
@@ -27,6 +31,11 @@ const (
 	// NotifyTest: an administrator tries a channel.
 	NotifyTest NotificationKind = "test"
 )
+
+// Asks reports whether the message asks its recipient to decide.
+func (k NotificationKind) Asks() bool {
+	return k == NotifyAsked || k == NotifyEscalated || k == NotifyReminded
+}
 
 // NotificationStatus is how far a message came.
 type NotificationStatus string

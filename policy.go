@@ -28,6 +28,9 @@ type Verdict struct {
 	People   []string
 	Groups   []string
 	Expiry   time.Duration
+	// Timing is that of the approval. Where it has stages, Roles, People and Groups
+	// are those of the first one, and Expiry is the sum of all.
+	Timing
 	// Hold is nil where no rule sets one.
 	Hold *time.Duration
 	// ExcludeProposer is always true; it stands here for the explanation.

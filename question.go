@@ -15,18 +15,45 @@ func (a *Approval) Question() Digest {
 	if a.Confirm != nil {
 		confirm = ObjectJSON(Member{"prompt", StringJSON(a.Confirm.Prompt)}, Member{"value", StringJSON(a.Confirm.Value)})
 	}
-	return NewDigest(ObjectJSON(
-		Member{"approval", StringJSON(a.ID)},
-		Member{"confirm", confirm},
-		Member{"created_at", micros(a.CreatedAt)},
-		Member{"excluded", set(a.Excluded)},
-		Member{"expires_at", micros(a.ExpiresAt)},
-		Member{"groups", set(a.Groups)},
-		Member{"people", set(a.People)},
-		Member{"required", JSON(strconv.Itoa(a.Required))},
-		Member{"roles", set(a.Roles)},
-		Member{"v", "1"},
-	))
+	members := []Member{
+		{"approval", StringJSON(a.ID)},
+		{"confirm", confirm},
+		{"created_at", micros(a.CreatedAt)},
+		{"excluded", set(a.Excluded)},
+		{"expires_at", micros(a.End())},
+		{"groups", set(a.Groups)},
+		{"people", set(a.People)},
+		{"required", JSON(strconv.Itoa(a.Required))},
+		{"roles", set(a.Roles)},
+	}
+	if a.Timing.IsZero() {
+		return NewDigest(ObjectJSON(append(members, Member{"v", "1"})...))
+	}
+	return NewDigest(ObjectJSON(append(members, Member{"schedule", a.digest()}, Member{"v", "2"})...))
+}
+
+// digest is the schedule as the digest of a question has it.
+func (s *Timing) digest() JSON {
+	stages := make([]JSON, 0, len(s.Stages))
+	for _, stage := range s.Stages {
+		stages = append(stages, ObjectJSON(
+			Member{"for", JSON(strconv.FormatInt(stage.For.D().Microseconds(), 10))},
+			Member{"groups", set(stage.Who.Groups)},
+			Member{"notify", set(stage.Notify)},
+			Member{"people", set(stage.Who.People)},
+			Member{"roles", set(stage.Who.Roles)},
+		))
+	}
+	reminders := make([]JSON, 0, len(s.Reminders))
+	for _, d := range s.Reminders {
+		reminders = append(reminders, JSON(strconv.FormatInt(d.D().Microseconds(), 10)))
+	}
+	return ObjectJSON(
+		Member{"extend_by", JSON(strconv.FormatInt(s.ExtendBy.D().Microseconds(), 10))},
+		Member{"on_timeout", StringJSON(string(s.OnTimeout))},
+		Member{"reminders", ArrayJSON(reminders...)},
+		Member{"stages", ArrayJSON(stages...)},
+	)
 }
 
 // micros is a time as the stores keep it: microseconds since 1970.

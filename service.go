@@ -289,15 +289,16 @@ type PolicyProposal struct {
 // Explanation tells how the active policy would judge a proposal.
 type Explanation struct {
 	PolicyOutcome
-	RiskLevel RiskLevel      `json:"risk_level"`
-	RiskName  string         `json:"risk_name,omitempty"`
-	Required  int            `json:"required"`
-	Roles     []Role         `json:"roles"`
-	People    []string       `json:"people,omitempty"`
-	Groups    []string       `json:"groups,omitempty"`
-	Expiry    Duration       `json:"expiry"`
-	Hold      Duration       `json:"hold"`
-	Ceilings  []CeilingClaim `json:"ceilings,omitempty"`
+	RiskLevel RiskLevel `json:"risk_level"`
+	RiskName  string    `json:"risk_name,omitempty"`
+	Required  int       `json:"required"`
+	Roles     []Role    `json:"roles"`
+	People    []string  `json:"people,omitempty"`
+	Groups    []string  `json:"groups,omitempty"`
+	Expiry    Duration  `json:"expiry"`
+	Timing
+	Hold     Duration       `json:"hold"`
+	Ceilings []CeilingClaim `json:"ceilings,omitempty"`
 	// Trace has a line for each rule: matched, or what did not hold.
 	Trace []RuleTrace `json:"trace"`
 }

@@ -155,6 +155,9 @@ type ActionReader interface {
 	// ExpiredActions returns, over all tenants, up to limit pending actions
 	// whose approval's expiry is at or before Now, the earliest first.
 	ExpiredActions(limit int) ([]ActionRef, error)
+	// TimelyActions returns, over all tenants, up to limit pending actions of whose
+	// question a moment has come that the log does not tell of, the earliest first.
+	TimelyActions(limit int) ([]ActionRef, error)
 	// OpenReversal returns the id of the newest action that reverses the
 	// given one and is not rejected, denied, expired, canceled, superseded
 	// or failed; "" when there is none.
@@ -185,6 +188,10 @@ type ActionWriter interface {
 	MoveAction(m ActionMove) error
 	// MoveApproval moves a requested approval on: guarded by its status.
 	MoveApproval(tenant, approvalID string, to ApprovalStatus) error
+	// TellApproval stores how many moments the log tells of, and when the next one
+	// comes, nil for never. It is guarded by the number as it was read, and by the
+	// approval's being requested.
+	TellApproval(tenant, approvalID string, from, told int, next *time.Time) error
 	// PutVote inserts the person's vote, or replaces it.
 	PutVote(tenant, approvalID string, v Vote) error
 	// LinkSuperseded sets superseded_by of old.

@@ -169,6 +169,6 @@ func riskText(level gatehouse.RiskLevel, name string) string {
 
 // votesText says how far the quorum is.
 func votesText(p *gatehouse.Approval) string {
-	who := gatehouse.Whom(p.Roles, p.Groups, p.People)
+	who := p.Reached().Words()
 	return fmt.Sprintf("%d of %d approvals, by %s", p.Approvals(), p.Required, strings.Join(who, ", "))
 }

@@ -273,7 +273,7 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 	e := &gatehouse.Explanation{
 		PolicyOutcome: gatehouse.PolicyOutcome{Outcome: verdict.Outcome, Rules: verdict.Rules, Reasons: verdict.Reasons},
 		RiskLevel:     verdict.RiskLevel, RiskName: parsed.LevelName(verdict.RiskLevel), Required: verdict.Required, Roles: verdict.Roles, People: verdict.People, Groups: verdict.Groups,
-		Expiry: gatehouse.Duration(verdict.Expiry), Ceilings: verdict.Ceilings, Trace: trace,
+		Expiry: gatehouse.Duration(verdict.Expiry), Timing: verdict.Timing, Ceilings: verdict.Ceilings, Trace: trace,
 	}
 	if verdict.Hold != nil {
 		e.Hold = gatehouse.Duration(*verdict.Hold)
@@ -292,6 +292,7 @@ func (s *sheet) explanation(e *gatehouse.Explanation) {
 	if e.Outcome != gatehouse.OutcomeDeny {
 		s.line("asks", fmt.Sprintf("%d of %s", e.Required, strings.Join(gatehouse.Whom(e.Roles, e.Groups, e.People), ",")))
 		s.line("expires", "after "+e.Expiry.String())
+		s.timing(&e.Timing, 0, false)
 	}
 	if e.Hold > 0 {
 		s.line("hold", e.Hold.String())

@@ -258,7 +258,7 @@ func (m *reviewer) mine(a *gatehouse.Action) bool {
 	if p == nil || (card.Person{ID: m.me.ID, Person: m.me.Person, Name: m.me.Name}).IsOne(p.Excluded) || p.VoteOf(m.me.Person) != nil {
 		return false
 	}
-	return p.Asks(m.me)
+	return p.Asks(m.me, m.now())
 }
 
 func (m *reviewer) arrived(l loaded) tea.Cmd {

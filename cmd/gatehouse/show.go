@@ -82,6 +82,17 @@ func (s *sheet) head(title string) {
 	fmt.Fprintf(s.w, "\n%s\n", paint(s.color, bold, title))
 }
 
+// timing writes who is asked when, and what happens at the end.
+func (s *sheet) timing(t *gatehouse.Timing, stage int, extended bool) {
+	for i, line := range card.StageLines(t, stage) {
+		s.line(fmt.Sprintf("stage %d", i+1), line)
+	}
+	s.line("reminders", card.Reminders(t))
+	if t.OnTimeout != "" {
+		s.line("at the end", card.Timeout(t, extended))
+	}
+}
+
 // quote writes a text of somebody else.
 func (s *sheet) quote(text string) {
 	room := 0
@@ -129,6 +140,7 @@ func (s *sheet) facts(a *gatehouse.Action) {
 		s.line("approval", votesText(p))
 		if a.Status == gatehouse.StatusPending {
 			s.line("expires", s.when(p.ExpiresAt))
+			s.timing(&p.Timing, p.Stage, p.Extended)
 		}
 	}
 	if a.DecidedAt != nil {

@@ -227,6 +227,24 @@ func appendApproval(b []byte, a *gatehouse.Approval) []byte {
 	b = texts(b, `,"excluded":`, a.Excluded)
 	b = moment(b, `,"expires_at":`, a.ExpiresAt)
 	b = moment(b, `,"created_at":`, a.CreatedAt)
+	b = listed(b, `,"stages":`, a.Stages, appendStage)
+	if len(a.Reminders) > 0 {
+		list := make([]string, len(a.Reminders))
+		for i, d := range a.Reminders {
+			list[i] = d.String()
+		}
+		b = texts(b, `,"reminders":`, list)
+	}
+	b = optional(b, `,"on_timeout":`, a.OnTimeout)
+	if a.ExtendBy != 0 {
+		b = member(b, `,"extend_by":`, a.ExtendBy.String())
+	}
+	if a.Stage != 0 {
+		b = number(b, `,"stage":`, a.Stage)
+	}
+	if a.Extended {
+		b = append(b, `,"extended":true`...)
+	}
 	if c := a.Confirm; c != nil {
 		b = member(b, `,"confirm":{"prompt":`, c.Prompt)
 		b = member(b, `,"value":`, c.Value)
@@ -238,6 +256,42 @@ func appendApproval(b []byte, a *gatehouse.Approval) []byte {
 		return append(b, `,"votes":[]}`...)
 	}
 	return append(listed(b, `,"votes":`, a.Votes, appendVote), '}')
+}
+
+func appendStage(b []byte, s *gatehouse.Stage) []byte {
+	b = append(b, `{"who":`...)
+	before := `{"`
+	for _, part := range []struct {
+		name string
+		list []string
+	}{{"roles", roleNames(s.Who.Roles)}, {"people", s.Who.People}, {"groups", s.Who.Groups}} {
+		if len(part.list) > 0 {
+			b = texts(b, before+part.name+`":`, part.list)
+			before = `,"`
+		}
+	}
+	if before == `{"` {
+		b = append(b, '{')
+	}
+	b = member(b, `},"for":`, s.For.String())
+	if len(s.Notify) > 0 {
+		b = texts(b, `,"notify":`, s.Notify)
+	}
+	if !s.From.IsZero() {
+		b = moment(b, `,"from":`, s.From)
+	}
+	if !s.Until.IsZero() {
+		b = moment(b, `,"until":`, s.Until)
+	}
+	return append(b, '}')
+}
+
+func roleNames(roles []gatehouse.Role) []string {
+	list := make([]string, len(roles))
+	for i, r := range roles {
+		list[i] = string(r)
+	}
+	return list
 }
 
 func appendVote(b []byte, v *gatehouse.Vote) []byte {

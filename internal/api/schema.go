@@ -50,6 +50,7 @@ var scalars = map[reflect.Type]func() *huma.Schema{
 	typeOf[gatehouse.DecisionKind](): enumeration([]gatehouse.DecisionKind{
 		gatehouse.Approve, gatehouse.Reject,
 	}),
+	typeOf[gatehouse.TimeoutRule](): enumeration([]gatehouse.TimeoutRule{gatehouse.TimeoutReject, gatehouse.TimeoutExtend}),
 	typeOf[gatehouse.ApprovalStatus](): enumeration([]gatehouse.ApprovalStatus{
 		gatehouse.ApprovalRequested, gatehouse.ApprovalApproved, gatehouse.ApprovalRejected,
 		gatehouse.ApprovalExpired, gatehouse.ApprovalCanceled,
@@ -100,6 +101,7 @@ func newRegistry() huma.Registry {
 	alias[gatehouse.Outcome](r)
 	alias[gatehouse.DecisionKind](r)
 	alias[gatehouse.ApprovalStatus](r)
+	alias[gatehouse.TimeoutRule](r)
 	return r
 }
 

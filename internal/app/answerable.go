@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -26,8 +27,10 @@ func ask(
 		required = max(required, 2)
 	}
 	asked := audience(v)
+	expiry, timing := timing(v, a.ExpiresIn.D())
 	ap = &gatehouse.Approval{
 		Required: required, Roles: orEmpty(asked.Roles), People: asked.People, Groups: asked.Groups, Excluded: barred,
+		CreatedAt: tx.Now(), ExpiresAt: tx.Now().Add(expiry), Timing: timing,
 	}
 	asker := ""
 	if from.required > v.Required {
@@ -37,7 +40,31 @@ func ask(
 	return ap, why, err
 }
 
-// audience is whom a verdict asks.
+// timing is how long the question of a verdict is open, and how it goes through that
+// time. What the proposer asks for can only shorten it.
+func timing(v gatehouse.Verdict, in time.Duration) (time.Duration, gatehouse.Timing) {
+	expiry, t := v.Expiry, v.Timing
+	if expiry <= 0 || expiry+t.ExtendBy.D() > gatehouse.MaxExpiry {
+		expiry, t = 24*time.Hour, gatehouse.Timing{}
+	}
+	if in > 0 {
+		t = t.Within(expiry, in)
+		expiry = min(expiry, in)
+	}
+	return expiry, t
+}
+
+// everybody is whom a verdict asks over all the time of the question.
+func everybody(v gatehouse.Verdict, in time.Duration) gatehouse.Audience {
+	all := audience(v)
+	_, t := timing(v, in)
+	for _, s := range t.Stages {
+		all = all.Or(s.Who)
+	}
+	return all
+}
+
+// audience is whom a verdict asks from the beginning.
 func audience(v gatehouse.Verdict) gatehouse.Audience {
 	asked := gatehouse.Audience{Roles: v.Roles, People: v.People, Groups: v.Groups}
 	if len(v.Roles) == 0 && len(v.People) == 0 && len(v.Groups) == 0 {
@@ -55,7 +82,7 @@ func unanswerable(
 	tx gatehouse.ReadTx, ap *gatehouse.Approval, v gatehouse.Verdict, e exclusion, asker string,
 ) (string, error) {
 	tenant := e.proposer.Tenant
-	first, err := tx.FirstAnswerers(tenant, ap.Audience())
+	first, err := tx.FirstAnswerers(tenant, ap.Everybody())
 	if err != nil || ap.Answerers(first) >= ap.Required {
 		return "", err
 	}
@@ -80,7 +107,7 @@ func unanswerable(
 		asker = rulesAsk(v)
 	}
 	why += fmt.Sprintf(": %s %s (%s), and %d may answer", asker, persons(ap.Required),
-		strings.Join(gatehouse.Whom(ap.Roles, ap.Groups, ap.People), ", "), n)
+		strings.Join(ap.Everybody().Words(), ", "), n)
 	return strings.Join(append(append([]string{why}, excluded...), unfit(ap, people)...), "; "), nil
 }
 
@@ -113,7 +140,7 @@ func (e exclusion) reasons(
 	tx gatehouse.ReadTx, ap *gatehouse.Approval, people []*gatehouse.Principal,
 ) (list []string, err error) {
 	left := slices.DeleteFunc(slices.Clone(people), func(p *gatehouse.Principal) bool {
-		return !p.MayDecide() || !ap.Asks(p) || !ap.Bars(p)
+		return !p.MayDecide() || !ap.EverAsks(p) || !ap.Bars(p)
 	})
 	take := func(who []string) (taken int) {
 		before := len(left)
@@ -155,7 +182,7 @@ func unfit(ap *gatehouse.Approval, people []*gatehouse.Principal) (list []string
 	disabled, lacking := 0, 0
 	for _, p := range people {
 		switch {
-		case !ap.Asks(p):
+		case !ap.EverAsks(p):
 		case p.Disabled:
 			disabled++
 		case !p.MayDecide():
@@ -168,12 +195,13 @@ func unfit(ap *gatehouse.Approval, people []*gatehouse.Principal) (list []string
 	if lacking > 0 {
 		list = append(list, are(lacking)+" without the role approver")
 	}
-	for _, group := range ap.Groups {
+	asked := ap.Everybody()
+	for _, group := range asked.Groups {
 		if !slices.ContainsFunc(people, func(p *gatehouse.Principal) bool { return p.In(group) }) {
 			list = append(list, "nobody is in group "+group)
 		}
 	}
-	for _, name := range ap.People {
+	for _, name := range asked.People {
 		if !slices.ContainsFunc(people, func(p *gatehouse.Principal) bool { return p.ID == name || p.Name == name }) {
 			list = append(list, "there is no person "+name)
 		}

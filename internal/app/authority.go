@@ -37,7 +37,7 @@ func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter *gatehous
 	}
 	for _, v := range voters {
 		at := slices.IndexFunc(found, func(p *gatehouse.Principal) bool { return p.ID == v.id })
-		if at < 0 || entitled(a.Approval, found[at]) != nil || excluded(barred, found[at]) {
+		if at < 0 || entitled(a.Approval, found[at], tx.Now()) != nil || excluded(barred, found[at]) {
 			return revoked("%s voted, and has lost the right to", v.name).With("voter", v.name)
 		}
 		if err := g.counts(tx.Now(), a, found[at]); err != nil {

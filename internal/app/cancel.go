@@ -38,7 +38,7 @@ func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 		switch {
 		case a.Status == gatehouse.StatusCanceled:
 			code = "already_canceled"
-		case a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.ExpiresAt):
+		case a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.End()):
 			if !own {
 				return gatehouse.E(gatehouse.CodeRoleRequired, "a pending action is canceled by its proposer; reject it instead")
 			}

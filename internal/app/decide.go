@@ -244,15 +244,15 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action) error {
 		r.standing = true
 		return nil // allowed or denied by policy: nobody was asked
 	}
-	if err := entitled(ap, person); err != nil {
+	if err := entitled(ap, person, tx.Now()); err != nil {
 		return err
 	}
 	if a.Status != gatehouse.StatusPending {
 		r.standing = true
 		return nil
 	}
-	if !tx.Now().Before(ap.ExpiresAt) {
-		a.Status = gatehouse.StatusExpired
+	if !tx.Now().Before(ap.End()) {
+		a.See(tx.Now())
 		r.standing = true
 		return nil
 	}

@@ -17,11 +17,15 @@ const (
 	longestSweep = time.Second
 )
 
-// Sweep is SweepExpired with the rest that belongs after it.
+// Sweep is SweepTimely and SweepExpired, with the rest that belongs after them.
 func (g *Gate) Sweep(ctx context.Context) (int, error) {
 	began := time.Now()
+	told, err := g.SweepTimely(ctx)
+	if err != nil {
+		return 0, err
+	}
 	n, err := g.SweepExpired(ctx)
-	if n == sweepBatch {
+	if n = max(n, told); n == sweepBatch {
 		select {
 		case <-ctx.Done():
 		case <-time.After(min(sweepRest*time.Since(began), longestSweep)):
@@ -67,7 +71,16 @@ func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
 	return len(swept), nil
 }
 
+// expire writes down that nobody answered in time: the action expires, or, where the
+// policy says so, is rejected by it. A decision that stands is not touched: the
+// action was locked, and its moves are guarded.
 func expire(tx gatehouse.Tx, a *gatehouse.Action) error {
+	if a.Status != gatehouse.StatusPending || a.Approval == nil || tx.Now().Before(a.Approval.End()) {
+		return nil
+	}
+	if a.Approval.OnTimeout == gatehouse.TimeoutReject {
+		return rejectByTimeout(tx, a)
+	}
 	if err := tx.MoveApproval(a.Tenant, a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func lateExpiry(tx gatehouse.ReadTx) (late gatehouse.LateWork, since time.Time, 
 	if err != nil || a.Approval == nil {
 		return late, since, err
 	}
-	return late, a.Approval.ExpiresAt, nil
+	return late, a.Approval.End(), nil
 }
 
 // lateRun looks at what the clock begins, ends or goes on with. Of a step whose

@@ -359,7 +359,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 	out.RiskName = active.LevelName(v.RiskLevel)
 	out.RiskLevel, out.Required, out.Roles, out.People, out.Groups = v.RiskLevel, v.Required, v.Roles, v.People,
 		v.Groups
-	out.Expiry, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Ceilings, trace
+	out.Expiry, out.Timing, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Timing, v.Ceilings, trace
 	out.Hold = gatehouse.Duration(g.hold(v))
 	if v.Outcome == gatehouse.OutcomeNeedsApproval {
 		err = g.store.View(ctx, func(tx gatehouse.ReadTx) error {

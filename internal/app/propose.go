@@ -163,7 +163,7 @@ func (d *draft) outlook(c *gatehouse.Caller, proposer *gatehouse.Principal, key 
 			o.Names = append(o.Names, spellings(who)...)
 		}
 		if d.verdict.Outcome == gatehouse.OutcomeNeedsApproval || d.action.RiskLevel.NeedsPerson() {
-			asked := audience(d.verdict.Verdict)
+			asked := everybody(d.verdict.Verdict, d.action.ExpiresIn.D())
 			o.Asked = &asked
 		}
 	}
@@ -353,19 +353,10 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 		a.Ceilings = nil
 		return insertDenied(tx, c, a, from)
 	}
-	now := tx.Now()
 	a.Status = gatehouse.StatusPending
-	expiry := v.Expiry
-	if expiry <= 0 || expiry > gatehouse.MaxExpiry {
-		expiry = 24 * time.Hour
-	}
-	if in := a.ExpiresIn.D(); in > 0 {
-		expiry = min(expiry, in)
-	}
 	a.HoldFor = gatehouse.Duration(g.holdAt(v, a.RiskLevel))
 	ap.ID, ap.ActionID, ap.Status, ap.Confirm, ap.Votes = NewID("apr"), a.ID, gatehouse.ApprovalRequested,
 		confirmation(a), []gatehouse.Vote{}
-	ap.CreatedAt, ap.ExpiresAt = now, now.Add(expiry)
 	a.Approval = ap
 	if err := tx.InsertAction(a); err != nil {
 		return err
@@ -374,7 +365,14 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	data := proposedData(a, from)
 	data["approval"], data["required"] = a.Approval.ID, a.Approval.Required
 	data["expires_at"], data["question"] = a.Approval.ExpiresAt, string(a.Approval.Question())
-	return record(tx, a, "hitl.proposed", c.Principal.ID, "", gatehouse.StatusPending, data)
+	if !ap.Timing.IsZero() {
+		data["timing"] = ap.Frozen()
+	}
+	if err := record(tx, a, "hitl.proposed", c.Principal.ID, "", gatehouse.StatusPending, data); err != nil {
+		return err
+	}
+	ap.See(tx.Now())
+	return nil
 }
 
 // hold is how long an approval by people rests under a verdict.
@@ -393,10 +391,7 @@ func (g *Gate) holdAt(v gatehouse.Verdict, risk gatehouse.RiskLevel) time.Durati
 }
 
 func decidedByPolicy(tx gatehouse.Tx, a *gatehouse.Action) {
-	a.DecidedBy = "policy"
-	if len(a.Policy.Rules) > 0 {
-		a.DecidedBy = "policy:" + a.Policy.Rules[0]
-	}
+	a.DecidedBy = a.PolicyName()
 	a.DecidedVia = gatehouse.ViaPolicy
 	a.DecidedAt = timePtr(tx.Now())
 }

@@ -110,7 +110,7 @@ func supersede(tx gatehouse.Tx, c *gatehouse.Caller, stale, a *gatehouse.Action)
 	if err != nil {
 		return err
 	}
-	if old.Status == gatehouse.StatusPending && !tx.Now().Before(old.Approval.ExpiresAt) {
+	if old.Status == gatehouse.StatusPending && !tx.Now().Before(old.Approval.End()) {
 		return expiredError(old)
 	}
 	if err := revisable(old); err != nil {

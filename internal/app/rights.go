@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -42,23 +43,39 @@ func mayVote(c *gatehouse.Caller) error {
 	return nil
 }
 
-// entitled checks the right to answer one approval.
-func entitled(ap *gatehouse.Approval, p *gatehouse.Principal) error {
+// entitled checks the right to answer one approval now.
+func entitled(ap *gatehouse.Approval, p *gatehouse.Principal, now time.Time) error {
 	if ap.Bars(p) {
 		return gatehouse.E(gatehouse.CodeSelfApproval, "the proposer, its sponsor, the person it was proposed for and everybody with a hand in its content cannot decide")
 	}
 	if !p.MayDecide() {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "only a person with the role approver decides")
 	}
-	if ap.Asks(p) {
+	if ap.Asks(p, now) {
 		return nil
 	}
-	e := gatehouse.E(gatehouse.CodeRoleRequired, "the policy names others for this approval").
-		With("roles", ap.Roles).With("people", ap.People)
-	if len(ap.Groups) > 0 {
-		e = e.With("groups", ap.Groups)
+	asked := ap.AudienceAt(now)
+	words := "the policy names others for this approval"
+	if from := asksFrom(ap, p); !from.IsZero() {
+		words += "; you are asked from " + from.UTC().Format(time.RFC3339)
+	}
+	e := gatehouse.E(gatehouse.CodeRoleRequired, "%s", words).With("roles", asked.Roles).With("people", asked.People)
+	if len(asked.Groups) > 0 {
+		e = e.With("groups", asked.Groups)
 	}
 	return e
+}
+
+// asksFrom is when the first stage begins that asks a principal; zero for none.
+func asksFrom(ap *gatehouse.Approval, p *gatehouse.Principal) time.Time {
+	from := ap.CreatedAt
+	for _, s := range ap.Stages {
+		if s.Who.Has(p) {
+			return from
+		}
+		from = from.Add(s.For.D())
+	}
+	return time.Time{}
 }
 
 // excluded is [gatehouse.Approval.Bars] for a list.

@@ -336,7 +336,7 @@ func (r *Runs) cancelAction(ctx context.Context, s *gatehouse.Step) error {
 		name = a.ID
 		c := &gatehouse.Caller{Principal: p}
 		switch {
-		case a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.ExpiresAt):
+		case a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.End()):
 			return cancelPending(tx, c, a)
 		case a.Status == gatehouse.StatusApproved && a.Push != nil:
 			return cancelHeld(tx, c, a)

@@ -92,7 +92,8 @@ type Digest struct {
 
 // told are the kinds of messages that a route can name.
 var told = []string{
-	string(gatehouse.NotifyAsked), string(gatehouse.NotifyDecided), string(gatehouse.NotifyExpired),
+	string(gatehouse.NotifyAsked), string(gatehouse.NotifyEscalated), string(gatehouse.NotifyReminded),
+	string(gatehouse.NotifyDecided), string(gatehouse.NotifyExpired),
 	string(gatehouse.NotifyDeadLetter), string(gatehouse.NotifyUnknown),
 }
 

@@ -77,7 +77,7 @@ func (c *Console) openAction(v *view, id string) (*actionPage, error) {
 	}
 	p := &actionPage{
 		a: a, sentence: card.Describe(a), step: card.Ladder(a), payload: newPayload(a, v.query("full") != "" || v.shownInFull(a)),
-		cannot: mayDecide(a, v.person), looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
+		cannot: mayDecide(a, v.person, v.now), looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
 			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),

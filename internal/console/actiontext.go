@@ -301,20 +301,37 @@ func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
 // quorumLine says who must answer, and until when.
 func quorumLine(ap *gatehouse.Approval) string {
 	s := plural(ap.Required, "person", "different persons") + " must approve"
+	if from := audienceWords(ap.Reached()); from != "" {
+		s += ", from " + from
+	}
+	return s + ". Until " + clock(ap.ExpiresAt) + ". " + card.Timeout(&ap.Timing, ap.Extended)
+}
+
+// stageLine says who a stage asks, and from when until when.
+func stageLine(i int, s gatehouse.Stage) string {
+	who := audienceWords(s.Who)
+	if i > 0 {
+		who = "also " + who
+	}
+	line := who + ", for " + s.For.String() + ": " + clock(s.From) + " to " + clock(s.Until)
+	if len(s.Notify) > 0 {
+		line += "; told on " + strings.Join(s.Notify, ", ")
+	}
+	return line
+}
+
+func audienceWords(a gatehouse.Audience) string {
 	var from []string
-	if len(ap.Roles) > 0 {
-		from = append(from, "the role "+joinRoles(ap.Roles))
+	if len(a.Roles) > 0 {
+		from = append(from, "the role "+joinRoles(a.Roles))
 	}
-	if len(ap.Groups) > 0 {
-		from = append(from, "the group "+strings.Join(ap.Groups, ", "))
+	if len(a.Groups) > 0 {
+		from = append(from, "the group "+strings.Join(a.Groups, ", "))
 	}
-	if len(ap.People) > 0 {
-		from = append(from, strings.Join(ap.People, ", "))
+	if len(a.People) > 0 {
+		from = append(from, strings.Join(a.People, ", "))
 	}
-	if len(from) > 0 {
-		s += ", from " + strings.Join(from, ", or ")
-	}
-	return s + ". Until " + clock(ap.ExpiresAt) + "."
+	return strings.Join(from, ", or ")
 }
 
 // fieldName is the name of a field at the top, else its pointer.

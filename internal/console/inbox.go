@@ -153,7 +153,7 @@ func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
 	if a.Status != gatehouse.StatusPending || !q.Snap.IsZero() && a.ProposedAt.After(q.Snap) {
 		return false
 	}
-	return q.Tab == tabTeam || mayDecide(a, v.person) == nil
+	return q.Tab == tabTeam || mayDecide(a, v.person, v.now) == nil
 }
 
 func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow {
@@ -165,20 +165,20 @@ func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow 
 	if a.Approval != nil {
 		row.voted = a.Approval.VoteOf(v.person.Person) != nil
 	}
-	row.bulk = a.Status == gatehouse.StatusPending && !a.RiskLevel.NeedsConfirmation() && mayDecide(a, v.person) == nil
+	row.bulk = a.Status == gatehouse.StatusPending && !a.RiskLevel.NeedsConfirmation() && mayDecide(a, v.person, v.now) == nil
 	return row
 }
 
 // mayDecide tells why a person has nothing to decide here: nil when the
 // question is open to them and they have not answered it.
-func mayDecide(a *gatehouse.Action, p *gatehouse.Principal) error {
+func mayDecide(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
 	switch {
 	case a.Status == gatehouse.StatusExpired:
 		return gatehouse.E(gatehouse.CodeExpired, "nobody decided in time")
 	case a.Approval == nil, a.Status != gatehouse.StatusPending:
 		return gatehouse.E(gatehouse.CodeAlreadyDecided, "it is %s", a.Status)
 	}
-	if err := app.MayAnswer(a.Approval, p); err != nil {
+	if err := app.MayAnswer(a.Approval, p, now); err != nil {
 		return err
 	}
 	if own := a.Approval.VoteOf(p.Person); own != nil {

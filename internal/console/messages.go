@@ -104,6 +104,7 @@ func channelState(s *gatehouse.ChannelState) string {
 func messageWords(kind gatehouse.NotificationKind) string {
 	if words := map[gatehouse.NotificationKind]string{
 		gatehouse.NotifyAsked: "Approval asked", gatehouse.NotifyDecided: "Decided", gatehouse.NotifyExpired: "Expired",
+		gatehouse.NotifyEscalated: "Next stage asked", gatehouse.NotifyReminded: "Reminder",
 		gatehouse.NotifyDeadLetter: "Dead letter", gatehouse.NotifyUnknown: "Unknown outcome",
 		gatehouse.NotifyDigest:         "Digest",
 		gatehouse.NotifyChannelFailing: "A channel fails", gatehouse.NotifyTest: "Test",

@@ -163,10 +163,10 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	if old {
 		return nil, "there is nothing left to do: the action is " + string(a.Status), nil
 	}
-	if row.Kind == gatehouse.NotifyAsked && m.To != nil && !mayAnswer(a, m.To) {
+	if row.Kind.Asks() && m.To != nil && !mayAnswer(a, m.To, tx.Now()) {
 		return nil, "the recipient may not answer, or has answered", nil
 	}
-	if row.Kind != gatehouse.NotifyAsked && row.Recipient == "" && !c.Trait().Every {
+	if !row.Kind.Asks() && row.Recipient == "" && !c.Trait().Every {
 		var waits bool
 		if m.Card, waits, err = asked(tx, row.Tenant, row.ActionID, c.Name); err != nil {
 			return nil, "", err
@@ -224,7 +224,7 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 		m.Facts = append(m.Facts, Fact{"On behalf of", line(a.OnBehalfOf, maxLine)})
 	}
 	switch m.Kind {
-	case gatehouse.NotifyAsked:
+	case gatehouse.NotifyAsked, gatehouse.NotifyEscalated, gatehouse.NotifyReminded:
 		if len(a.Policy.Reasons) > 0 {
 			m.Facts = append(m.Facts, Fact{"Why people are asked", line(strings.Join(a.Policy.Reasons, "; "), maxWhy)})
 		}
@@ -233,6 +233,9 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 				m.Facts,
 				Fact{"Approvals", fmt.Sprintf("%d of %d", a.Approval.Approvals(), a.Approval.Required)},
 			)
+		}
+		if n := len(a.Approval.Stages); n > 1 {
+			m.Facts = append(m.Facts, Fact{"Stage", fmt.Sprintf("%d of %d", a.Approval.Stage, n)})
 		}
 		m.Facts = append(m.Facts, Fact{"Time left", card.Duration(a.Approval.ExpiresAt.Sub(now)) + ", until " +
 			a.Approval.ExpiresAt.UTC().Format("2006-01-02 15:04 MST")})
@@ -257,7 +260,23 @@ func heading(m *Message, a *gatehouse.Action) string {
 			return "An approval waits for you"
 		}
 		return "An approval waits"
+	case gatehouse.NotifyEscalated:
+		if m.To != nil {
+			return "Nobody has decided yet: an approval waits for you now"
+		}
+		return "Nobody has decided yet: an approval goes to stage " + strconv.Itoa(a.Approval.Stage)
+	case gatehouse.NotifyReminded:
+		if m.Event == string(gatehouse.MomentExtended) {
+			return "Nobody decided in time. The time was extended once"
+		}
+		if m.To != nil {
+			return "Reminder: an approval waits for you"
+		}
+		return "Reminder: an approval waits"
 	case gatehouse.NotifyExpired:
+		if m.Event == string(gatehouse.MomentExtended) {
+			return "Nobody decided in time. The policy rejected the action"
+		}
 		return "Nobody decided in time"
 	case gatehouse.NotifyDeadLetter:
 		return "An approved change failed and needs a person"
@@ -298,7 +317,8 @@ func (n *Notifier) digest(m *Message) {
 // kindWords name kinds in a digest.
 var kindWords = map[string]string{
 	string(gatehouse.NotifyAsked): "approvals asked", string(gatehouse.NotifyDecided): "decided",
-	string(gatehouse.NotifyExpired):    "expired",
+	string(gatehouse.NotifyExpired):   "expired",
+	string(gatehouse.NotifyEscalated): "approvals escalated", string(gatehouse.NotifyReminded): "reminders",
 	string(gatehouse.NotifyDeadLetter): "failed pushes", string(gatehouse.NotifyUnknown): "unknown outcomes",
 }
 

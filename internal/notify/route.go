@@ -25,7 +25,8 @@ type Route struct {
 
 // matches reports whether the route takes a message about an action.
 func (r *Route) matches(kind gatehouse.NotificationKind, a *gatehouse.Action) bool {
-	if len(r.Tell) > 0 && !slices.Contains(r.Tell, kind) {
+	// Who wants to be asked wants to be asked by a later stage, and reminded.
+	if len(r.Tell) > 0 && !slices.Contains(r.Tell, kind) && !(kind.Asks() && slices.Contains(r.Tell, gatehouse.NotifyAsked)) {
 		return false
 	}
 	if a.RiskLevel < r.Risk {
@@ -38,7 +39,7 @@ func (r *Route) matches(kind gatehouse.NotificationKind, a *gatehouse.Action) bo
 		return false
 	}
 	return len(r.Groups) == 0 || a.Approval != nil && slices.ContainsFunc(r.Groups, func(group string) bool {
-		return slices.Contains(a.Approval.Groups, group)
+		return slices.Contains(a.Approval.Reached().Groups, group)
 	})
 }
 
@@ -75,10 +76,15 @@ func (r *routing) next(route *Route, broken string) string {
 	return ""
 }
 
-// over returns the channels that a message takes. A failing one keeps its messages,
+// over returns the channels that a message takes, those of besides among them. A failing one keeps its messages,
 // which are late; one that is off gets none.
-func (r *routing) over(kind gatehouse.NotificationKind, a *gatehouse.Action) []*Configured {
+func (r *routing) over(kind gatehouse.NotificationKind, a *gatehouse.Action, besides ...string) []*Configured {
 	var names []string
+	for _, name := range besides {
+		if r.channels[name] != nil && !r.off(name) {
+			names = append(names, name)
+		}
+	}
 	for i := range r.routes {
 		route := &r.routes[i]
 		if !route.matches(kind, a) {

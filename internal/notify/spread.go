@@ -26,6 +26,9 @@ type leaf struct {
 	Actor    string    `json:"actor"`
 	To       string    `json:"to"`
 	At       time.Time `json:"at"`
+	Data     struct {
+		Stage int `json:"stage"`
+	} `json:"data"`
 }
 
 // kindOf says what an entry is told as; "" where nobody is told.
@@ -35,6 +38,15 @@ func (l *leaf) kindOf() gatehouse.NotificationKind {
 		if l.To == string(gatehouse.StatusPending) {
 			return gatehouse.NotifyAsked
 		}
+	case string(gatehouse.MomentEscalated):
+		return gatehouse.NotifyEscalated
+	case string(gatehouse.MomentReminded):
+		return gatehouse.NotifyReminded
+	case string(gatehouse.MomentExtended):
+		if l.To == string(gatehouse.StatusPending) {
+			return gatehouse.NotifyReminded
+		}
+		return gatehouse.NotifyExpired
 	case "hitl.approved", "hitl.rejected", "hitl.canceled":
 		return gatehouse.NotifyDecided
 	case "hitl.expired":
@@ -193,7 +205,7 @@ func (s *spreading) tell(t told, a *gatehouse.Action) error {
 	if old, err := stale(s.tx, t.kind, a); err != nil || old {
 		return err
 	}
-	channels := s.routes.over(t.kind, a)
+	channels := s.routes.over(t.kind, a, stageChannels(t, a)...)
 	if len(channels) == 0 {
 		return nil
 	}
@@ -219,10 +231,26 @@ func (s *spreading) tell(t told, a *gatehouse.Action) error {
 	return nil
 }
 
+// stageChannels are those that the stage which an entry tells of names besides.
+func stageChannels(t told, a *gatehouse.Action) []string {
+	number := 0
+	switch {
+	case a.Approval == nil:
+	case t.kind == gatehouse.NotifyAsked:
+		number = 1
+	case t.kind == gatehouse.NotifyEscalated:
+		number = t.leaf.Data.Stage
+	}
+	if number < 1 || number > len(a.Approval.Stages) {
+		return nil
+	}
+	return a.Approval.Stages[number-1].Notify
+}
+
 // stale reports whether a message has nothing left to tell.
 func stale(tx gatehouse.ReadTx, kind gatehouse.NotificationKind, a *gatehouse.Action) (bool, error) {
 	switch kind {
-	case gatehouse.NotifyAsked:
+	case gatehouse.NotifyAsked, gatehouse.NotifyEscalated, gatehouse.NotifyReminded:
 		return a.Status != gatehouse.StatusPending || a.Approval == nil, nil
 	case gatehouse.NotifyDeadLetter, gatehouse.NotifyUnknown:
 		if a.Push == nil {
@@ -241,8 +269,13 @@ func stale(tx gatehouse.ReadTx, kind gatehouse.NotificationKind, a *gatehouse.Ac
 func (s *spreading) recipients(t told, a *gatehouse.Action) ([]*gatehouse.Principal, error) {
 	concerned := func(*gatehouse.Principal) bool { return false }
 	switch t.kind {
-	case gatehouse.NotifyAsked:
-		concerned = func(p *gatehouse.Principal) bool { return mayAnswer(a, p) }
+	case gatehouse.NotifyEscalated:
+		// Those of the stages before know already.
+		concerned = func(p *gatehouse.Principal) bool {
+			return a.Approval.AsksFirst(p, t.leaf.Data.Stage) && mayAnswer(a, p, s.now)
+		}
+	case gatehouse.NotifyAsked, gatehouse.NotifyReminded:
+		concerned = func(p *gatehouse.Principal) bool { return mayAnswer(a, p, s.now) }
 	case gatehouse.NotifyDeadLetter, gatehouse.NotifyUnknown:
 		concerned = func(p *gatehouse.Principal) bool { return p.Has(gatehouse.RoleOperator) }
 	case gatehouse.NotifyDecided, gatehouse.NotifyExpired:
@@ -285,8 +318,8 @@ func (s *spreading) person(id string) string {
 }
 
 // mayAnswer reports whether a question asks a person, who has not answered it.
-func mayAnswer(a *gatehouse.Action, p *gatehouse.Principal) bool {
-	return a.Approval != nil && p.MayDecide() && a.Approval.Asks(p) && !a.Approval.Bars(p) &&
+func mayAnswer(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) bool {
+	return a.Approval != nil && p.MayDecide() && a.Approval.Asks(p, now) && !a.Approval.Bars(p) &&
 		a.Approval.VoteOf(p.Person) == nil
 }
 

@@ -166,7 +166,7 @@ func settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Verdict {
 // hold that a rule sets counts, whatever its outcome.
 func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
 	level := p.approvals[v.RiskLevel]
-	all := question{}
+	all, asked := question{}, false
 	for _, f := range found {
 		if f.hold != nil && (all.hold == nil || *f.hold > *all.hold) {
 			all.hold = f.hold
@@ -175,28 +175,32 @@ func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
 			continue
 		}
 		q := f.over(level)
-		all.required = max(all.required, q.required)
-		if all.expiry == 0 || q.expiry < all.expiry {
-			all.expiry = q.expiry
+		if !asked {
+			hold := all.hold
+			all, asked = q, true
+			all.hold = hold
+			continue
 		}
-		if !all.audience.stated() {
-			all.audience = q.audience
-		} else if all.audience = all.audience.and(q.audience); !all.audience.stated() {
-			refuse(v, "the rules that matched name nobody in common who may approve")
+		var why string
+		if all, why = all.merge(q); why != "" {
+			refuse(v, why)
 			return
 		}
 	}
-	if all.required == 0 {
-		all.required, all.expiry, all.audience = level.required, level.expiry, level.audience
+	if !asked {
+		hold := all.hold
+		all = level
+		all.hold = hold
 	}
 	if all.hold == nil {
 		all.hold = level.hold
 	}
 	all.required = max(all.required, minimum(v.RiskLevel))
-	if !all.audience.enough(all.required) {
-		refuse(v, fmt.Sprintf("%d persons must approve, but the policy names only %d", all.required, len(all.audience.people)))
+	if !all.everybody().enough(all.required) {
+		refuse(v, fmt.Sprintf("%d persons must approve, but the policy names only %d", all.required, len(all.everybody().people)))
 		return
 	}
+	v.Timing = all.verdict()
 	v.Required, v.Expiry = all.required, all.expiry
 	v.Roles, v.People, v.Groups = slices.Clone(all.audience.roles), slices.Clone(all.audience.people), slices.Clone(all.audience.groups)
 	if all.hold != nil {
@@ -212,14 +216,29 @@ func (f finding) over(level question) question {
 	if f.required > 0 {
 		q.required = f.required
 	}
-	if f.expiry > 0 {
+	if f.audience.stated() {
+		q.audience, q.stages = f.audience, f.stages
+	}
+	switch {
+	case len(f.stages) > 0:
+		q.expiry = f.expiry
+	case f.expiry > 0 && len(q.stages) > 0:
+		q = q.within(f.expiry)
+	case f.expiry > 0:
 		q.expiry = f.expiry
 	}
-	if f.audience.stated() {
-		q.audience = f.audience
+	if len(f.reminders) > 0 {
+		q.reminders = f.reminders
+	}
+	if f.onTimeout != "" {
+		q.onTimeout, q.extendBy = f.onTimeout, f.extendBy
 	}
 	if f.err != nil {
-		q.required, q.expiry = max(q.required, level.required), min(q.expiry, level.expiry)
+		q.required = max(q.required, level.required)
+		q = q.within(level.expiry)
+		if level.onTimeout != f.onTimeout && f.onTimeout == gatehouse.TimeoutExtend {
+			q.onTimeout, q.extendBy = level.onTimeout, level.extendBy
+		}
 	}
 	return q
 }

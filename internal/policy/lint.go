@@ -46,7 +46,11 @@ func (p *Policy) Lint() []Remark {
 			say(r.at, false, "rule %s names people or groups beside the role approver, which everyone who can decide has", r.id)
 		}
 	}
+	for i := range p.rules {
+		p.lintStages("rule "+p.rules[i].id, p.rules[i].question, say)
+	}
 	for level := gatehouse.L1; level <= gatehouse.L5; level++ {
+		p.lintStages(level.String(), p.approvals[level], say)
 		q, at := p.approvals[level], p.levelAt[level]
 		if q.required < minimum(level) {
 			say(at, true, "%s always needs %d persons, whatever is required here", level, minimum(level))

@@ -172,16 +172,17 @@ func (p *parser) approvals(n *yaml.Node) {
 	for _, key := range f.Keys {
 		level, _ := strconv.Atoi(key.Value)
 		value := f.Values[key.Value]
-		q := p.question(p.Mapping(value, "an approvals entry", "required", "roles", "people", "groups", "expiry", "hold"))
+		q := p.question(p.Mapping(value, "an approvals entry",
+			"required", "roles", "people", "groups", "expiry", "hold", "stages", "reminders", "on_timeout"))
 		s := standard(gatehouse.RiskLevel(level))
 		q.required = cmp.Or(q.required, s.required)
 		q.expiry = cmp.Or(q.expiry, s.expiry)
 		if !q.audience.stated() {
 			q.audience = s.audience
 		}
-		if !q.audience.enough(max(q.required, minimum(gatehouse.RiskLevel(level)))) {
+		if !q.everybody().enough(max(q.required, minimum(gatehouse.RiskLevel(level)))) {
 			p.Fail(value, "L%d needs %d persons, but only %d are named", level,
-				max(q.required, minimum(gatehouse.RiskLevel(level))), len(q.audience.people))
+				max(q.required, minimum(gatehouse.RiskLevel(level))), len(q.everybody().people))
 		}
 		p.policy.approvals[level] = q
 		p.policy.levelAt[level] = Problem{Line: value.Line, Column: value.Column}
@@ -198,25 +199,32 @@ func (p *parser) question(f form.Fields) question {
 		hold := p.Duration(n, "hold", 0, maxHold).D()
 		q.hold = &hold
 	}
+	q.audience = p.audience(f)
+	p.timing(f, &q)
+	return q
+}
+
+// audience reads who may answer.
+func (p *parser) audience(f form.Fields) (a audience) {
 	for _, item := range p.List(f.Values["roles"], "roles") {
 		role := gatehouse.Role(p.Text(item, "a role"))
 		switch {
 		case role == "":
 		case role != gatehouse.RoleApprover && role != gatehouse.RoleOperator && role != gatehouse.RoleAdmin:
 			p.Fail(item, "%s cannot decide; a role is approver, operator or admin", gatehouse.Quote(string(role)))
-		case slices.Contains(q.audience.roles, role):
+		case slices.Contains(a.roles, role):
 			p.Fail(item, "%s stands twice", gatehouse.Quote(string(role)))
 		default:
-			q.audience.roles = append(q.audience.roles, role)
+			a.roles = append(a.roles, role)
 		}
 	}
 	if p.few(f.Values["people"], "people", maxPeople) != nil {
-		q.audience.people = p.Texts(f.Values["people"], "people")
+		a.people = p.Texts(f.Values["people"], "people")
 	}
 	if p.few(f.Values["groups"], "groups", maxGroups) != nil {
-		q.audience.groups = p.Texts(f.Values["groups"], "groups")
+		a.groups = p.Texts(f.Values["groups"], "groups")
 	}
-	for _, group := range q.audience.groups {
+	for _, group := range a.groups {
 		if !gatehouse.ValidGroupName(group) {
 			p.Fail(f.Values["groups"], "%s cannot name a group: a name is lower-case letters, digits, or any of ._-", gatehouse.Quote(group))
 		}
@@ -226,14 +234,15 @@ func (p *parser) question(f form.Fields) question {
 			p.Fail(n, "%s is empty, so that nobody could answer", key)
 		}
 	}
-	slices.Sort(q.audience.roles)
-	slices.Sort(q.audience.people)
-	slices.Sort(q.audience.groups)
-	return q
+	slices.Sort(a.roles)
+	slices.Sort(a.people)
+	slices.Sort(a.groups)
+	return a
 }
 
 func (p *parser) rule(n *yaml.Node) {
-	f := p.Mapping(n, "a rule", "id", "when", "then", "reason", "risk", "required", "roles", "people", "groups", "expiry", "hold")
+	f := p.Mapping(n, "a rule", "id", "when", "then", "reason", "risk", "required", "roles", "people", "groups", "expiry", "hold",
+		"stages", "reminders", "on_timeout")
 	if f.Node == nil {
 		return
 	}
@@ -252,12 +261,12 @@ func (p *parser) rule(n *yaml.Node) {
 	var idle []string
 	switch r.then {
 	case gatehouse.OutcomeAllow:
-		idle = []string{"required", "roles", "people", "groups", "expiry"}
+		idle = []string{"required", "roles", "people", "groups", "expiry", "stages", "reminders", "on_timeout"}
 	case gatehouse.OutcomeDeny:
-		idle = []string{"required", "roles", "people", "groups", "expiry", "hold"}
+		idle = []string{"required", "roles", "people", "groups", "expiry", "hold", "stages", "reminders", "on_timeout"}
 	case gatehouse.OutcomeNeedsApproval:
-		if q := r.question; q.audience.stated() && !q.audience.enough(max(1, q.required)) {
-			p.Fail(n, "%d persons are required, but only %d named", q.required, len(q.audience.people))
+		if q := r.question; q.audience.stated() && !q.everybody().enough(max(1, q.required)) {
+			p.Fail(n, "%d persons are required, but only %d named", q.required, len(q.everybody().people))
 		}
 	case "":
 	default:

@@ -53,6 +53,7 @@ type question struct {
 	audience audience
 	expiry   time.Duration
 	hold     *time.Duration
+	timing
 }
 
 // rule is one rule of a policy.

@@ -31,15 +31,33 @@ func (p *Policy) Asks() []Ask {
 	add := func(at Problem, what string, required int, a audience) {
 		out = append(out, Ask{at, what, required, a.roles, a.people, a.groups})
 	}
+	// Of stages, one person at least must be able to answer in each, and enough in all.
+	stages := func(what string, q question, required int) {
+		for i, s := range q.stages {
+			least := 1
+			if i == len(q.stages)-1 {
+				least = required
+			}
+			add(s.at, fmt.Sprintf("%s, stage %d,", what, i+1), least, everybody(q.stages[:i+1]))
+		}
+	}
 	for level := gatehouse.L1; level <= gatehouse.L5; level++ {
 		if at := p.levelAt[level]; at.Line > 0 {
 			q := p.approvals[level]
+			if len(q.stages) > 0 {
+				stages(level.String(), q, max(q.required, minimum(level)))
+				continue
+			}
 			add(at, level.String(), max(q.required, minimum(level)), q.audience)
 		}
 	}
 	for i := range p.rules {
 		r := &p.rules[i]
 		if r.then == gatehouse.OutcomeNeedsApproval && (r.audience.stated() || r.required > 0) {
+			if len(r.stages) > 0 {
+				stages("rule "+r.id, r.question, max(r.required, minimum(r.risk), 1))
+				continue
+			}
 			a := r.audience
 			if !a.stated() {
 				a = standard(gatehouse.L3).audience // the most that any level can ask

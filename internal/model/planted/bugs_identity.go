@@ -22,7 +22,7 @@ func identityBugs() []bug {
 		plant("a voter who lost the role still counts", "8", decide,
 			"if err := r.gate.votersStand(tx, a, r.caller.Principal); err != nil {\n\t\treturn err\n\t}", "", app, "TestVotersAreRevalidated"),
 		plant("an agent's new sponsor still counts", "8", "internal/app/authority.go",
-			"entitled(a.Approval, found[at]) != nil || excluded(barred, found[at])", "entitled(a.Approval, found[at]) != nil || false && excluded(barred, found[at])", app, "TestSponsorSetAfterTheVoteDoesNotCount"),
+			"entitled(a.Approval, found[at], tx.Now()) != nil || excluded(barred, found[at])", "entitled(a.Approval, found[at], tx.Now()) != nil || false && excluded(barred, found[at])", app, "TestSponsorSetAfterTheVoteDoesNotCount"),
 		plant("anybody with a key may decide", "8", "internal/app/rights.go",
 			"if !c.Principal.Has(gatehouse.RoleApprover) || c.Principal.Kind", "if c.Principal.Kind", model, "TestModel"),
 		plant("deciding needs no edit token", "contract", "internal/app/rights.go",

@@ -137,6 +137,7 @@ type Data struct {
 // types are those of the bodies.
 var types = map[gatehouse.NotificationKind]string{
 	gatehouse.NotifyAsked: "approval.asked", gatehouse.NotifyDecided: "approval.decided",
+	gatehouse.NotifyEscalated: "approval.escalated", gatehouse.NotifyReminded: "approval.reminded",
 	gatehouse.NotifyExpired:    "approval.expired",
 	gatehouse.NotifyDeadLetter: "push.dead_letter", gatehouse.NotifyUnknown: "push.unknown",
 	gatehouse.NotifyChannelFailing: "channel.failing", gatehouse.NotifyTest: "gatehouse.test",

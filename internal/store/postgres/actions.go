@@ -18,8 +18,9 @@ const (
   p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint, p.content_hash,
   p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by, p.rationale,
   p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
-  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups`
-	approvalWidth = 11
+  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups,
+  o.timing, o.told`
+	approvalWidth = 13
 
 	selectAction = `SELECT ` + actionColumns + `, ` + pushColumns + `, ` + receiptColumns + ` FROM action a
 JOIN proposal p ON p.seq = a.seq
@@ -125,10 +126,12 @@ func scanAction(r *row) (a *gatehouse.Action, err error) {
 }
 
 // show lets an approval that has run out appear as what it is.
-func (t *readTx) show(a *gatehouse.Action) {
-	if a.Status == gatehouse.StatusPending && !t.Now().Before(a.Approval.ExpiresAt) {
-		a.Status = gatehouse.StatusExpired
-		a.Approval.Status = gatehouse.ApprovalExpired
+func (t *readTx) show(a *gatehouse.Action) { a.See(t.Now()) }
+
+// see sets what follows from the clock of an approval that is as it is stored.
+func (t *readTx) see(a *gatehouse.Action) {
+	if a.Approval != nil {
+		a.Approval.See(t.Now())
 	}
 }
 
@@ -188,6 +191,7 @@ func (t *tx) LockAction(tenant, id string) (*gatehouse.Action, error) {
 	if err != nil {
 		return t.orArchived(id, nil, tenant, err)
 	}
+	t.see(a)
 	return a, t.claim(a)
 }
 
@@ -215,6 +219,7 @@ func (t *tx) lockOpen(tenant, id string) (a *gatehouse.Action, err error) {
 	}
 	a.Approval.Votes = append(a.Approval.Votes, c.inOrder()...)
 	t.opened = opened{tenant, a.Approval.ID, a.ID}
+	t.see(a)
 	return a, t.claim(a)
 }
 
@@ -253,6 +258,28 @@ WHERE a.status = 'pending' AND a.expires_at <= $1 AND a.expires_at >= $3 AND o.s
 ORDER BY a.expires_at LIMIT $2 FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
 }
 
+const timely = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER BY o.next_at LIMIT $2`
+
+func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
+	err = t.each(sql, func(r *row) error {
+		refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
+		return nil
+	}, t.Now(), limit)
+	return refs, err
+}
+
+// TimelyActions lists of what the sweeper has to tell, of all tenants.
+func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
+	return t.timely(timely, limit)
+}
+
+// TimelyActions in a transaction that writes locks what it lists, and leaves out
+// what others have locked.
+func (t *tx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
+	return t.timely(timely+` FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
+}
+
 // OpenReversal finds the reversal of an action that is under way or done.
 func (t *readTx) OpenReversal(tenant, actionID string) (id string, err error) {
 	err = t.each(`SELECT id FROM action WHERE tenant = $1 AND reverses = $2
@@ -274,7 +301,8 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	}
 	var expires *time.Time
 	if a.Approval != nil {
-		expires = &a.Approval.ExpiresAt
+		end := a.Approval.End()
+		expires = &end
 	}
 	var code, detail any
 	if a.Failure != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
@@ -21,18 +22,24 @@ func scanApproval(r *row, actionID string, err *error) *gatehouse.Approval {
 		o.Confirm = &gatehouse.Confirm{Prompt: r.text(), Value: r.text()}
 	}
 	o.Groups = listAt[string](r, err)
+	if timing := jsonAt[gatehouse.Timing](r, err); timing != nil {
+		o.Timing = *timing
+	}
+	o.Told = int(r.int())
+	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
 	return o
 }
 
 const (
 	insertApprovalOf = `, o AS (INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
-confirm_prompt, confirm_value, groups) SELECT seq, $1, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58 FROM `
+confirm_prompt, confirm_value, groups, timing, told, next_at)
+SELECT seq, $1, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61 FROM `
 
 	insertApproval = insertApprovalOf + `a)
 `
 	insertApprovals = insertApprovalOf + `s u)
 `
-	approvalKinds = "tti tttii tt t"
+	approvalKinds = "tti tttii tt t tii"
 )
 
 // insertAsked inserts an action with its approval; args are those of the action.
@@ -45,9 +52,13 @@ func (t *tx) insertAsked(a *gatehouse.Action, args []any) error {
 	if o.Confirm != nil {
 		prompt, value = o.Confirm.Prompt, o.Confirm.Value
 	}
-	err := t.write(insertAction+insertApproval+insertProposal, append(args,
+	timing, err := shared.EncodeTiming(o)
+	if err != nil {
+		return err
+	}
+	err = t.write(insertAction+insertApproval+insertProposal, append(args,
 		o.ID, string(o.Status), o.Required, shared.EncodeList(o.Roles), shared.EncodeList(o.People), shared.EncodeList(o.Excluded),
-		o.ExpiresAt, o.CreatedAt, prompt, value, shared.EncodeList(o.Groups))...)
+		o.End(), o.CreatedAt, prompt, value, shared.EncodeList(o.Groups), timing, o.Told, o.NextMoment(o.Told))...)
 	if err != nil {
 		return err
 	}
@@ -111,6 +122,14 @@ func (t *tx) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStatus
 		return gatehouse.ErrConflict
 	}
 	return t.write(moveApproval, string(to), tenant, approvalID)
+}
+
+const tellApproval = guarded + `UPDATE approval SET told = $1, next_at = $2
+WHERE tenant = $3 AND id = $4 AND status = 'requested' AND told = $5` + orConflict
+
+// TellApproval stores what the log tells of a question that waits.
+func (t *tx) TellApproval(tenant, approvalID string, from, told int, next *time.Time) error {
+	return t.write(tellApproval, told, next, tenant, approvalID, from)
 }
 
 const (

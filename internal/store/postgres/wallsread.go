@@ -33,6 +33,10 @@ func (w readWalls) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
 	return w.all().ExpiredActions(limit)
 }
 
+func (w readWalls) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
+	return w.all().TimelyActions(limit)
+}
+
 func (w readWalls) OpenReversal(tenant, actionID string) (string, error) {
 	return w.in(tenant).OpenReversal(tenant, actionID)
 }

@@ -26,6 +26,10 @@ func (w walls) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStat
 	return w.in(tenant).MoveApproval(tenant, approvalID, to)
 }
 
+func (w walls) TellApproval(tenant, approvalID string, from, told int, next *time.Time) error {
+	return w.in(tenant).TellApproval(tenant, approvalID, from, told, next)
+}
+
 func (w walls) PutVote(tenant, approvalID string, v gatehouse.Vote) error {
 	return w.in(tenant).PutVote(tenant, approvalID, v)
 }

@@ -31,7 +31,8 @@ const actionColumns = `
   p.amount, p.currency, p.on_behalf_of, p.expires_in, p.hold, p.digest, p.fingerprint, p.content_hash,
   p.policy_outcome, p.policy_version, p.policy_rules, p.policy_reasons, p.proposed_by, p.rationale,
   p.proposed_change, p.current_state, p.context, p.metadata, p.extra,
-  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups`
+  o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt, o.confirm_value, o.groups,
+  o.timing, o.told`
 
 const actionTables = ` FROM action a JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq `
 
@@ -104,10 +105,11 @@ func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
 
 // show lets an approval that has run out appear as what it is.
 func (t *readTx) show(a *gatehouse.Action) {
-	if !t.stored && a.Status == gatehouse.StatusPending && !t.at.Before(a.Approval.ExpiresAt) {
-		a.Status = gatehouse.StatusExpired
-		a.Approval.Status = gatehouse.ApprovalExpired
+	if t.stored {
+		a.Approval.See(t.at)
+		return
 	}
+	a.See(t.at)
 }
 
 // FindAction finds by the id of the action or of its approval.
@@ -166,6 +168,18 @@ func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
 	return refs, err
 }
 
+// TimelyActions lists of what the sweeper has to tell, of all tenants.
+func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
+	var refs []gatehouse.ActionRef
+	err := t.each(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_next JOIN action a ON a.seq = o.seq
+WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= ? ORDER BY o.next_at LIMIT ?`,
+		func(r *stmt) error {
+			refs = append(refs, gatehouse.ActionRef{Tenant: r.text(), ID: r.text()})
+			return nil
+		}, t.at, limit)
+	return refs, err
+}
+
 // OpenReversal finds the reversal of an action that is under way or done.
 func (t *readTx) OpenReversal(tenant, actionID string) (id string, err error) {
 	err = t.each(`SELECT id FROM action WHERE tenant = ? AND reverses = ?
@@ -185,7 +199,8 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	}
 	var expires *time.Time
 	if a.Approval != nil {
-		expires = &a.Approval.ExpiresAt
+		end := a.Approval.End()
+		expires = &end
 	}
 	var code, detail any
 	if a.Failure != nil {

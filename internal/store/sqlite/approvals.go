@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"slices"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 func scanApproval(r *stmt, actionID string, err *error) *gatehouse.Approval {
@@ -18,6 +20,11 @@ func scanApproval(r *stmt, actionID string, err *error) *gatehouse.Approval {
 		o.Confirm = &gatehouse.Confirm{Prompt: r.text(), Value: r.text()}
 	}
 	o.Groups = listAt[string](r, err)
+	if timing := jsonAt[gatehouse.Timing](r, err); timing != nil {
+		o.Timing = *timing
+	}
+	o.Told = int(r.int())
+	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
 	return o
 }
 
@@ -30,10 +37,14 @@ func (t *tx) insertApproval(seq int64, a *gatehouse.Action) error {
 	if o.Confirm != nil {
 		prompt, value = o.Confirm.Prompt, o.Confirm.Value
 	}
-	_, err := t.exec(`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
-confirm_prompt, confirm_value, groups) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	timing, err := shared.EncodeTiming(o)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at,
+confirm_prompt, confirm_value, groups, timing, told, next_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		seq, a.Tenant, o.ID, string(o.Status), o.Required, encodeList(o.Roles), encodeList(o.People), encodeList(o.Excluded),
-		o.ExpiresAt, o.CreatedAt, prompt, value, encodeList(o.Groups))
+		o.End(), o.CreatedAt, prompt, value, encodeList(o.Groups), timing, o.Told, o.NextMoment(o.Told))
 	if err != nil {
 		return err
 	}
@@ -82,6 +93,12 @@ func (t *tx) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStatus
 		h.asked = to
 	}
 	return err
+}
+
+// TellApproval stores what the log tells of a question that waits.
+func (t *tx) TellApproval(tenant, approvalID string, from, told int, next *time.Time) error {
+	return t.guarded(`UPDATE OR ROLLBACK approval SET told = ?, next_at = ? WHERE tenant = ? AND id = ? AND status = 'requested' AND told = ?`,
+		told, next, tenant, approvalID, from)
 }
 
 const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)

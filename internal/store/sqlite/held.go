@@ -99,6 +99,7 @@ func (t *tx) RelockAction(known *gatehouse.Action) (*gatehouse.Action, error) {
 		return t.LockAction(known.Tenant, known.ID)
 	}
 	sortVotes(ap.Votes)
+	ap.See(t.at)
 	t.hold(seq, &a)
 	return &a, nil
 }

@@ -61,6 +61,8 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Ceilings", (*suite).ceilings},
 		{"CeilingRace", (*suite).ceilingRace},
 		{"Relock", (*suite).relock},
+		{"Stages", (*suite).stages},
+		{"Moments", (*suite).moments},
 		{"WriteAfterLock", (*suite).writeAfterLock},
 		{"PushRoundTrip", (*suite).pushRoundTrip},
 		{"DeadLetters", (*suite).deadLetters},

@@ -1,0 +1,12 @@
+package shared
+
+import "github.com/gatehouse-dev/gatehouse"
+
+// EncodeTiming gives the frozen timing of an approval as JSON; "" for none.
+func EncodeTiming(o *gatehouse.Approval) (string, error) {
+	if o.Timing.IsZero() {
+		return "", nil
+	}
+	frozen := o.Frozen()
+	return EncodeJSON(&frozen)
+}

@@ -1,0 +1,135 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// timing asks finance for an hour, and then legal too for another one; it reminds
+// after 30 minutes, and goes on for a third hour.
+func timing(a *gatehouse.Action) {
+	hour := gatehouse.Duration(time.Hour)
+	ap := a.Approval
+	ap.Roles, ap.Groups = nil, []string{"finance"}
+	ap.Timing = gatehouse.Timing{
+		Stages: []gatehouse.Stage{
+			{Who: gatehouse.Audience{Groups: []string{"finance"}}, For: hour},
+			{Who: gatehouse.Audience{Groups: []string{"legal"}, People: []string{"ana"}}, For: hour, Notify: []string{"pager"}},
+		},
+		Reminders: []gatehouse.Duration{hour / 2}, OnTimeout: gatehouse.TimeoutExtend, ExtendBy: hour,
+	}
+	ap.ExpiresAt = ap.CreatedAt.Add(2 * time.Hour)
+}
+
+// born moves all times of an action into the past.
+func born(ago time.Duration) func(*gatehouse.Action) {
+	return func(a *gatehouse.Action) {
+		a.ProposedAt = a.ProposedAt.Add(-ago)
+		a.Approval.CreatedAt, a.Approval.ExpiresAt = a.Approval.CreatedAt.Add(-ago), a.Approval.ExpiresAt.Add(-ago)
+	}
+}
+
+// stages checks how a question goes through its time: what is frozen, what follows
+// from the clock, and what is told of once.
+func (s *suite) stages() {
+	for _, c := range []struct {
+		ago      time.Duration
+		stage    int
+		extended bool
+		status   gatehouse.Status
+	}{
+		{0, 1, false, gatehouse.StatusPending},
+		{time.Hour, 2, false, gatehouse.StatusPending},
+		{2 * time.Hour, 2, true, gatehouse.StatusPending},
+		{3 * time.Hour, 2, true, gatehouse.StatusExpired},
+	} {
+		a := s.pending(timing, born(c.ago))
+		first := a.Approval.CreatedAt.Add(2 * time.Hour)
+		check := func(how string, got *gatehouse.Action, status gatehouse.Status) {
+			s.Helper()
+			ap := got.Approval
+			s.same(how+": stage", ap.Stage, c.stage)
+			s.same(how+": extended", ap.Extended, c.extended)
+			s.same(how+": status", got.Status, status)
+			s.same(how+": end", ap.End(), first.Add(time.Hour))
+			s.same(how+": frozen", ap.Frozen(), a.Approval.Frozen())
+			s.same(how+": question", ap.Question(), a.Approval.Question())
+			want := first
+			if c.extended {
+				want = first.Add(time.Hour)
+			}
+			s.same(how+": expires", ap.ExpiresAt, want)
+			s.same(how+": until", ap.Stages[1].Until, want)
+			s.same(how+": from", ap.Stages[1].From, ap.CreatedAt.Add(time.Hour))
+		}
+		check("found", s.find(a.ID), c.status)
+		s.update(func(tx gatehouse.Tx) error {
+			locked, err := tx.LockAction(tenant, a.ID)
+			if err != nil {
+				return err
+			}
+			check("locked", locked, gatehouse.StatusPending)
+			return nil
+		})
+		if c.status == gatehouse.StatusPending {
+			known := s.find(a.ID)
+			s.update(func(tx gatehouse.Tx) error {
+				again, err := tx.RelockAction(known)
+				if err != nil {
+					return err
+				}
+				check("locked again", again, gatehouse.StatusPending)
+				return nil
+			})
+		}
+		page := s.list(gatehouse.ActionFilter{Status: c.status})
+		if len(page) == 0 || page[0] != a.ID {
+			s.Errorf("%s ago: the list of %s has %v first, want %s", c.ago, c.status, page, a.ID)
+		}
+	}
+	rejects := s.pending(timing, born(3*time.Hour), func(a *gatehouse.Action) {
+		a.Approval.OnTimeout, a.Approval.ExtendBy = gatehouse.TimeoutReject, 0
+	})
+	got := s.find(rejects.ID)
+	s.same("rejected by time", []string{string(got.Status), string(got.DecidedVia), string(got.Approval.Status)}, []string{"rejected", "policy", "expired"})
+}
+
+// moments checks what the sweeper has to tell.
+func (s *suite) moments() {
+	fresh := s.pending(timing)
+	half := s.pending(timing, born(40*time.Minute))
+	s.pending() // has nothing to tell
+	answered := s.pending(timing, born(90*time.Minute))
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.MoveApproval(tenant, answered.Approval.ID, gatehouse.ApprovalCanceled)
+	})
+	old := s.pending(timing, born(90*time.Minute))
+	timely := func(want ...string) {
+		s.Helper()
+		check := func(refs []gatehouse.ActionRef, err error) error {
+			var got []string
+			for _, r := range refs {
+				got = append(got, r.ID)
+			}
+			s.same("to tell, the earliest first", got, want)
+			return err
+		}
+		s.view(func(tx gatehouse.ReadTx) error { return check(tx.TimelyActions(10)) })
+		s.update(func(tx gatehouse.Tx) error { return check(tx.TimelyActions(10)) })
+	}
+	timely(old.ID, half.ID)
+	next := old.Approval.NextMoment(2)
+	s.update(func(tx gatehouse.Tx) error { return tx.TellApproval(tenant, old.Approval.ID, 0, 2, next) })
+	timely(half.ID)
+	s.same("told", s.find(old.ID).Approval.Told, 2)
+	s.refused(gatehouse.ErrConflict, "told by another", func(tx gatehouse.Tx) error {
+		return tx.TellApproval(tenant, old.Approval.ID, 0, 2, next)
+	})
+	s.refused(gatehouse.ErrConflict, "a question that has its answer", func(tx gatehouse.Tx) error {
+		return tx.TellApproval(tenant, answered.Approval.ID, 0, 1, nil)
+	})
+	s.update(func(tx gatehouse.Tx) error { return tx.TellApproval(tenant, half.Approval.ID, 0, 3, nil) })
+	timely()
+	s.same("not told", s.find(fresh.ID).Approval.Told, 0)
+}
