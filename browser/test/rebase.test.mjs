@@ -41,7 +41,10 @@ test("by keys alone", limit, async (t) => {
   await page.locator(`.row[data-id="${a.id}"]`).getByRole("link").click();
   await page.locator(`#detail[data-open="${a.id}"]`).waitFor();
   await awake(page);
-  await page.keyboard.press("b"); // nothing says that it is needed
+  await page.getByTestId("target-differs").waitFor(); // both values, before anything is pressed
+  assert.match(await page.getByTestId("sentence").innerText(), /from 12\.50 \(the agent says 10\.00\) to 13\.50/);
+  assert.equal(await page.getByTestId("origin").first().innerText().then((s) => /^read from shop/.test(s)), true);
+  await awake(page);
   await page.keyboard.press("a");
   await page.getByTestId("stale-target").waitFor();
   await accessible(page, "the notice of a changed target");

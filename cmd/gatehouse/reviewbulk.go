@@ -34,6 +34,8 @@ func alone(it *item) string {
 		return "it is " + card.StatusWord(a.Status).Word
 	case a.Approval == nil:
 		return "nobody is asked to decide it"
+	case card.ClaimDiffers(a):
+		return "the agent claims another amount than the change has"
 	case !card.Ladder(a).Bulk:
 		return a.RiskLevel.String() + " is decided one by one"
 	case a.ComputeDigest() != a.Digest:
@@ -98,10 +100,7 @@ func (m *reviewer) bulkPage() page {
 	}
 	for _, sum := range t.Sums {
 		p.indented("", "  ", sum.Total()+" in "+count(sum.Actions, "action")+"; the largest is "+
-			strings.TrimSpace(string(sum.LargestSize)+" "+sum.Currency)+": "+card.Short(sum.Largest))
-	}
-	for _, c := range t.Claimed {
-		p.indented(yellow, "  ", "Not in the sums: the agent claims "+c.Claim+" for: "+card.Short(c.Action))
+			sum.LargestChange.String()+": "+card.Short(sum.Largest))
 	}
 	if t.Unpriced > 0 {
 		p.indented("", "  ", strconv.Itoa(t.Unpriced)+" without an amount")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // bulkParallel is how many items of a bulk decision are under way at once, so
@@ -130,6 +131,11 @@ func (g *Gate) bulkItem(ctx context.Context, b gatehouse.BulkDecision, item gate
 	if err == nil && a.RiskLevel.NeedsConfirmation() {
 		res.Skipped = "individual_decision_required"
 		res.Detail = a.RiskLevel.String() + " is decided one by one"
+		return res
+	}
+	if err == nil && b.Decision == gatehouse.Approve && card.ClaimDiffers(a) {
+		res.Skipped = card.ExcludedClaim
+		res.Detail = "its proposer claims another amount than the change has: decide it by itself"
 		return res
 	}
 	if err == nil {

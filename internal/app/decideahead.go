@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -16,6 +17,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	}
 	c := r.caller
 	var a *gatehouse.Action
+	var now time.Time
 	err := r.gate.store.Read(ctx, func(tx gatehouse.ReadTx) (err error) {
 		a, r.policyKnown = nil, false
 		o := gatehouse.Outlook{Tenant: c.Principal.Tenant, Policy: true}
@@ -27,8 +29,8 @@ func (r *ruling) readAhead(ctx context.Context) error {
 		if proven := prove(tx, c); proven != nil || err != nil {
 			return errors.Join(proven, err)
 		}
-		a = found
-		if !r.asked(a) || r.refused(a) {
+		a, now = found, tx.Now()
+		if !r.asked(a) || r.refused(a, now) {
 			return nil
 		}
 		return r.lookAtPolicy(tx, a)
@@ -36,7 +38,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	if errors.Is(err, errPresumed) {
 		return err
 	}
-	if a == nil || !r.asked(a) || r.refused(a) || r.policyKnown && r.plain(a, r.policyVersion) {
+	if a == nil || !r.asked(a) || r.refused(a, now) || r.policyKnown && r.plain(a, r.policyVersion) {
 		return nil
 	}
 	r.known = a
@@ -48,7 +50,7 @@ func (r *ruling) readAhead(ctx context.Context) error {
 
 // refused reports whether the transaction will refuse an answer before it looks at
 // the target, as far as the action as it was read tells.
-func (r *ruling) refused(a *gatehouse.Action) bool {
+func (r *ruling) refused(a *gatehouse.Action, now time.Time) bool {
 	ap, person := a.Approval, r.caller.Principal
-	return ap == nil || entitled(ap, person) != nil || ap.VoteOf(person.Person) != nil || r.decision.Digest != a.Digest
+	return ap == nil || entitled(ap, person, now) != nil || ap.VoteOf(person.Person) != nil || r.decision.Digest != a.Digest
 }

@@ -64,7 +64,9 @@ type Drainer interface {
 }
 
 // Breaking is what a Drainer may tell besides: the breakers that are not closed.
-type Breaking interface{ Breakers() []gatehouse.BreakerState }
+type Breaking interface {
+	Breakers() []gatehouse.BreakerState
+}
 
 // Named is what Targets may tell besides: the names of those that serve a tenant.
 type Named interface{ Names(tenant string) []string }

@@ -142,3 +142,14 @@ func Claim(a *gatehouse.Action, amounts []Amount) string {
 	}
 	return withCurrency(m.Amount, m.Currency)
 }
+
+// ClaimDiffers reports whether the proposer claims another magnitude than the
+// payload has: such an action is decided by itself. Of a payload that is too large
+// to be taken apart often, only its members count.
+func ClaimDiffers(a *gatehouse.Action) bool {
+	if a.Magnitude == nil || a.Magnitude.Amount == "" {
+		return false
+	}
+	w := walker{shallow: len(a.CurrentState)+len(a.ProposedChange) > largePayload}
+	return Claim(a, amountsOf(a, changes(a, w))) != ""
+}

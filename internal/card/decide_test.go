@@ -218,14 +218,15 @@ func TestEffect(t *testing.T) {
 
 	got := card.Effect([]*gatehouse.Action{usd, down, claimed, unpriced, many, high, decided, own, over}, card.Person{ID: "prn_1", Person: "prn_1", Name: "ana"}, noon)
 	want := card.Totals{
-		Count: 5, Records: 7, Largest: many, Unpriced: 3,
+		Count: 4, Records: 6, Largest: many, Unpriced: 2,
 		Sums: []card.Sum{
-			{Amount: card.Amount{Currency: "USD", Size: "802.505", Change: "-797.495"}, Actions: 2, Largest: down, LargestSize: "800"},
+			{Amount: card.Amount{Currency: "USD", Size: "802.505", Change: "-797.495"}, Actions: 2, Largest: down, LargestSize: "800",
+				LargestChange: card.Amount{Currency: "USD", Size: "800", Change: "-800"}},
 		},
-		Claimed:    []card.Claimed{{claimed, "-30.10 EUR"}},
-		Types:      []card.Tally{{"price_change", 4}, {"note", 1}},
-		Connectors: []card.Tally{{"shop", 4}, {"other", 1}},
+		Types:      []card.Tally{{"price_change", 3}, {"note", 1}},
+		Connectors: []card.Tally{{"shop", 3}, {"other", 1}},
 		Excluded: []card.Exclusion{
+			{claimed, card.ExcludedClaim, "the agent claims another amount than the change has"},
 			{high, card.ExcludedRisk, "L4 is decided one by one"}, {decided, card.ExcludedStatus, "it is approved, not yet sent"},
 			{own, card.ExcludedOwn, "it is yours, or was proposed for you"}, {over, card.ExcludedExpired, "its time is over"},
 		},

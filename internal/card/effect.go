@@ -34,10 +34,7 @@ type Totals struct {
 	// The action with the largest amount stands with each sum.
 	Largest *gatehouse.Action
 	// Unpriced counts the actions whose payload has no amount.
-	Unpriced int
-	// Claimed are the actions whose proposer claims another amount than the
-	// payload has.
-	Claimed    []Claimed
+	Unpriced   int
 	Types      []Tally
 	Connectors []Tally
 	Excluded   []Exclusion
@@ -48,21 +45,17 @@ type Totals struct {
 type Sum struct {
 	Amount
 	Actions int
-	// Largest is the action with the largest Size, and that size.
-	Largest     *gatehouse.Action
-	LargestSize gatehouse.Decimal
+	// Largest is the action with the largest Size, with that size and the change
+	// with its sign.
+	Largest       *gatehouse.Action
+	LargestSize   gatehouse.Decimal
+	LargestChange Amount
 }
 
 // Total returns the sum of the absolute amounts, and the sum of the changes with
 // its sign: "126079.99 USD, net +126079.99".
 func (s Sum) Total() string {
 	return withCurrency(s.Size, s.Currency) + ", net " + Delta{Amount: s.Change}.String()
-}
-
-// Claimed is an action with the amount that its proposer claims: see [Claim].
-type Claimed struct {
-	Action *gatehouse.Action
-	Claim  string
 }
 
 // Tally counts the actions of one kind.
@@ -84,6 +77,7 @@ const (
 	ExcludedStatus  = "not_pending"
 	ExcludedOwn     = "self_approval"
 	ExcludedExpired = "expired"
+	ExcludedClaim   = "claim_differs"
 )
 
 // Effect adds up what deciding the actions at once would do, for a person, at
@@ -109,9 +103,6 @@ func Effect(actions []*gatehouse.Action, who Person, now time.Time) Totals {
 			t.Unpriced++
 		}
 		addAmounts(sums, a, amounts)
-		if claim := Claim(a, amounts); claim != "" {
-			t.Claimed = append(t.Claimed, Claimed{a, claim})
-		}
 	}
 	for _, s := range sums {
 		t.Sums = append(t.Sums, *s)
@@ -132,6 +123,8 @@ func excluded(a *gatehouse.Action, who Person, now time.Time) (code, reason stri
 		return ExcludedOwn, "it is yours, or was proposed for you"
 	case !a.RiskLevel.Valid() || a.RiskLevel.NeedsConfirmation():
 		return ExcludedRisk, a.RiskLevel.String() + " is decided one by one"
+	case ClaimDiffers(a):
+		return ExcludedClaim, "the agent claims another amount than the change has"
 	}
 	return "", ""
 }
@@ -147,7 +140,7 @@ func addAmounts(sums map[string]*Sum, a *gatehouse.Action, amounts []Amount) {
 		s.Actions++
 		s.Size, s.Change, s.Set = s.Size.Add(x.Size), s.Change.Add(x.Change), s.Set || x.Set
 		if s.Largest == nil || x.Size.Cmp(s.LargestSize) > 0 {
-			s.Largest, s.LargestSize = a, x.Size
+			s.Largest, s.LargestSize, s.LargestChange = a, x.Size, x
 		}
 	}
 }

@@ -60,6 +60,9 @@ func Ladder(a *gatehouse.Action) Step {
 			return s
 		}
 	}
+	if s.Bulk && ClaimDiffers(a) {
+		s.Bulk = false
+	}
 	if p.Confirm != nil {
 		s.Prompt, s.Value = p.Confirm.Prompt, p.Confirm.Value
 	}

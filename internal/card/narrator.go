@@ -15,6 +15,8 @@ type narrator struct {
 	changes []Change // those that are no context
 	fields  []field
 	amounts []Amount // what the change does to money
+	// before says where the values before the change come from, nil for not at all.
+	before *Before
 }
 
 // field is a member of the change, or of each record's change in bulk.
@@ -67,23 +69,12 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 	}
 	for i := range n.fields {
 		n.fields[i].salience = salience(n.fields[i].name)
+		if n.shape.effect == effectCreate && isName(n.fields[i].name) {
+			n.fields[i].salience = -1 // what it is comes first
+		}
 	}
 	slices.SortStableFunc(n.fields, func(x, y field) int { return x.salience - y.salience })
 	return n
-}
-
-// salient are the fields that matter most: they are named first.
-var salient = []string{"price", "amount", "total", "cost", "status", "name", "company_name", "companyname", "title", "email"}
-
-func salience(name string) int {
-	name = strings.ToLower(name)
-	if i := slices.Index(salient, name); i >= 0 {
-		return i
-	}
-	if isMoney(name) {
-		return len(salient)
-	}
-	return len(salient) + 1
 }
 
 // undo puts in front that an action reverses another.
@@ -115,6 +106,13 @@ func (n *narrator) sentence() Phrase {
 		n.listing(&p, " with ")
 		return p
 	case effectUpdate:
+		if len(n.withoutUnits()) > 1 && !n.bulk() {
+			var p Phrase
+			p.say(n.updateVerb(), " ")
+			p = append(p, object(n.a.Target, true)...)
+			n.listing(&p, ": ")
+			return p
+		}
 		p := n.short()
 		n.fromTo(&p, true)
 		return p
@@ -156,9 +154,9 @@ func (n *narrator) short() Phrase {
 		return append(p, object(n.a.Target, true)...)
 	case effectUpdate:
 		if len(n.fields) == 0 {
-			p.say("Write ")
+			p.say("No visible change to ")
 			p = append(p, object(n.a.Target, true)...)
-			p.say(" again, unchanged")
+			p.say(" (rewrite)")
 			return p
 		}
 		p.say(n.updateVerb(), " ")
@@ -225,17 +223,28 @@ func (n *narrator) updateVerb() string {
 	return "Change"
 }
 
-// namedFields is how many fields a sentence names before it counts the rest.
-const namedFields = 2
+// namedFields is how many fields a sentence names where there are more than
+// allFields, and then counts the rest.
+const (
+	namedFields = 2
+	allFields   = 4
+)
+
+func named(n int) int {
+	if n <= allFields {
+		return n
+	}
+	return namedFields
+}
 
 // names lists the fields that change: "price", "price and cost", "price, cost
 // and 3 more".
 func (n *narrator) names(p *Phrase) {
 	for i, f := range n.fields {
 		switch {
-		case i == namedFields:
+		case i == named(len(n.fields)):
 			p.say(" and ")
-			p.say(thousands(len(n.fields)-namedFields), " more")
+			p.say(thousands(len(n.fields)-i), " more")
 			return
 		case i > 0 && i == len(n.fields)-1:
 			p.say(" and ")
@@ -289,6 +298,7 @@ func (n *narrator) fromTo(p *Phrase, from bool) {
 	if from && c.Kind == Changed {
 		p.say(" from ")
 		p.value(n.amount(c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency))
+		n.origin(p, c)
 	}
 	p.say(" to ")
 	p.value(n.amount(c.After, c.Currency, true))
@@ -359,8 +369,8 @@ func (n *narrator) listing(p *Phrase, lead string) {
 		switch {
 		case i == 0:
 			p.say(lead)
-		case i == namedFields:
-			p.say(" and ", counted(len(shown)-namedFields, "more field"))
+		case i == named(len(shown)):
+			p.say(" and ", counted(len(shown)-i, "more field"))
 			return
 		case i == len(shown)-1:
 			p.say(" and ")
@@ -373,9 +383,18 @@ func (n *narrator) listing(p *Phrase, lead string) {
 			continue
 		}
 		c := f.changes[0]
+		if c.Kind == Changed && (c.Text != nil || c.Before.container() || c.After.container()) {
+			if c.Text != nil {
+				p.say(": " + lines(c.Text))
+			} else {
+				p.say(" changed")
+			}
+			continue
+		}
 		if c.Kind == Changed {
 			p.say(" from ")
 			p.value(n.amount(c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency))
+			n.origin(p, c)
 			p.say(" to ")
 		} else {
 			p.say(" ")
@@ -383,6 +402,9 @@ func (n *narrator) listing(p *Phrase, lead string) {
 		if c.Kind == Removed {
 			p.say("removed")
 			continue
+		}
+		if c.Kind == Added && n.shape.effect == effectUpdate {
+			p.say("set to ")
 		}
 		p.value(n.amount(c.After, c.Currency, true))
 	}

@@ -15,6 +15,8 @@ import (
 type Part struct {
 	Text  string
 	Value bool
+	// Note marks our words on where a value comes from.
+	Note bool
 }
 
 // Phrase is a sentence in parts.
@@ -34,6 +36,8 @@ func (p *Phrase) say(words ...string) {
 		*p = append(*p, Part{Text: w})
 	}
 }
+
+func (p *Phrase) note(text string) { *p = append(*p, Part{Text: text, Note: true}) }
 
 func (p *Phrase) value(text string) { *p = append(*p, Part{Text: text, Value: true}) }
 

@@ -30,8 +30,11 @@ const longTitle = 80
 // leaves open what it does: it is what the proposer calls the action, and a
 // "note" that deletes is a deletion.
 func Describe(a *gatehouse.Action) Phrase {
-	n := newNarrator(a, longInSentence)
-	p := n.undo(n.sentence())
+	return newNarrator(a, longInSentence).describe()
+}
+
+func (n *narrator) describe() Phrase {
+	a, p := n.a, n.undo(n.sentence())
 	if a.Title != "" {
 		p = append(Phrase{{Text: a.Title, Value: true}, {Text: " — "}}, p...)
 	}

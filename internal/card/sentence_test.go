@@ -91,7 +91,7 @@ func TestSentences(t *testing.T) {
 			name: "five fields", actionType: "field_update", operation: "update", target: "item/SKU-1",
 			before:   `{"cost":"5.00","price":"10.00","name":"a","stock":1,"unit":"box"}`,
 			after:    `{"cost":"6.00","price":"12.50","name":"b","stock":2,"unit":"bag"}`,
-			sentence: "Change price, cost and 3 more of SKU-1; price from 10.00 to 12.50; reversible",
+			sentence: "Change item SKU-1: price from 10.00 to 12.50, cost from 5.00 to 6.00 and 3 more fields; reversible",
 			short:    "Change price, cost and 3 more of SKU-1", button: "Change price, cost and 3 more",
 		},
 		{
@@ -109,8 +109,8 @@ func TestSentences(t *testing.T) {
 		{
 			name: "nothing changes", actionType: "price_change", operation: "update", target: "item/SKU-1",
 			before: `{"price":"10.00"}`, after: `{"price":"10.00"}`,
-			sentence: "Write item SKU-1 again, unchanged; reversible",
-			short:    "Write item SKU-1 again, unchanged", button: "Write item SKU-1 again, unchanged",
+			sentence: "No visible change to item SKU-1 (rewrite); reversible",
+			short:    "No visible change to item SKU-1 (rewrite)", button: "No visible change to item SKU-1 (rewrite)",
 		},
 		{
 			name: "the same value, written otherwise", actionType: "price_change", operation: "update", target: "item/SKU-1",
@@ -128,7 +128,7 @@ func TestSentences(t *testing.T) {
 		{
 			name: "an insert", actionType: "propose_create_customer", operation: "insert", target: "customer/C-77",
 			after:    `{"name":"Acme Ltd","email":"info@acme.example","country":"US","currency":"USD"}`,
-			sentence: `Create customer C-77 with name "Acme Ltd", email info@acme.example and 2 more fields`,
+			sentence: `Create customer C-77 with name "Acme Ltd", country US, email info@acme.example and currency USD`,
 			short:    "Create customer C-77", button: "Create customer C-77",
 		},
 		{
@@ -234,7 +234,7 @@ func TestSentences(t *testing.T) {
 		{
 			name: "what is too large to be read to its depth", actionType: "field_update", operation: "update", target: "item/SKU-1",
 			before: `{"labels":{"x":1},"price":"1.00"}`, after: `{"labels":{"x":[` + strings.Repeat("1,", 1<<16) + `1]},"price":"1.50"}`,
-			sentence: "Change price and labels of SKU-1; price from 1.00 to 1.50; reversible",
+			sentence: "Change item SKU-1: price from 1.00 to 1.50 and labels changed; reversible",
 			short:    "Change price and labels of SKU-1", button: "Change price and labels",
 		},
 		{

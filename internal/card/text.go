@@ -28,6 +28,9 @@ type Line struct {
 	// Open marks the last line of a side that does not end in a line feed: in a
 	// comparison only where the other side does, so that this is what changes.
 	Open bool
+	// Parts marks what differs from the line of the other side that it stands for;
+	// nil where that cannot be told.
+	Parts []Stretch
 }
 
 // Block is a run of lines that a view shows or folds together.
@@ -112,6 +115,7 @@ func CompareText(before, after string) Text {
 			add(Context, e.X, e.PosX+1, e.PosY+1)
 		}
 	}
+	innerLines(lines)
 	t.Blocks = fold(lines)
 	return t
 }

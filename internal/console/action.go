@@ -15,6 +15,7 @@ func (c *Console) actionRoutes() []route {
 	return []route{
 		{pattern: "GET /actions/{id}", handle: c.action},
 		{pattern: "GET /actions/{id}/live", background: true, handle: c.actionLive},
+		{pattern: "GET /actions/{id}/target", background: true, handle: c.actionTarget},
 		{pattern: "GET /actions/{id}/standing", background: true, handle: c.actionStanding},
 		{pattern: "POST /actions/{id}/decide", handle: c.decide},
 		{pattern: "POST /actions/{id}/cancel", handle: c.cancel},
@@ -33,7 +34,10 @@ type actionPage struct {
 	a        *gatehouse.Action
 	sentence card.Phrase
 	step     card.Step
-	payload  payload
+	// target is what is known of the target before the change; payload is the
+	// change on that.
+	target  target
+	payload payload
 	// cannot tells why this person sees no buttons, nil when they may decide.
 	cannot error
 	// sealed: the votes' notes are shown once this person has given a reason.
@@ -50,6 +54,8 @@ type actionPage struct {
 	// this person may ask for that; once makes a second press the same revision.
 	canRebase bool
 	once      string
+	// offered: the notice of the last answer offers that already.
+	offered bool
 	// moved is what has moved at the target since the action was proposed that
 	// this one is a rebase of.
 	moved moved
@@ -68,15 +74,16 @@ type actionPage struct {
 	next inboxQuery
 }
 
-// openAction collects what the page of an action shows. It notes that the
-// person looks at it.
-func (c *Console) openAction(v *view, id string) (*actionPage, error) {
+// openAction collects what the page of an action shows, with what its target is
+// now where read says so. It notes that the person looks at it.
+func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error) {
 	a, err := c.cfg.Actions.FindAction(v.ctx, id)
 	if err != nil {
 		return nil, err
 	}
+	full := v.query("full") != "" || v.shownInFull(a)
 	p := &actionPage{
-		a: a, sentence: card.Describe(a), step: card.Ladder(a), payload: newPayload(a, v.query("full") != "" || v.shownInFull(a)),
+		a: a, step: card.Ladder(a), target: c.targetOf(v, a),
 		cannot: mayDecide(a, v.person, v.now), looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
@@ -84,6 +91,10 @@ func (c *Console) openAction(v *view, id string) (*actionPage, error) {
 		canEdit:   a.Status == gatehouse.StatusPending && v.has(gatehouse.RoleProposer),
 		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover), once: v.requestID,
 	}
+	if read {
+		p.target = c.readTarget(v, a)
+	}
+	p.sentence, p.payload = p.target.Describe(), newPayload(p.target.Shown, full)
 	if a.Status == gatehouse.StatusPending {
 		c.presence.looks(a.Tenant, a.ID, v.person.Name, v.now)
 	}
@@ -123,7 +134,7 @@ func (c *Console) stepUpOptions(v *view) (gatehouse.SignInOptions, error) {
 
 // action shows one action on a page of its own.
 func (c *Console) action(v *view) error {
-	p, err := c.openAction(v, v.r.PathValue("id"))
+	p, err := c.openAction(v, v.r.PathValue("id"), v.query("read") != "")
 	if err != nil {
 		return err
 	}

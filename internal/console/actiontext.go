@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -42,7 +43,7 @@ func rowOf(a *gatehouse.Action) (short card.Phrase, amount, claim string) {
 func amountsText(amounts []card.Amount) string {
 	texts := make([]string, len(amounts))
 	for i, x := range amounts {
-		texts[i] = x.String()
+		texts[i] = minus(x.String())
 	}
 	return strings.Join(texts, ", ")
 }
@@ -62,6 +63,63 @@ func spanTitle(s card.Span) string {
 	return "letters of several scripts in one word"
 }
 
+// nothingChanges says so where a change names no field that differs.
+func nothingChanges(p *actionPage) string {
+	switch {
+	case len(p.payload.same) > 0:
+		return "No visible change: every field is written as it is."
+	case p.a.Operation == "delete" || p.a.Operation == "bulk_delete":
+		return "No fields change; the whole record is deleted."
+	}
+	return "No fields change."
+}
+
+// elementName names a list's element: "line 3".
+func elementName(g card.Group) string {
+	name := g.Element
+	if n := strings.TrimSuffix(name, "s"); n != "" && !strings.HasSuffix(n, "s") {
+		name = n
+	}
+	return name + " " + strconv.Itoa(g.Number)
+}
+
+// elementField is the name of a field within its element.
+func elementField(g card.Group, c card.Change) string {
+	first := g.Changes[0].Steps
+	for i := 1; i < len(first); i++ {
+		if first[i-1] == g.Element && first[i] == strconv.Itoa(g.Number-1) && i+1 < len(c.Steps) {
+			return strings.Join(c.Steps[i+1:], ".")
+		}
+	}
+	return fieldName(c)
+}
+
+// deltaText is by how much a number grows, and by how many percent; the minus sign
+// is a true one.
+func deltaText(c card.Change) string {
+	text := minus(c.Delta.String())
+	if p := c.Percent(); p != "" {
+		text += " (" + minus(p) + ")"
+	}
+	return text
+}
+
+// deltaTone tells a rise from a fall.
+func deltaTone(c card.Change) string {
+	if c.Delta.Amount.Sign() < 0 {
+		return "down"
+	}
+	return "up"
+}
+
+// minus writes a leading hyphen as the minus sign that it stands for.
+func minus(s string) string {
+	if rest, ok := strings.CutPrefix(s, "-"); ok {
+		return "−" + rest
+	}
+	return s
+}
+
 func lineMark(k card.LineKind) string {
 	switch k {
 	case card.Plus:
@@ -72,28 +130,16 @@ func lineMark(k card.LineKind) string {
 	return " "
 }
 
+// evalTone warns of what the proposer says is wrong; that all is well is only its
+// word, and gets no tone.
 func evalTone(result string) string {
 	switch result {
-	case "pass":
-		return "good"
 	case "warn":
 		return "warn"
 	case "fail":
 		return "bad"
 	}
 	return "quiet"
-}
-
-func evalMark(result string) string {
-	switch result {
-	case "pass":
-		return "✓"
-	case "warn":
-		return "!"
-	case "fail":
-		return "✕"
-	}
-	return "–"
 }
 
 func whyTitle(a *gatehouse.Action) string {
@@ -350,4 +396,12 @@ const inTurn = "closest main:replace"
 // is script. The server names the address, since not every answer has one.
 func inPane(path string) templ.Attributes {
 	return templ.Attributes{"hx-post": path, "hx-target": "#detail", "hx-select": "#detail", "hx-swap": "outerHTML"}
+}
+
+// ownWords says that nobody has verified them.
+func ownWords(a *gatehouse.Action) string {
+	if len(a.Evaluations) > 0 {
+		return "The agent's own words and checks. Not verified: Gatehouse did not run these checks."
+	}
+	return "The agent's own words. Not verified."
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -59,6 +60,8 @@ func (b *bulkView) add(v *view, a *gatehouse.Action) {
 	switch err := mayDecide(a, v.person, v.now); {
 	case err != nil:
 		item.why = asError(err).Detail
+	case card.ClaimDiffers(a):
+		item.why = "the agent claims " + claimOf(a) + ", the change says something else: decide it by itself"
 	case !card.Ladder(a).Bulk:
 		item.why = a.RiskLevel.String() + " is decided one by one"
 	case !fitsBulk(a):
@@ -143,4 +146,36 @@ func (c *Console) bulkDecide(v *view) error {
 		b.items = append(b.items, bulkItem{a: a, short: shortOf(a), result: r})
 	}
 	return v.render(http.StatusOK, "Decided", "/inbox", bulkResult(v, b))
+}
+
+// claimOf is what the proposer claims, where the change has another amount.
+func claimOf(a *gatehouse.Action) string {
+	if large(a) {
+		return card.Claim(a, nil)
+	}
+	return card.Claim(a, card.Amounts(a))
+}
+
+// sumText is the sum of the absolute amounts, and apart from it that of the changes.
+func sumText(s card.Sum) string {
+	moved, net, _ := strings.Cut(s.Total(), ", net ")
+	return moved + " moved, net " + minus(net)
+}
+
+// answerText says what became of the items besides being decided; zeros tell
+// nothing.
+func answerText(b *gatehouse.BulkAnswer) string {
+	var parts []string
+	add := func(n int, text string) {
+		if n > 0 {
+			parts = append(parts, text)
+		}
+	}
+	add(b.Voted, plural(b.Voted, "vote", "votes")+" stored")
+	add(b.Replayed, strconv.Itoa(b.Replayed)+" decided before by you")
+	add(b.Skipped, strconv.Itoa(b.Skipped)+" skipped")
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + "."
 }

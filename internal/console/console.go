@@ -31,6 +31,8 @@ type Config struct {
 	// PolicyChecker lints and tests policies that are not stored.
 	PolicyChecker PolicyChecker
 	Statistics    gatehouse.InsightService
+	// Targets reads what a change would meet at its target now.
+	Targets TargetReader
 
 	// Browser keeps the sessions, SignIn runs the ceremonies, Sessions lists
 	// and ends sessions.
@@ -70,6 +72,7 @@ type Console struct {
 	handler  http.Handler
 	streams  streams
 	presence presence
+	reads    *readings
 	// bodyTime is how long a request's body may take, heartbeat how often a
 	// stream that says nothing shows that it is there.
 	bodyTime, heartbeat time.Duration
@@ -136,7 +139,7 @@ func New(cfg Config) (*Console, error) {
 	switch {
 	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil,
 		cfg.Runs == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil, cfg.Notices == nil,
-		cfg.Notifications == nil:
+		cfg.Notifications == nil, cfg.Targets == nil:
 		return nil, errors.New("console: a service is missing")
 	case cfg.Browser == nil, cfg.SignIn == nil, cfg.Sessions == nil, cfg.Self == nil, cfg.Views == nil:
 		return nil, errors.New("console: a service of sessions is missing")
@@ -150,7 +153,7 @@ func New(cfg Config) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{cfg: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://") || cfg.TLS && cfg.PublicURL == "", log: cfg.Log, assets: a, bodyTime: bodyTime, heartbeat: heartbeat}
+	c := &Console{cfg: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://") || cfg.TLS && cfg.PublicURL == "", log: cfg.Log, assets: a, reads: newReadings(), bodyTime: bodyTime, heartbeat: heartbeat}
 	mux := http.NewServeMux()
 	served := make(map[string]bool)
 	for _, rt := range c.routes() {

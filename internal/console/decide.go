@@ -54,11 +54,12 @@ func (c *Console) refuse(v *view, id string, err error) error {
 	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated {
 		return err
 	}
-	p, found := c.openAction(v, id)
+	p, found := c.openAction(v, id, false)
 	if found != nil {
 		return found
 	}
 	p.outcome, p.notes = e, v.form("notes")
+	p.offered = stale(p)
 	if to := localPath(v.form("return")); strings.HasPrefix(to, "/inbox") {
 		p.back, p.next = to, queryOf(to)
 	}

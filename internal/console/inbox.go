@@ -71,7 +71,7 @@ func (c *Console) inbox(v *view) error {
 	p := &inboxPage{q: q}
 	var err error
 	if q.Open != "" {
-		if p.detail, err = c.openAction(v, q.Open); err != nil {
+		if p.detail, err = c.openAction(v, q.Open, v.query("read") != ""); err != nil {
 			return err
 		}
 		p.detail.back = q.with("").url()
@@ -165,7 +165,7 @@ func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow 
 	if a.Approval != nil {
 		row.voted = a.Approval.VoteOf(v.person.Person) != nil
 	}
-	row.bulk = a.Status == gatehouse.StatusPending && !a.RiskLevel.NeedsConfirmation() && mayDecide(a, v.person, v.now) == nil
+	row.bulk = a.Status == gatehouse.StatusPending && !a.RiskLevel.NeedsConfirmation() && row.claim == "" && mayDecide(a, v.person, v.now) == nil
 	return row
 }
 

@@ -44,7 +44,7 @@ func TestARowSaysWhatItMoves(t *testing.T) {
 		delta               string
 	}{
 		{"money", `{"currency":"EUR","price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50 EUR"},
-		{"money beside what it is said to be", `{"currency":"EUR","price":"10.00"}`, `{"price":"9.00"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, "-1.00 EUR, claimed 7 USD"},
+		{"money beside what it is said to be", `{"currency":"EUR","price":"10.00"}`, `{"price":"9.00"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, "−1.00 EUR, claimed 7 USD"},
 		{"no currency", `{"price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50"},
 		{"what it is said to be", `{"status":"open"}`, `{"status":"closed"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD"},
 		{"a change too large to be read", `{"currency":"EUR","price":"10.00","text":"` + strings.Repeat("x", 70<<10) + `"}`, `{"price":"12.50"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD"},
@@ -266,7 +266,7 @@ func TestBulk(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	pick := url.Values{"pick": {a.ID, b.ID, large.ID, own.ID, "act_none"}, "return": {"/inbox"}}
 	ana.get("/inbox/bulk?"+pick.Encode()).want(200).
-		has("2 actions", "7.50 USD, net -2.50", "5.00 USD", "is decided one by one", testid("bulk-excluded"), "12.50", "Approve 2 items")
+		has("2 actions", "7.50 USD moved, net −2.50", "5.00 USD", "is decided one by one", testid("bulk-excluded"), "12.50", "Approve 2 items")
 
 	items := []string{"item", a.ID + " " + string(a.Digest), "item", b.ID + " " + string(b.Digest), "item", large.ID + " " + string(large.Digest), "return", "/inbox"}
 	ana.post("/inbox/bulk", append(items, "decision", "rejected", "notes", " ")...).want(http.StatusUnprocessableEntity)

@@ -27,9 +27,10 @@ const (
 // payload is the change field by field, as much of it as is shown.
 type payload struct {
 	changes []card.Change
-	// context are the fields that stay.
-	context []card.Change
-	refs    []string
+	// same are the fields that the change writes as they are, context those that it
+	// does not name.
+	same, context []card.Change
+	refs          []string
 	// artifact is the attached diff, nil for none, and when it is left out.
 	artifact *card.Artifact
 	// hidden counts what is left out: nothing when full, unless it is too much
@@ -41,12 +42,16 @@ type payload struct {
 func newPayload(a *gatehouse.Action, full bool) payload {
 	p := payload{refs: a.Target.EntityRefs, full: full}
 	for _, c := range card.Changes(a) {
-		if c.Context {
+		switch {
+		case c.Context:
 			p.context = append(p.context, c)
-		} else {
+		case c.Kind == card.Same:
+			p.same = append(p.same, c)
+		default:
 			p.changes = append(p.changes, c)
 		}
 	}
+	card.ByWeight(p.changes)
 	limit := firstWeight
 	if full {
 		limit = wholeWeight
@@ -56,6 +61,13 @@ func newPayload(a *gatehouse.Action, full bool) payload {
 		if budget -= weight(c); budget < 0 {
 			p.hidden += len(p.changes) - i
 			p.changes = p.changes[:i]
+			break
+		}
+	}
+	for i, c := range p.same {
+		if budget -= weight(c); budget < 0 {
+			p.hidden += len(p.same) - i
+			p.same = p.same[:i]
 			break
 		}
 	}

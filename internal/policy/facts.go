@@ -9,6 +9,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
@@ -110,6 +111,8 @@ func (v *view) ResolveName(name string) (any, bool) {
 			return nil, false
 		}
 		return given(p.Magnitude.Currency)
+	case "magnitude.differs":
+		return types.Bool(card.ClaimDiffers(&gatehouse.Action{Proposal: *p})), true
 	}
 	return v.proposerFact(name)
 }

@@ -40,6 +40,7 @@ func facts() []expr.Fact {
 		{Name: "metadata", Type: object},
 		{Name: "magnitude.amount", Type: expr.NumberType},
 		{Name: "magnitude.currency", Type: cel.StringType},
+		{Name: "magnitude.differs", Type: cel.BoolType},
 		{Name: "evaluations", Type: cel.ListType(object)},
 		{Name: "proposer.id", Type: cel.StringType},
 		{Name: "proposer.name", Type: cel.StringType},

@@ -131,6 +131,8 @@ arrive();
 
 document.addEventListener("htmx:after:swap", (e) => {
   const ctx = e.detail?.ctx;
+  const facts = ctx?.target?.id === "facts" && $("#facts[data-differs]");
+  if (facts) { hush(); say("The target is not as the agent says. " + $(".sentence", facts).textContent); }
   if (ctx?.target && ctx.target.id !== "detail") return; // a pill or a mark, nothing that is read
   if (ctx && ctx.changes !== changes) changed();
   if (!$("form[data-checking]")) tell("");

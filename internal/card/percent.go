@@ -1,0 +1,39 @@
+package card
+
+import (
+	"math/big"
+	"strings"
+)
+
+// Percent is by how much of what was there a number grows, with one digit after
+// the point where it is below ten: "+25 %", "−3.2 %" with a hyphen for its sign.
+// It is "" where nothing was there, and where the number is no quantity.
+func (c Change) Percent() string {
+	if c.Delta == nil {
+		return ""
+	}
+	before, ok := c.Before.Decimal()
+	if !ok || before.Sign() == 0 || c.Delta.Amount.Sign() == 0 {
+		return ""
+	}
+	x, okX := new(big.Rat).SetString(string(before.Abs()))
+	d, okD := new(big.Rat).SetString(string(c.Delta.Amount))
+	if !okX || !okD {
+		return ""
+	}
+	d.Quo(d.Mul(d, big.NewRat(100, 1)), x)
+	digits := 0
+	if size := new(big.Rat).Abs(d); size.Cmp(big.NewRat(10, 1)) < 0 {
+		digits = 1
+	} else if size.Cmp(big.NewRat(1_000_000, 1)) > 0 {
+		return ""
+	}
+	s := strings.TrimSuffix(d.FloatString(digits), ".0")
+	if strings.Trim(s, "-0.") == "" {
+		return ""
+	}
+	if d.Sign() > 0 {
+		s = "+" + s
+	}
+	return s + " %"
+}

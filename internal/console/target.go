@@ -1,0 +1,177 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/app"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// TargetReader reads the targets of pending actions as they are now.
+type TargetReader interface {
+	// CanReadTarget makes no call.
+	CanReadTarget(a *gatehouse.Action) bool
+	ReadTarget(ctx context.Context, id string) (app.FreshState, error)
+}
+
+// The bounds of what open pages ask of targets.
+const (
+	// readAgain is how long one reading of an action's target serves all pages.
+	readAgain = 3 * time.Second
+	// maxReads is how many targets are asked at once.
+	maxReads = 16
+	// readPatience is how long a page waits for one, in line and at the target.
+	readPatience = 5 * time.Second
+)
+
+// target is what is known of an action's target before the change.
+type target struct {
+	card.Before
+	// asked is true where the target was asked, at the time At; why says what kept
+	// it from answering.
+	asked bool
+	at    time.Time
+	why   string
+	gone  bool
+	// canAsk: this person may have it asked.
+	canAsk bool
+}
+
+// reading is one reading, under way or done.
+type reading struct {
+	done  chan struct{}
+	at    time.Time
+	state app.FreshState
+	err   error
+}
+
+// readings keeps those of the last seconds, by tenant and action.
+type readings struct {
+	mu    sync.Mutex
+	of    map[string]*reading
+	slots chan struct{}
+}
+
+func newReadings() *readings {
+	return &readings{of: make(map[string]*reading), slots: make(chan struct{}, maxReads)}
+}
+
+// get returns the reading of a key, and makes one where none is recent.
+func (r *readings) get(ctx context.Context, key string, now func() time.Time, read func(context.Context) (app.FreshState, error)) (*reading, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	r.mu.Lock()
+	one := r.of[key]
+	if one == nil || !one.at.IsZero() && now().Sub(one.at) > readAgain {
+		for k, old := range r.of {
+			if !old.at.IsZero() && now().Sub(old.at) > readAgain {
+				delete(r.of, k)
+			}
+		}
+		one = &reading{done: make(chan struct{})}
+		r.of[key] = one
+		// The reading serves whoever asks next too: it does not end with this request.
+		go r.run(context.WithoutCancel(ctx), one, now, read)
+	}
+	r.mu.Unlock()
+	select {
+	case <-one.done:
+		return one, one.err
+	case <-ctx.Done():
+		return nil, gatehouse.E(gatehouse.CodeBusy, "the target did not tell its present state in time")
+	}
+}
+
+func (r *readings) run(ctx context.Context, one *reading, now func() time.Time, read func(context.Context) (app.FreshState, error)) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	state, err := app.FreshState{}, error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being read"))
+	select {
+	case r.slots <- struct{}{}:
+		state, err = read(ctx)
+		<-r.slots
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	one.state, one.err, one.at = state, err, now()
+	r.mu.Unlock()
+	close(one.done)
+}
+
+// targetOf is what is known of a target before anybody asks it.
+func (c *Console) targetOf(v *view, a *gatehouse.Action) target {
+	return target{
+		Before: card.ClaimedBefore(a),
+		canAsk: a.Status == gatehouse.StatusPending && c.cfg.Targets.CanReadTarget(a) &&
+			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
+	}
+}
+
+// readTarget asks the target, where this person may have it asked. That it does not
+// answer is no error of the page.
+func (c *Console) readTarget(v *view, a *gatehouse.Action) target {
+	t := c.targetOf(v, a)
+	if !t.canAsk {
+		return t
+	}
+	t.asked = true
+	one, err := c.reads.get(v.ctx, a.Tenant+"/"+a.ID, c.cfg.Now, func(ctx context.Context) (app.FreshState, error) {
+		return c.cfg.Targets.ReadTarget(ctx, a.ID)
+	})
+	switch {
+	case err != nil:
+		t.why = asError(err).Detail
+	case one.state.Gone:
+		t.at, t.gone = one.at, true
+	default:
+		t.at, t.Before = one.at, card.ReadBefore(a, one.state.Version, one.state.CurrentState, one.state.Matches)
+	}
+	return t
+}
+
+// actionTarget is the part of an action's page that its target is asked for.
+func (c *Console) actionTarget(v *view) error {
+	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	p, err := c.openAction(v, a.ID, true)
+	if err != nil {
+		return err
+	}
+	if to := localPath(v.query("return")); isInbox(to) {
+		p.back, p.next = to, queryOf(to)
+	}
+	p.offered = v.query("offered") != ""
+	return v.write(http.StatusOK, actionFacts(v, p))
+}
+
+// targetPath asks for it, on a page that is shown in full or not.
+func targetPath(p *actionPage) string {
+	q := url.Values{}
+	if p.back != "" {
+		q.Set("return", p.back)
+	}
+	if p.payload.full {
+		q.Set("full", "1")
+	}
+	if p.offered {
+		q.Set("offered", "1")
+	}
+	return actionPath(p.a.ID) + "/target?" + q.Encode()
+}
+
+// readPath is the whole page once the target was asked, for browsers without script.
+func readPath(p *actionPage) string {
+	if p.back == "" {
+		return actionPath(p.a.ID) + "?read=1"
+	}
+	q := p.next.with(p.a.ID).values()
+	q.Set("read", "1")
+	return "/inbox?" + q.Encode()
+}
