@@ -46,7 +46,7 @@ test("a claim that differs from the payload", limit, async (t) => {
   assert.equal(await here.getByTestId("moved").innerText(), "+9800.00 USD");
   assert.equal((await here.getByTestId("claimed").innerText()).trim(), "the agent claims 98.00 USD");
   assert.equal(await page.getByTestId("amount").innerText(), "+9800.00 USD");
-  assert.equal((await page.getByTestId("claim").innerText()).trim(), "The agent claims 98.00 USD: not what the change says");
+  assert.equal((await page.getByTestId("claim").innerText()).trim(), "The agent claims 98.00 USD — not what the change says");
 
   // What agrees is not said twice; what the payload lacks is not made up.
   const same = await payment("same", "45.50", "45.5");

@@ -29,7 +29,7 @@ func TestReviewInBulk(t *testing.T) {
 	s.sees("Selected: 2 selected.")
 	s.types("gb")
 	s.sees("selection · 2 actions")
-	s.sees("3.50 USD, net +1.50 in 2 actions; the largest is 2.50 USD: Change price of A")
+	s.sees("3.50 USD, net +1.50 in 2 actions; the largest is +2.50 USD: Change price of A")
 	s.sees("2 × price_change")
 	s.sees(`~ price "10.00" → "12.50" (+2.50 USD)`)
 	s.sees(`~ price "20.00" → "19.00" (-1.00 USD)`)

@@ -413,7 +413,7 @@ func approveForm(v *view, p *actionPage) templ.Component {
 			}
 		}
 		if mayAcknowledge(p) {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<label class=\"check\"><input type=\"checkbox\" name=\"acknowledge_stale\" value=\"yes\" required data-testid=\"acknowledge\"> I have seen that the target has changed, and want it all the same</label> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<label class=\"check\"><input type=\"checkbox\" name=\"acknowledge_stale\" value=\"yes\" required data-testid=\"acknowledge\"> Approve anyway: I have compared the current value</label> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

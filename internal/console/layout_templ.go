@@ -289,7 +289,7 @@ func layout(v *view, body templ.Component) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "</header><div id=\"offline\" class=\"banner warn\" role=\"status\" hidden>You are offline, or the server is away. What you see may be old; deciding needs a connection.</div><div id=\"standing\" class=\"banner warn\" role=\"status\" data-testid=\"standing\" hidden></div><div id=\"ignored\" class=\"banner ignored\" data-testid=\"ignored\" hidden>Key ignored: what you see has just changed.</div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "</header><div id=\"offline\" class=\"banner warn\" role=\"status\" hidden>Can't reach Gatehouse. Decisions are paused.</div><div id=\"standing\" class=\"banner warn\" role=\"status\" data-testid=\"standing\" hidden></div><div id=\"ignored\" class=\"banner ignored\" data-testid=\"ignored\" hidden>Key ignored: what you see has just changed.</div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
