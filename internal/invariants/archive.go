@@ -155,8 +155,12 @@ func archivedFile(r *gatehouse.Record, people map[[2]string]string) *file {
 		},
 	}
 	if o := a.Approval; o != nil {
-		f.approval = &approval{a.Tenant, o.ID, o.Status, o.Required, o.Excluded, o.ExpiresAt.UnixMicro(), string(o.Question())}
-		f.expiresAt = micros(&o.ExpiresAt)
+		end := o.End()
+		f.approval = &approval{
+			a.Tenant, o.ID, o.Status, o.Required, o.Excluded, end.UnixMicro(), string(o.Question()),
+			o.OnTimeout == gatehouse.TimeoutReject,
+		}
+		f.expiresAt = micros(&end)
 		for _, v := range o.Votes {
 			f.votes = append(f.votes, vote{
 				a.Tenant, v.Person, v.PrincipalID, v.Name, v.Decision, v.Digest, v.At.UnixMicro(), people[[2]string{a.Tenant, v.PrincipalID}],

@@ -77,7 +77,7 @@ func (f *file) checkFit(say sayer) {
 	case gatehouse.StatusUnknown:
 		fits = let && ps == gatehouse.PushUnknown
 	case gatehouse.StatusRejected:
-		fits = asked(gatehouse.ApprovalRejected)
+		fits = asked(gatehouse.ApprovalRejected) || f.approval != nil && f.approval.timedOut && asked(gatehouse.ApprovalExpired)
 	case gatehouse.StatusExpired:
 		fits = asked(gatehouse.ApprovalExpired)
 	case gatehouse.StatusSuperseded:
