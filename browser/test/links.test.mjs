@@ -63,7 +63,7 @@ async function robot(t, link, javaScriptEnabled, keepCookies) {
   const context = await browser.newContext({ javaScriptEnabled });
   t.after(() => context.close());
   let pressed = 0;
-  for (const path of ["", "/approve", "/reject"]) {
+  for (const path of ["/approve", "/reject"]) {
     const at = link.replace("?", `${path}?`);
     for (let button = 0; ; button++) {
       if (!keepCookies) await context.clearCookies();
@@ -129,7 +129,7 @@ test("with codes, a robot decides nothing, and a person with the code once", lim
   for (const script of [true, false]) {
     for (const cookies of [true, false]) pressed += await robot(t, link, script, cookies);
   }
-  assert.ok(pressed >= 24, `${pressed} buttons were pressed`);
+  assert.ok(pressed >= 20, `${pressed} buttons were pressed`);
   assert.equal(stored(), before, "the store has changed");
   assert.equal((await g.action(coded.id)).status, "pending");
   const person = await newPage(browser, t, { viewport: phone });

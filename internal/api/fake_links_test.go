@@ -1,0 +1,43 @@
+package api
+
+import (
+	"context"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+func testRingKey() *gatehouse.RingKey {
+	return &gatehouse.RingKey{
+		ID: "rgk_1", Number: 7, Tenant: "default", Purpose: gatehouse.RingLinks, Master: "m1", CreatedAt: testTime,
+		CreatedBy: "init", State: gatehouse.RingKeyActive,
+	}
+}
+
+func (f *fake) ListLinkKeys(ctx context.Context) ([]*gatehouse.RingKey, error) {
+	return use[[]*gatehouse.RingKey](ctx, f, "ListLinkKeys", "")
+}
+
+func (f *fake) RotateLinkKeys(ctx context.Context) (*gatehouse.RingKey, error) {
+	return use[*gatehouse.RingKey](ctx, f, "RotateLinkKeys", "")
+}
+
+func (f *fake) RevokeLinkKey(ctx context.Context, id string) (*gatehouse.RingKey, error) {
+	return use[*gatehouse.RingKey](ctx, f, "RevokeLinkKey", id)
+}
+
+// A link is looked at in internal/console, over a real gate.
+func (*fake) OpenReview(context.Context, string, string, string) (*gatehouse.OpenReview, error) {
+	return nil, gatehouse.E(gatehouse.CodeBadToken, "the fake has no reviews")
+}
+
+func (*fake) DecideReview(
+	context.Context, string, string, gatehouse.ReviewDecision,
+) (*gatehouse.Answer, error) {
+	return nil, gatehouse.E(gatehouse.CodeBadToken, "the fake has no reviews")
+}
+
+func (*fake) ReviewNonce(context.Context, string, string, string) (string, error) { return "", nil }
+
+func (*fake) TakeReviewNonce(context.Context, string, string, string, string) error { return nil }
+
+func (*fake) DeviceToken(context.Context, *gatehouse.Session) (string, error) { return "", nil }
