@@ -108,9 +108,9 @@ func newFake() *fake {
 			"CreatePrincipal":    credentials, "CreateKey": credentials, "RotateEditToken": credentials,
 			"FindPrincipal": principal, "UpdatePrincipal": principal, "WhoAmI": principal,
 			"ListPrincipals": gatehouse.Page[*gatehouse.Principal]{Items: []*gatehouse.Principal{principal}},
-		"ListLinkKeys": []*gatehouse.RingKey{testRingKey()}, "RotateLinkKeys": testRingKey(), "RevokeLinkKey": testRingKey(),
-			"ListKeys":       []*gatehouse.Key{{ID: "key_1", Tenant: "default", PrincipalID: "prn_1", CreatedAt: testTime}},
-			"ListSessions":   gatehouse.Page[*gatehouse.Session]{Items: []*gatehouse.Session{session}}, "RevokeSession": session,
+			"ListLinkKeys":   []*gatehouse.RingKey{testRingKey()}, "RotateLinkKeys": testRingKey(), "RevokeLinkKey": testRingKey(),
+			"ListKeys":     []*gatehouse.Key{{ID: "key_1", Tenant: "default", PrincipalID: "prn_1", CreatedAt: testTime}},
+			"ListSessions": gatehouse.Page[*gatehouse.Session]{Items: []*gatehouse.Session{session}}, "RevokeSession": session,
 			"CreateSetupLink": &gatehouse.NewSetupLink{
 				ID: "sul_1", PrincipalID: "prn_1", Token: "gtu_new", Path: "/setup?token=gtu_new", ExpiresAt: testTime.Add(time.Hour),
 			},
