@@ -1,6 +1,10 @@
 package connector
 
-import "github.com/gatehouse-dev/gatehouse"
+import (
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
 
 // Typed tells the shape of what a connector's operations take, for people and
 // programs that write proposals. A [Validator] of the same connector refuses what
@@ -10,4 +14,36 @@ type Typed interface {
 	// change of an operation on an entity type; false where there is no such
 	// operation, or the entity type is not one of its own.
 	Schema(operation, entityType string) (gatehouse.JSON, bool)
+}
+
+// Lister lists what a proposal can name.
+type Lister interface {
+	// List returns the operations by name.
+	List() []Listed
+}
+
+// Listed is an operation with the entity types that it takes, none where the proposer
+// names them freely.
+type Listed struct {
+	Operation
+	EntityTypes []string
+}
+
+// ListOf describes the named operations of a connector, each once and in order.
+// entities tells the entity types of one, and may be nil.
+func ListOf(c Connector, names []string, entities func(operation string) []string) []Listed {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	var out []Listed
+	for _, name := range slices.Compact(names) {
+		if op, ok := c.Operation(name); ok {
+			one := Listed{Operation: op}
+			if entities != nil {
+				one.EntityTypes = slices.Clone(entities(name))
+				slices.Sort(one.EntityTypes)
+			}
+			out = append(out, one)
+		}
+	}
+	return out
 }

@@ -14,8 +14,10 @@ import (
 // connectorCmd groups the commands about configured connectors. They need no
 // server.
 type connectorCmd struct {
-	List connectorListCmd `cmd:"" help:"List the configured connectors, and what they have open below L3."`
-	Test connectorTestCmd `cmd:"" help:"Ask the target of a connector, with its credentials, whether it can be used."`
+	List       connectorListCmd       `cmd:"" help:"List the configured connectors, and what they have open below L3."`
+	Operations connectorOperationsCmd `cmd:"" help:"List what a proposal can name of a connector."`
+	Schema     connectorSchemaCmd     `cmd:"" help:"Print the JSON Schema of the proposed change of an operation."`
+	Test       connectorTestCmd       `cmd:"" help:"Ask the target of a connector, with its credentials, whether it can be used."`
 }
 
 type connectorListCmd struct{ dataFlags }
@@ -23,7 +25,8 @@ type connectorListCmd struct{ dataFlags }
 func (*connectorListCmd) Help() string {
 	return `
 Reads the configuration, and calls nothing. Piped, the columns are: name, type,
-tenants, and the operations and fields that are declared below L3.
+tenants, the operations and fields that are declared below L3, and the classes of
+the operations.
 
 Examples:
 
@@ -38,6 +41,8 @@ type listedConnector struct {
 	Type    string   `json:"type"`
 	Tenants []string `json:"tenants"`
 	Open    []string `json:"open"`
+	// Classes are those that its operations have.
+	Classes []string `json:"classes"`
 }
 
 // Run lists the connectors.
@@ -47,7 +52,7 @@ func (c *connectorListCmd) Run(g *globals) error {
 		return err
 	}
 	all := []listedConnector{}
-	t := &table{header: []string{"NAME", "TYPE", "TENANTS", "BELOW L3"}, wide: 3}
+	t := &table{header: []string{"NAME", "TYPE", "TENANTS", "BELOW L3", "CLASS"}, wide: 3}
 	redactor := connector.NewRedactor(cfg.SecretValues())
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
 		entry := cfg.Connectors[name]
@@ -55,7 +60,7 @@ func (c *connectorListCmd) Run(g *globals) error {
 		if err != nil {
 			return fmt.Errorf("connector %s: %s", name, redactor.Text(err.Error()))
 		}
-		one := listedConnector{Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: openOf(made)}
+		one := listedConnector{Name: name, Type: entry.Type, Tenants: entry.Tenants, Open: openOf(made), Classes: classesOf(made)}
 		if one.Tenants == nil {
 			one.Tenants = []string{"default"}
 		}
@@ -63,7 +68,7 @@ func (c *connectorListCmd) Run(g *globals) error {
 			_ = closer.Close()
 		}
 		all = append(all, one)
-		t.add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "))
+		t.add(one.Name, one.Type, strings.Join(one.Tenants, ", "), strings.Join(one.Open, ", "), strings.Join(one.Classes, ", "))
 	}
 	if g.JSON {
 		return g.printJSON(map[string]any{"connectors": all})

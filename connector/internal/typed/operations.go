@@ -4,6 +4,8 @@ package typed
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -68,3 +70,6 @@ func (o *Operations) Check(v *gatehouse.Violations, c connector.Call) {
 	}
 	*v = append(*v, op.schema.Check("/proposed_change", c.ProposedChange)...)
 }
+
+// Names are the operations', in order.
+func (o *Operations) Names() []string { return slices.Sorted(maps.Keys(o.byName)) }

@@ -1,0 +1,8 @@
+package jira
+
+import "github.com/gatehouse-dev/gatehouse/connector"
+
+// List implements [connector.Lister].
+func (c *Connector) List() []connector.Listed {
+	return connector.ListOf(c, c.operations.Names(), func(string) []string { return []string{entity} })
+}

@@ -1,0 +1,13 @@
+package netsuite
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// List implements [connector.Lister].
+func (c *Connector) List() []connector.Listed {
+	return connector.ListOf(c, []string{opCreate, opUpdate}, func(string) []string { return slices.Collect(maps.Keys(c.entities)) })
+}
