@@ -75,6 +75,7 @@ type ReadTx interface {
 	NotificationReader
 	RingReader
 	ReviewReader
+	SlackReader
 }
 
 // Tx reads and writes. A guarded write whose guard fails returns ErrConflict,
@@ -93,6 +94,7 @@ type Tx interface {
 	NotificationWriter
 	RingWriter
 	ReviewWriter
+	SlackWriter
 }
 
 // Outlook is what a closure is about to ask, as far as it is known beforehand.

@@ -59,6 +59,7 @@ func newChannel(c config.Channel, secret func(string) (string, error)) (notify.C
 	case "slack":
 		return slack.New(slack.Config{
 			Token: named(c.Token), Channel: c.Channel, BaseURL: c.URL, AllowPrivate: c.AllowPrivate,
+			SigningSecret: named(c.SigningSecret), AppToken: named(c.AppToken),
 		})
 	case "teams":
 		return teams.New(teams.Config{URL: strings.TrimSpace(named(c.URLSecret)), AllowPrivate: c.AllowPrivate})
@@ -101,5 +102,20 @@ func (s *server) notifier(metrics notify.Metrics) *notify.Notifier {
 	return notify.New(s.store, s.hub, notify.Config{
 		Channels: s.channels, Routes: routes, PublicURL: s.publicURL(), Reviews: s.gate,
 		DigestAfter: s.config.Digest.After, DigestEvery: s.config.Digest.Every.D(), Owner: ownerName(),
+		DecideUpTo: s.gate.SlackUpTo,
 	}, metrics, s.log)
+}
+
+// slackDesk makes what takes clicks in Slack, nil where no channel does.
+func slackDesk(n *node) *slack.Desk {
+	var places []slack.Place
+	for _, c := range n.channels {
+		if ch, ok := c.Channel.(*slack.Channel); ok {
+			places = append(places, slack.Place{Name: c.Name, Tenants: c.Tenants, Channel: ch})
+		}
+	}
+	return slack.NewDesk(slack.DeskConfig{
+		Gate: n.gate, Store: n.store, Hints: n.hub, Places: places, PublicURL: n.config.SignIn.PublicURL,
+		Owner: ownerName(), Log: n.log,
+	})
 }

@@ -15,6 +15,8 @@ type notifyCmd struct {
 	Channels notifyChannelsCmd `cmd:"" help:"List the channels and how they fare."`
 	Retry    notifyRetryCmd    `cmd:"" help:"Send a message again now."`
 	Test     notifyTestCmd     `cmd:"" help:"Send a test over a channel."`
+
+	SlackManifest notifySlackManifestCmd `cmd:"" help:"Print the manifest of the Slack app."`
 }
 
 // notifyListCmd lists messages.

@@ -31,6 +31,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/feed"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/runtime"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
@@ -225,6 +226,8 @@ type server struct {
 	metrics prometheus.Registerer
 	audited *telemetry.Audit
 	prober  *prober
+	// desk takes clicks in Slack, nil where no channel does.
+	desk *slack.Desk
 }
 
 // startServer does everything that a server does, on the address, until Close.
@@ -253,7 +256,7 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 		Log:       n.log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...),
 		BreakerMoved: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.config.Connectors))...).Moved,
 		Failpoint:    func(p engine.Point) { failpoint.Here(string(p)) },
-		Trace:     n.tracing.Push,
+		Trace:        n.tracing.Push,
 	}, engineConfig(n.config.Dispatch))
 	if err != nil {
 		return fail(err)
@@ -291,6 +294,9 @@ func startRoles(n *node, listen string, roles []role) (*server, error) {
 	handler.Mount(mux)
 	if n.caught != nil {
 		mux.Handle("GET "+devMailPath, n.caught)
+	}
+	if s.desk = slackDesk(n); s.desk != nil {
+		mux.Handle(slack.InteractionsPath, s.desk)
 	}
 	mux.Handle("/", addresses.SignIn(pages, console.SignsIn))
 	surface := n.tracing.Requests(handler.Front(mux))
@@ -391,6 +397,9 @@ func (s *server) background(ctx context.Context, d *engine.Dispatcher, roles []r
 	if has(roles, roleNotifier) && len(s.channels) > 0 {
 		s.tellUnsigned(s.log)
 		s.work.Go(func() { s.notifier(telemetry.NewNotifications(s.metrics, s.store)).Run(ctx) })
+		if s.desk != nil {
+			s.work.Go(func() { s.desk.Run(ctx) })
+		}
 	}
 	s.work.Go(func() { s.watchVersion(ctx) })
 	s.work.Go(func() {

@@ -48,6 +48,14 @@ type Channel struct {
 	Token string `yaml:"token"`
 	// Channel is the id of the Slack channel, such as C0123456789.
 	Channel string `yaml:"channel"`
+	// SigningSecret names the entry of secrets that holds the signing secret of the
+	// Slack app: with it, people decide on the cards, and Slack calls
+	// /slack/interactions.
+	SigningSecret string `yaml:"signing_secret"`
+	// AppToken names the entry of secrets that holds the app's token, xapp-…: with it,
+	// people decide on the cards over Socket Mode, which needs no address that Slack
+	// can call.
+	AppToken string `yaml:"app_token"`
 	// RoutingKey names the entry of secrets that holds the integration key of a
 	// PagerDuty service.
 	RoutingKey string `yaml:"routing_key"`
@@ -124,6 +132,7 @@ func (c *Config) validateChannels(file string) error {
 func (c *Channel) problem(secrets map[string]string) (key, why string) {
 	named := map[string]string{
 		"password": c.Password, "secret": c.Secret, "url_secret": c.URLSecret, "token": c.Token,
+		"signing_secret": c.SigningSecret, "app_token": c.AppToken,
 		"routing_key": c.RoutingKey, "access_key_id": c.AccessKeyID, "secret_access_key": c.SecretAccessKey,
 		"session_token": c.SessionToken,
 	}

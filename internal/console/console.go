@@ -26,6 +26,8 @@ type Config struct {
 	Notifications gatehouse.NotificationService
 	// Reviews opens and decides reviews by link; nil leaves their pages out.
 	Reviews gatehouse.ReviewService
+	// Slack links people to their Slack users.
+	Slack gatehouse.SlackService
 	// LogChecker verifies the log from the inside.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored.
@@ -139,7 +141,7 @@ func New(cfg Config) (*Console, error) {
 	switch {
 	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil,
 		cfg.Runs == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil, cfg.Notices == nil,
-		cfg.Notifications == nil, cfg.Targets == nil:
+		cfg.Notifications == nil, cfg.Targets == nil, cfg.Slack == nil:
 		return nil, errors.New("console: a service is missing")
 	case cfg.Browser == nil, cfg.SignIn == nil, cfg.Sessions == nil, cfg.Self == nil, cfg.Views == nil:
 		return nil, errors.New("console: a service of sessions is missing")

@@ -22,6 +22,20 @@ type Channel interface {
 	Send(ctx context.Context, m *Message) (Sent, error)
 }
 
+// Keeper is a channel whose messages are kept in line with their action.
+type Keeper interface {
+	Channel
+	// Rewrite writes a posted message anew, once.
+	Rewrite(ctx context.Context, ref string, m *Message) error
+	// Shown is a hash of what a message shows, but for the time left.
+	Shown(m *Message) string
+	// Decides reports whether people decide on the message itself.
+	Decides() bool
+	// Gone reports whether an error of Rewrite says that there is nothing to write
+	// any more.
+	Gone(err error) bool
+}
+
 // Trait says what kind of recipients a channel has.
 type Trait struct {
 	// Personal channels send to each recipient; others have one place.
@@ -40,6 +54,8 @@ type Sent struct {
 	Delivered bool
 	// Ref is what the channel calls the message, "" where it does not say.
 	Ref string
+	// Shown is the hash of what was posted, "" where that is not known.
+	Shown string
 }
 
 // Refusal is an answer that says what to do next.

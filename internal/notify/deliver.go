@@ -92,14 +92,28 @@ func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Noti
 	if muted != "" {
 		return n.record(ctx, c, m, Sent{}, errMuted(muted))
 	}
-	call, cancel := context.WithTimeout(ctx, callTime)
-	sent, err := c.Send(call, message)
-	cancel()
+	sent, err := n.send(ctx, c, m, message)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // stopped: the lease ends, and the message is sent again
 	}
 	n.reach("called")
 	return n.record(ctx, c, m, sent, err)
+}
+
+// send calls the channel. What became of a question is told by the message that asked
+// it, where that is kept in line.
+func (n *Notifier) send(ctx context.Context, c *Configured, row *gatehouse.Notification, m *Message) (Sent, error) {
+	call, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	k, keeps := c.Channel.(Keeper)
+	if keeps && m.Card != "" && (m.Kind == gatehouse.NotifyDecided || m.Kind == gatehouse.NotifyExpired) {
+		err := n.keep(call, c, k, row, m.Card)
+		if !k.Gone(err) {
+			return Sent{Delivered: true, Ref: m.Card}, err
+		}
+		m.Card = ""
+	}
+	return c.Send(call, m)
 }
 
 // errMuted is a message that is not sent on purpose.
@@ -125,6 +139,9 @@ func (n *Notifier) record(
 		if err := tx.UpdateNotification(&row, gatehouse.NotificationSent, m.Generation); err != nil {
 			return err
 		}
+		if err := posted(tx, c, &row, sent, failure); err != nil {
+			return err
+		}
 		moved, err = n.fare(tx, c, &row, failure)
 		return err
 	})
@@ -136,6 +153,9 @@ func (n *Notifier) record(
 	}
 	if moved.alerted {
 		n.hints.Notify(Topic)
+	}
+	if m.Kind == gatehouse.NotifyAsked {
+		n.hints.Notify(TopicCards)
 	}
 	if m.Kind == gatehouse.NotifyTest {
 		n.hints.Notify(m.ID) // somebody waits for it

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -17,17 +18,22 @@ const longestAfter = 24 * time.Hour
 // HTTPClient makes a client that follows no redirect and, unless told otherwise,
 // connects to no address inside.
 func HTTPClient(allowPrivate bool) *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
-	if !allowPrivate {
-		dialer.Control = ssrf.New(ssrf.WithAnyPort()).Safe
-	}
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+			DialContext: DialContext(allowPrivate), TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 			MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: time.Minute,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// DialContext connects to no address inside, unless told otherwise.
+func DialContext(allowPrivate bool) func(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	if !allowPrivate {
+		dialer.Control = ssrf.New(ssrf.WithAnyPort()).Safe
+	}
+	return dialer.DialContext
 }
 
 // CheckURL refuses what is no address to send to.

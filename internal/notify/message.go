@@ -57,7 +57,12 @@ type Message struct {
 	Card string
 	// Event is the type of the log entry, "" for none.
 	Event string
+	// Deciding is what people can do on the message itself, nil for nothing.
+	Deciding *Deciding
 }
+
+// TimeLeft labels the fact that every moment is another.
+const TimeLeft = "Time left"
 
 // Fact is a line under the sentence.
 type Fact struct{ Label, Value string }
@@ -176,7 +181,10 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		}
 	}
 	n.about(m, a)
-	return m, "", nil
+	if k, ok := c.Channel.(Keeper); ok && m.Kind == gatehouse.NotifyAsked {
+		err = n.offer(tx, k, m, a)
+	}
+	return m, "", err
 }
 
 // errCardWaits says that the message which asked is still on its way: what became of
@@ -237,7 +245,7 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 		if n := len(a.Approval.Stages); n > 1 {
 			m.Facts = append(m.Facts, Fact{"Stage", fmt.Sprintf("%d of %d", a.Approval.Stage, n)})
 		}
-		m.Facts = append(m.Facts, Fact{"Time left", card.Duration(a.Approval.ExpiresAt.Sub(now)) + ", until " +
+		m.Facts = append(m.Facts, Fact{TimeLeft, card.Duration(a.Approval.ExpiresAt.Sub(now)) + ", until " +
 			a.Approval.ExpiresAt.UTC().Format("2006-01-02 15:04 MST")})
 		m.Diff, m.DiffMore = diff(a)
 	case gatehouse.NotifyDeadLetter, gatehouse.NotifyUnknown:

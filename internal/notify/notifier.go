@@ -46,6 +46,9 @@ type Config struct {
 	Lease time.Duration
 	// Owner names this process in leases.
 	Owner string
+	// DecideUpTo is the highest level that is decided on messages themselves in a
+	// tenant; nil for none.
+	DecideUpTo func(tx gatehouse.ReadTx, tenant string) (gatehouse.RiskLevel, error)
 }
 
 // Reviews signs links to one review for one recipient.
@@ -132,6 +135,12 @@ func (n *Notifier) Run(ctx context.Context) {
 				func(ctx context.Context) (bool, error) { return n.Deliver(ctx, c.Name) },
 			)
 		})
+		if _, ok := c.Channel.(Keeper); ok {
+			work.Go(func() {
+				n.loop(ctx, "cards of "+c.Name, poll, []string{TopicCards},
+					func(ctx context.Context) (bool, error) { return n.WriteCards(ctx, c.Name) })
+			})
+		}
 	}
 	work.Go(func() {
 		n.loop(ctx, "old notices", purgeEvery, nil, n.purge)
@@ -179,7 +188,11 @@ func (n *Notifier) loop(
 func (n *Notifier) purge(ctx context.Context) (bool, error) {
 	deleted := 0
 	err := n.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
-		deleted, err = tx.PurgeNotifications(tx.Now().Add(-n.config.Keep), purgeBatch)
+		before := tx.Now().Add(-n.config.Keep)
+		if deleted, err = tx.PurgeNotifications(before, purgeBatch); err != nil {
+			return err
+		}
+		_, err = tx.PurgeCards(before, purgeBatch)
 		return err
 	})
 	return deleted == purgeBatch, err

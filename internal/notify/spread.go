@@ -72,9 +72,10 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 	var (
 		from, to int64
 		s        *spreading
+		moved    []string
 	)
 	err = n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		s, to = nil, 0
+		s, moved, to = nil, nil, 0
 		if from, err = tx.LogPosition(tenant); err != nil {
 			return err
 		}
@@ -95,6 +96,9 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 		if len(entries) > 0 {
 			to = entries[len(entries)-1].Index + 1
 		}
+		if moved, err = n.moved(entries); err != nil {
+			return err
+		}
 		list, err := worthTelling(entries)
 		if err != nil || len(list) == 0 {
 			return err
@@ -109,6 +113,11 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 		if err := tx.MoveLogPosition(tenant, from, to); err != nil {
 			return err
 		}
+		for _, action := range moved {
+			if err := tx.TouchCards(tenant, action); err != nil {
+				return err
+			}
+		}
 		if s == nil {
 			return nil
 		}
@@ -119,6 +128,9 @@ func (n *Notifier) Spread(ctx context.Context, tenant string) (more bool, err er
 	}
 	if err == nil && s != nil && len(s.rows) > 0 {
 		n.hints.Notify(Topic)
+	}
+	if err == nil && len(moved) > 0 {
+		n.hints.Notify(TopicCards)
 	}
 	return more, err
 }

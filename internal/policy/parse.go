@@ -58,7 +58,7 @@ func Parse(source []byte) (*Policy, error) {
 }
 
 func (p *parser) document(n *yaml.Node) {
-	f := p.Mapping(n, "a policy", "version", "policy_changes", "levels", "risk", "holidays", "approvals", "rules", "ceilings", "links", "tests")
+	f := p.Mapping(n, "a policy", "version", "policy_changes", "slack", "levels", "risk", "holidays", "approvals", "rules", "ceilings", "links", "tests")
 	if v := f.Values["version"]; v == nil {
 		p.Fail(n, "version is missing; write version: 1")
 	} else if v.Kind != yaml.ScalarNode || v.Value != "1" {
@@ -69,6 +69,7 @@ func (p *parser) document(n *yaml.Node) {
 			p.Fail(v, "policy_changes must be direct or gated")
 		}
 	}
+	p.slack(f.Values["slack"])
 	p.levels(f.Values["levels"])
 	p.risk(f.Values["risk"])
 	p.holidays(f.Values["holidays"])

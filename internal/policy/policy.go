@@ -25,6 +25,7 @@ type Policy struct {
 	language  *expr.Language // of all expressions
 	gated     bool
 	links     gatehouse.RiskLevel
+	slackUpTo gatehouse.RiskLevel
 }
 
 // DecideByLink returns the level up to which the link of a mail decides without a

@@ -1,9 +1,14 @@
 package slack
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
@@ -15,6 +20,7 @@ const (
 	maxField    = 2000
 	maxFields   = 10
 	maxFallback = 4000
+	maxButton   = 75
 	budget      = 8000
 )
 
@@ -60,12 +66,73 @@ func blocks(m *notify.Message) []any {
 		}
 		list = append(list, map[string]any{"type": "section", "fields": fields})
 	}
+	if m.Deciding != nil {
+		return append(list, buttons(m, take)...)
+	}
 	if m.Link != "" {
 		list = append(list, map[string]any{"type": "section", "text": map[string]any{
 			"type": "mrkdwn", "text": "<" + escape.Replace(m.Link) + "|Open in Gatehouse>", "verbatim": true,
 		}})
 	}
 	return list
+}
+
+// The action ids of the buttons.
+const (
+	actionApprove = "gatehouse_approve"
+	actionReject  = "gatehouse_reject"
+	actionOpen    = "gatehouse_open"
+)
+
+// buttons are what people can do on the card, and what it is about.
+func buttons(m *notify.Message, take func(string, int) string) (list []any) {
+	d := m.Deciding
+	if d.Note != "" {
+		list = append(list, map[string]any{"type": "context", "elements": []any{plain(take(d.Note, maxSection))}})
+	}
+	var elements []any
+	button := func(id, label, style string) {
+		b := map[string]any{
+			"type": "button", "action_id": id, "text": plain(take(label, maxButton)), "value": d.Value,
+		}
+		if style != "" {
+			b["style"] = style
+		}
+		elements = append(elements, b)
+	}
+	if d.Approve {
+		button(actionApprove, "Approve", "primary")
+	}
+	if d.Reject {
+		button(actionReject, "Reject…", "danger")
+	}
+	if m.Link != "" {
+		elements = append(elements, map[string]any{
+			"type": "button", "action_id": actionOpen, "text": plain(take("Open in Gatehouse", maxButton)), "url": m.Link,
+		})
+	}
+	if len(elements) > 0 {
+		list = append(list, map[string]any{"type": "actions", "block_id": "gatehouse_decide", "elements": elements})
+	}
+	if a := m.Action; a != nil {
+		digest := string(a.Digest)
+		list = append(list, map[string]any{"type": "context", "elements": []any{
+			plain(take(a.ID+" · "+digest[:min(len(digest), gatehouse.DigestPrefix)], maxField)),
+		}})
+	}
+	return list
+}
+
+// Shown hashes the card, but for the time left, which every moment is another.
+func (*Channel) Shown(m *notify.Message) string {
+	still := *m
+	still.Facts = slices.DeleteFunc(slices.Clone(m.Facts), func(f notify.Fact) bool { return f.Label == notify.TimeLeft })
+	b, err := json.Marshal([]any{fallback(&still), blocks(&still)})
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }
 
 func plain(s string) map[string]any {

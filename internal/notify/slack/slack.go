@@ -1,5 +1,9 @@
-// Package slack posts messages into a Slack channel as the bot of an own app, and
-// updates the message that asked once the question is settled.
+// Package slack posts messages into a Slack channel as the bot of an own app, keeps
+// the cards in line with what they ask about, and takes the clicks on them.
+//
+// A click is verified, stored, and only then acknowledged, within 3 seconds; it is
+// carried out afterwards, under a lease, by the use case that every decision goes
+// through. See [Desk].
 package slack
 
 import (
@@ -26,7 +30,9 @@ import (
 const defaultURL = "https://slack.com/api"
 
 const (
-	// pace is the least time between two calls: Slack takes a message a second and
+	// minSecret is the least length of a signing secret; Slack's have 32 characters.
+	minSecret = 16
+	// pace is the least time between two calls of a kind: Slack takes a message a second and
 	// channel.
 	pace = 1100 * time.Millisecond
 	// maxAnswer bounds what is read of an answer, in bytes; historyLimit the messages
@@ -46,17 +52,22 @@ type Config struct {
 	// address inside, and plain http.
 	BaseURL      string
 	AllowPrivate bool
+	// SigningSecret signs what Slack sends to us over HTTP, AppToken (xapp-…) opens
+	// Socket Mode. With either, people decide on the cards.
+	SigningSecret, AppToken string
 }
 
 // Channel posts.
 type Channel struct {
 	config Config
 	client *http.Client
-	// turn is held during a call; next is when the following one may begin.
-	turn chan struct{}
-	mu   sync.Mutex
-	next time.Time
+	// turn is held while a message is posted; posts and updates have paces of their
+	// own, as they have limits of their own.
+	turn           chan struct{}
+	posts, updates pacer
 }
+
+var _ notify.Keeper = (*Channel)(nil)
 
 // channelForm is the id of a channel; never a name.
 var channelForm = regexp.MustCompile(`^[CG][A-Z0-9]{2,20}$`)
@@ -71,6 +82,12 @@ func New(c Config) (*Channel, error) {
 	}
 	if c.BaseURL == "" {
 		c.BaseURL = defaultURL
+	}
+	if c.AppToken != "" && !strings.HasPrefix(c.AppToken, "xapp-") {
+		return nil, errors.New("app_token: must begin with xapp-")
+	}
+	if c.SigningSecret != "" && len(c.SigningSecret) < minSecret {
+		return nil, errors.New("signing_secret: is too short to be Slack's")
 	}
 	if err := notify.CheckURL(c.BaseURL, c.AllowPrivate); err != nil {
 		return nil, fmt.Errorf("url: %w", err)
@@ -87,8 +104,11 @@ func (*Channel) Trait() notify.Trait { return notify.Trait{} }
 // Reaches is about personal channels only.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
-// Send posts a card, or updates the one that asked. What else becomes of an action
-// is a reply to it.
+// Decides reports whether clicks reach us.
+func (c *Channel) Decides() bool { return c.config.SigningSecret != "" || c.config.AppToken != "" }
+
+// Send posts a message. What else becomes of an action than a decision is a reply to
+// its card.
 func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -96,18 +116,27 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	case <-ctx.Done():
 		return notify.Sent{}, &notify.Refusal{Recipient: true, Err: errors.New("many messages wait for this channel")}
 	}
-	if m.Card != "" && (m.Kind == gatehouse.NotifyDecided || m.Kind == gatehouse.NotifyExpired) {
-		sent, err := c.update(ctx, m)
-		if !gone(err) {
-			return sent, err
-		}
-	}
 	if m.Attempt > 1 {
 		if ref := c.find(ctx, m); ref != "" {
 			return notify.Sent{Delivered: true, Ref: ref}, nil
 		}
 	}
 	return c.post(ctx, m)
+}
+
+// Rewrite updates a posted card.
+func (c *Channel) Rewrite(ctx context.Context, ref string, m *notify.Message) error {
+	card := parse(ref)
+	_, err := c.call(ctx, &c.updates, "chat.update", map[string]any{
+		"channel": card.channel, "ts": card.ts, "text": fallback(m), "blocks": blocks(m),
+	})
+	return err
+}
+
+// Gone reports whether the card is not there, or can not be written, any more.
+func (*Channel) Gone(err error) bool {
+	var e apiError
+	return errors.As(err, &e) && slices.Contains(goneErrors, string(e))
 }
 
 // place is the channel and the timestamp of a message, by which Slack names it.
@@ -127,22 +156,11 @@ func (c *Channel) post(ctx context.Context, m *notify.Message) (notify.Sent, err
 	if m.Card != "" {
 		arguments["thread_ts"] = parse(m.Card).ts
 	}
-	answer, err := c.call(ctx, "chat.postMessage", arguments)
+	answer, err := c.call(ctx, &c.posts, "chat.postMessage", arguments)
 	if err != nil {
 		return notify.Sent{}, err
 	}
-	return notify.Sent{Delivered: true, Ref: answer.Channel + "/" + answer.TS}, nil
-}
-
-func (c *Channel) update(ctx context.Context, m *notify.Message) (notify.Sent, error) {
-	card := parse(m.Card)
-	_, err := c.call(ctx, "chat.update", map[string]any{
-		"channel": card.channel, "ts": card.ts, "text": fallback(m), "blocks": blocks(m),
-	})
-	if err != nil {
-		return notify.Sent{}, err
-	}
-	return notify.Sent{Delivered: true, Ref: m.Card}, nil
+	return notify.Sent{Delivered: true, Ref: answer.Channel + "/" + answer.TS, Shown: c.Shown(m)}, nil
 }
 
 // find looks for a message whose answer was lost; "" where it is not found, or the
@@ -192,12 +210,8 @@ var (
 	finalErrors = []string{"msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "no_text"}
 )
 
-func gone(err error) bool {
-	var e apiError
-	return errors.As(err, &e) && slices.Contains(goneErrors, string(e))
-}
-
-func (c *Channel) call(ctx context.Context, method string, arguments map[string]any) (*answer, error) {
+// call calls a method once, when it is its turn; a nil pace is at once.
+func (c *Channel) call(ctx context.Context, p *pacer, method string, arguments map[string]any) (*answer, error) {
 	body, err := json.Marshal(arguments)
 	if err != nil {
 		return nil, &notify.Refusal{Final: true, Err: err}
@@ -207,7 +221,7 @@ func (c *Channel) call(ctx context.Context, method string, arguments map[string]
 		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json; charset=utf-8")
-	return c.do(ctx, r)
+	return c.do(ctx, p, r)
 }
 
 func (c *Channel) read(ctx context.Context, method string, query url.Values) (*answer, error) {
@@ -215,12 +229,12 @@ func (c *Channel) read(ctx context.Context, method string, query url.Values) (*a
 	if err != nil {
 		return nil, err
 	}
-	return c.do(ctx, r)
+	return c.do(ctx, &c.posts, r)
 }
 
 // do sends one request, once, when it is its turn.
-func (c *Channel) do(ctx context.Context, r *http.Request) (*answer, error) {
-	if err := c.wait(ctx); err != nil {
+func (c *Channel) do(ctx context.Context, p *pacer, r *http.Request) (*answer, error) {
+	if err := p.wait(ctx); err != nil {
 		return nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+c.config.Token)
@@ -253,16 +267,25 @@ func (c *Channel) do(ctx context.Context, r *http.Request) (*answer, error) {
 	return out, nil
 }
 
-// wait keeps to the pace.
-func (c *Channel) wait(ctx context.Context) error {
-	c.mu.Lock()
+// pacer keeps calls apart.
+type pacer struct {
+	mu   sync.Mutex
+	next time.Time
+}
+
+// wait returns when it is the caller's turn.
+func (p *pacer) wait(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
 	now := time.Now()
 	at := now
-	if c.next.After(now) {
-		at = c.next
+	if p.next.After(now) {
+		at = p.next
 	}
-	c.next = at.Add(pace)
-	c.mu.Unlock()
+	p.next = at.Add(pace)
+	p.mu.Unlock()
 	t := time.NewTimer(at.Sub(now))
 	defer t.Stop()
 	select {

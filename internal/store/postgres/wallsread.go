@@ -313,3 +313,19 @@ func (w readWalls) FindReview(tenant, id string) (*gatehouse.Review, error) {
 func (w readWalls) FindReviewOf(tenant, approvalID, recipient string) (*gatehouse.Review, error) {
 	return w.in(tenant).FindReviewOf(tenant, approvalID, recipient)
 }
+
+func (w readWalls) FindSlackClick(tenant, id string) (*gatehouse.SlackClick, error) {
+	return w.in(tenant).FindSlackClick(tenant, id)
+}
+
+func (w readWalls) OpenSlackClicks(tenant, actionID string) (int, error) {
+	return w.in(tenant).OpenSlackClicks(tenant, actionID)
+}
+
+func (w readWalls) NextSlackClickAt() (time.Time, error) { return w.all().NextSlackClickAt() }
+
+func (w readWalls) FindCard(tenant, channel, actionID string) (*gatehouse.PostedCard, error) {
+	return w.in(tenant).FindCard(tenant, channel, actionID)
+}
+
+func (w readWalls) NextCardAt(channel string) (time.Time, error) { return w.all().NextCardAt(channel) }

@@ -325,3 +325,47 @@ func (w walls) PurgeReviews(olderThan time.Time, limit int) (int, error) {
 	w.all()
 	return w.w.PurgeReviews(olderThan, limit)
 }
+
+func (w walls) InsertSlackClick(c *gatehouse.SlackClick) error {
+	return w.in(c.Tenant).InsertSlackClick(c)
+}
+
+func (w walls) ClaimSlackClicks(owner string, lease time.Duration, limit int) ([]*gatehouse.SlackClick, error) {
+	w.all()
+	return w.w.ClaimSlackClicks(owner, lease, limit)
+}
+
+func (w walls) UpdateSlackClick(c *gatehouse.SlackClick, generation int) error {
+	return w.in(c.Tenant).UpdateSlackClick(c, generation)
+}
+
+func (w walls) PurgeSlackClicks(olderThan time.Time, limit int) (int, error) {
+	w.all()
+	return w.w.PurgeSlackClicks(olderThan, limit)
+}
+
+func (w walls) PutCard(c *gatehouse.PostedCard) error { return w.in(c.Tenant).PutCard(c) }
+
+func (w walls) TouchCards(tenant, actionID string) error {
+	return w.in(tenant).TouchCards(tenant, actionID)
+}
+
+func (w walls) ClaimCards(channel, owner string, lease time.Duration, limit int) ([]*gatehouse.PostedCard, error) {
+	w.all()
+	return w.w.ClaimCards(channel, owner, lease, limit)
+}
+
+func (w walls) ClaimCard(
+	tenant, channel, actionID, owner string, lease time.Duration,
+) (*gatehouse.PostedCard, error) {
+	return w.in(tenant).ClaimCard(tenant, channel, actionID, owner, lease)
+}
+
+func (w walls) UpdateCard(c *gatehouse.PostedCard, generation int) error {
+	return w.in(c.Tenant).UpdateCard(c, generation)
+}
+
+func (w walls) PurgeCards(olderThan time.Time, limit int) (int, error) {
+	w.all()
+	return w.w.PurgeCards(olderThan, limit)
+}

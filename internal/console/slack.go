@@ -1,0 +1,56 @@
+package console
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// slackLinks are the identities of a person that are Slack users, others the rest.
+func slackLinks(list []*gatehouse.ExternalIdentity) (links, others []*gatehouse.ExternalIdentity) {
+	for _, i := range list {
+		if strings.HasPrefix(i.Issuer, gatehouse.SlackIssuer) {
+			links = append(links, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	return links, others
+}
+
+// slackCode shows a code that links whoever enters it in Slack.
+func (c *Console) slackCode(v *view) error {
+	made, err := c.cfg.Slack.CreateSlackCode(v.ctx)
+	if err != nil {
+		return c.settingsRefused(v, err)
+	}
+	return v.showSecrets(secretsPage{
+		title: "Link your Slack account", back: settingsPath + "#slack",
+		secrets: []secret{{"In Slack, enter", "/gatehouse link " + made.Code}},
+		meaning: "Enter it yourself, and give it to nobody: whoever enters it decides as you from Slack. It works once.",
+		until:   made.ExpiresAt.UTC().Format(time.TimeOnly) + " UTC",
+	})
+}
+
+// unlinkSlack ends a link of the person's own.
+func (c *Console) unlinkSlack(v *view) error {
+	if err := v.sure(); err != nil {
+		return c.settingsRefused(v, err)
+	}
+	list, err := c.cfg.Browser.ListIdentities(v.ctx, v.person.ID)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(i *gatehouse.ExternalIdentity) bool {
+		return identityID(i) == v.r.PathValue("identity")
+	})
+	if i < 0 {
+		return gatehouse.E(gatehouse.CodeNotFound, "no such identity")
+	}
+	if err := c.cfg.Slack.UnlinkSlack(v.ctx, list[i].Issuer, list[i].Subject); err != nil {
+		return c.settingsRefused(v, err)
+	}
+	return v.redirect(settingsPath + "#slack")
+}

@@ -1,0 +1,268 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// TopicCards is hinted at when a posted card is to be written again.
+const TopicCards = "cards"
+
+const (
+	// maxCardWait bounds the pause between two tries to write a card.
+	maxCardWait = 10 * time.Minute
+	// writerBusy is how long a message waits while somebody else writes its card.
+	writerBusy = 5 * time.Second
+)
+
+// Deciding is what people can do on a message itself.
+type Deciding struct {
+	// Value names the tenant, the action and the beginning of its digest.
+	Value string
+	// Approve and Reject say which buttons there are; Note says why one is missing.
+	Approve, Reject bool
+	Note            string
+}
+
+// moved lists the actions whose cards may have to change.
+func (n *Notifier) moved(entries []*gatehouse.Entry) (list []string, err error) {
+	if !slices.ContainsFunc(n.config.Channels, func(c *Configured) bool { _, ok := c.Channel.(Keeper); return ok }) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		var l leaf
+		if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
+			return nil, err
+		}
+		if l.ActionID != "" && strings.HasPrefix(l.Type, "hitl.") && l.Type != "hitl.proposed" &&
+			!slices.Contains(list, l.ActionID) {
+			list = append(list, l.ActionID)
+		}
+	}
+	return list, nil
+}
+
+// posted remembers a message that is kept in line from now on.
+func posted(tx gatehouse.Tx, c *Configured, row *gatehouse.Notification, sent Sent, failure error) error {
+	if _, keeps := c.Channel.(Keeper); !keeps || failure != nil || sent.Ref == "" || row.ActionID == "" {
+		return nil
+	}
+	switch row.Kind {
+	case gatehouse.NotifyAsked:
+	case gatehouse.NotifyDecided, gatehouse.NotifyExpired:
+		if sent.Shown == "" {
+			return nil // written by keep, which has remembered it
+		}
+	default:
+		return nil
+	}
+	return tx.PutCard(&gatehouse.PostedCard{
+		Tenant: row.Tenant, Channel: row.Channel, ActionID: row.ActionID, Ref: sent.Ref, Shown: sent.Shown,
+	})
+}
+
+// WriteCards writes the cards of a channel that are due, one round. more is whether
+// there may be further ones.
+func (n *Notifier) WriteCards(ctx context.Context, channel string) (more bool, err error) {
+	c := n.channel(channel)
+	if c == nil {
+		return false, errors.New("notify: no channel " + channel)
+	}
+	k, ok := c.Channel.(Keeper)
+	if !ok {
+		return false, nil
+	}
+	var next, now time.Time
+	err = n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		now = tx.Now()
+		next, err = tx.NextCardAt(channel)
+		return err
+	})
+	if err != nil || next.IsZero() || next.After(now) {
+		return false, err
+	}
+	var claimed []*gatehouse.PostedCard
+	err = n.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
+		claimed, err = tx.ClaimCards(channel, n.config.Owner, n.config.Lease, together)
+		return err
+	})
+	var errs []error
+	for _, posted := range claimed {
+		call, cancel := context.WithTimeout(ctx, callTime)
+		failure := n.write(call, c, k, posted)
+		cancel()
+		if failure != nil && ctx.Err() == nil {
+			n.log.WarnContext(ctx, "notify: a card was not written", "channel", channel, "action", posted.ActionID,
+				"attempt", posted.Attempts, "error", shortError(failure))
+		}
+		errs = append(errs, n.written(ctx, k, posted, failure))
+	}
+	return len(claimed) == together, errors.Join(append(errs, err)...)
+}
+
+// keep writes the card of a message's action now. While somebody else writes it, the
+// message waits.
+func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gatehouse.Notification, ref string) error {
+	var held *gatehouse.PostedCard
+	err := n.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
+		_, err = tx.FindCard(row.Tenant, c.Name, row.ActionID)
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			err = tx.PutCard(&gatehouse.PostedCard{Tenant: row.Tenant, Channel: c.Name, ActionID: row.ActionID, Ref: ref})
+		}
+		if err != nil {
+			return err
+		}
+		held, err = tx.ClaimCard(row.Tenant, c.Name, row.ActionID, n.config.Owner, n.config.Lease)
+		return err
+	})
+	if errors.Is(err, gatehouse.ErrConflict) {
+		return &Refusal{Recipient: true, After: writerBusy, Err: errors.New("somebody else writes the card")}
+	}
+	if err != nil {
+		return err
+	}
+	failure := n.write(ctx, c, k, held)
+	if err := n.written(ctx, k, held, failure); err != nil {
+		return err
+	}
+	return failure
+}
+
+// write brings a claimed card in line with what is stored. It sets what it shows.
+func (n *Notifier) write(ctx context.Context, c *Configured, k Keeper, posted *gatehouse.PostedCard) error {
+	var m *Message
+	err := n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
+		m, err = n.cardOf(tx, c, k, posted)
+		return err
+	})
+	if err != nil || m == nil {
+		return err
+	}
+	n.reach("card composed")
+	shown := k.Shown(m)
+	if shown == posted.Shown {
+		return nil
+	}
+	if err := k.Rewrite(ctx, posted.Ref, m); err != nil {
+		return err
+	}
+	posted.Shown = shown
+	return nil
+}
+
+// written ends the claim of a card.
+func (n *Notifier) written(ctx context.Context, k Keeper, posted *gatehouse.PostedCard, failure error) error {
+	err := n.store.Update(context.WithoutCancel(ctx), func(tx gatehouse.Tx) error {
+		row := *posted
+		row.DueAt, row.LastError = nil, ""
+		switch r := refusal(failure); {
+		case failure == nil:
+			row.Attempts = 0
+		case r.Final || k.Gone(failure):
+			row.LastError = shortError(failure)
+		default:
+			row.LastError = shortError(failure)
+			wait := min(5*time.Second<<min(row.Attempts, 10), maxCardWait)
+			due := tx.Now().Add(max(wait, min(r.After, 24*time.Hour)))
+			row.DueAt = &due
+		}
+		return tx.UpdateCard(&row, posted.Generation)
+	})
+	if errors.Is(err, gatehouse.ErrConflict) {
+		return nil // somebody else has taken it over
+	}
+	return err
+}
+
+// cardOf is what a card has to show now, nil where the action is not there any more.
+func (n *Notifier) cardOf(tx gatehouse.ReadTx, c *Configured, k Keeper, posted *gatehouse.PostedCard) (*Message, error) {
+	a, err := tx.FindAction(posted.Tenant, posted.ActionID)
+	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && a.Approval == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &Message{Tenant: posted.Tenant, Kind: gatehouse.NotifyDecided, At: tx.Now(), AsOf: tx.Now(), Attempt: 1}
+	switch a.Approval.Status {
+	case gatehouse.ApprovalRequested:
+		m.Kind = gatehouse.NotifyAsked
+		if !tx.Now().Before(a.Approval.ExpiresAt) {
+			m.Kind = gatehouse.NotifyExpired
+		}
+	case gatehouse.ApprovalExpired:
+		m.Kind = gatehouse.NotifyExpired
+	case gatehouse.ApprovalApproved:
+		m.Event = "hitl.approved"
+	case gatehouse.ApprovalRejected:
+		m.Event = "hitl.rejected"
+	default:
+		m.Event = "hitl.canceled"
+	}
+	n.about(m, a)
+	if m.Kind == gatehouse.NotifyAsked {
+		err = n.offer(tx, k, m, a)
+	}
+	return m, err
+}
+
+// shownLimits are what a message shows of a change.
+var shownLimits = card.Limits{Fields: MaxDiffLines, Value: maxLine / 2, Keys: 1, Lines: 1, Total: 8 * maxLine}
+
+// offer adds what is asked in full to a message that is kept in line, and says what
+// can be done on it.
+func (n *Notifier) offer(tx gatehouse.ReadTx, k Keeper, m *Message, a *gatehouse.Action) error {
+	m.Facts = append(m.Facts,
+		Fact{"Writes", line(a.Connector+" "+a.Operation+" on "+a.Target.EntityType+" "+a.Target.EntityRef, maxLine)},
+		Fact{"Policy", line(strings.TrimSuffix(
+			fmt.Sprintf("version %d: %s", a.Policy.Version, strings.Join(a.Policy.Rules, ", ")), ": "), maxLine)},
+	)
+	if !k.Decides() || n.config.DecideUpTo == nil {
+		return nil
+	}
+	upTo, err := n.config.DecideUpTo(tx, a.Tenant)
+	if err != nil {
+		return err
+	}
+	open, err := tx.OpenSlackClicks(a.Tenant, a.ID)
+	if err != nil {
+		return err
+	}
+	d := &Deciding{Value: strings.Join([]string{"1", a.Tenant, a.ID, digestPrefix(a.Digest)}, "|")}
+	m.Deciding = d
+	hidden, why := card.Hidden(a, shownLimits)
+	switch {
+	case open > 0:
+		d.Note = "Recording an answer…"
+	case a.RiskLevel > upTo:
+		d.Note = a.RiskLevel.String() + " is decided in Gatehouse."
+	case hidden || cut(m) || a.ArtifactDiff != nil:
+		d.Reject = true
+		d.Note = "This card does not show all of the change. Open it in Gatehouse to approve."
+		if len(why) > 0 {
+			d.Note = "This card does not show all of the change: " + strings.Join(why, "; ") + ". Open it in Gatehouse to approve."
+		}
+	default:
+		d.Approve, d.Reject = true, true
+	}
+	return nil
+}
+
+// cut reports whether a message shows less of the sentence or of the change than there
+// is.
+func cut(m *Message) bool {
+	return m.DiffMore > 0 || strings.HasSuffix(m.Sentence, "…") ||
+		slices.ContainsFunc(m.Diff, func(l string) bool { return strings.HasSuffix(l, "…") })
+}
+
+func digestPrefix(d gatehouse.Digest) string {
+	return string(d)[:min(len(d), gatehouse.DigestPrefix)]
+}

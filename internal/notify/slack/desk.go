@@ -1,0 +1,285 @@
+package slack
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Gate is what the desk asks of the use cases.
+type Gate interface {
+	// StoreSlackClick stores a click, once.
+	StoreSlackClick(ctx context.Context, c *gatehouse.SlackClick) error
+	// CarryOutSlackClick decides; for the same click it answers the same again. An
+	// error says that it has to be asked again.
+	CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) (result, said string, err error)
+	SlackLinked(ctx context.Context, tenant, issuer, user string) (bool, error)
+	LinkSlack(ctx context.Context, tenants []string, issuer, user, code string) (said string, err error)
+}
+
+// Hints spreads lossy wake-ups.
+type Hints interface {
+	Notify(topic string)
+	Subscribe(topics ...string) (<-chan struct{}, func())
+}
+
+// Place is a configured channel under its name.
+type Place struct {
+	Name    string
+	Tenants []string
+	*Channel
+}
+
+// Config is what a desk works by.
+type DeskConfig struct {
+	Gate   Gate
+	Store  gatehouse.Store
+	Hints  Hints
+	Places []Place
+	// PublicURL is how browsers reach the console, "" where nobody said.
+	PublicURL string
+	// Owner names this process in leases.
+	Owner string
+	Log   *slog.Logger
+	// Now is the clock of signatures; time.Now by default.
+	Now func() time.Time
+}
+
+// Desk takes what people do in Slack. Any number of desks may work on one store.
+type Desk struct {
+	DeskConfig
+	apps []*app
+	// Failpoint, when set, is called between the parts of carrying out a click; for
+	// tests.
+	Failpoint func(point string)
+}
+
+// app is one app in Slack: all channels that share its secrets.
+type app struct {
+	secret, token string
+	places        []Place
+}
+
+// handleTime bounds what is done before a request is acknowledged: Slack waits 3 s.
+const handleTime = 2500 * time.Millisecond
+
+// NewDesk makes a desk of the channels that take clicks, nil where none does.
+func NewDesk(c DeskConfig) *Desk {
+	d := &Desk{DeskConfig: c}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	for _, p := range c.Places {
+		if !p.Decides() {
+			continue
+		}
+		i := slices.IndexFunc(d.apps, func(a *app) bool {
+			return a.secret == p.config.SigningSecret && a.token == p.config.AppToken
+		})
+		if i < 0 {
+			i = len(d.apps)
+			d.apps = append(d.apps, &app{secret: p.config.SigningSecret, token: p.config.AppToken})
+		}
+		d.apps[i].places = append(d.apps[i].places, p)
+	}
+	if len(d.apps) == 0 {
+		return nil
+	}
+	return d
+}
+
+// tenants are those that an app serves.
+func (a *app) tenants() (list []string) {
+	for _, p := range a.places {
+		list = append(list, p.Tenants...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// place is the channel that a card of a tenant stands in, nil for none.
+func (a *app) place(channel, tenant string) *Place {
+	for i := range a.places {
+		if a.places[i].config.Channel == channel && slices.Contains(a.places[i].Tenants, tenant) {
+			return &a.places[i]
+		}
+	}
+	return nil
+}
+
+// interact takes an interaction whose origin is proven. reply is the body of the
+// acknowledgement, nil for none. After an error nothing is acknowledged.
+func (d *Desk) interact(ctx context.Context, a *app, payload []byte) (reply any, err error) {
+	ctx, cancel := context.WithTimeout(ctx, handleTime)
+	defer cancel()
+	i := new(interaction)
+	if err := json.Unmarshal(payload, i); err != nil {
+		return nil, errValue
+	}
+	by, err := i.who()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(payload)
+	if i.TriggerID != "" {
+		sum = sha256.Sum256([]byte(i.Type + "\x00" + by.issuer + "\x00" + by.user + "\x00" + i.TriggerID))
+	}
+	switch i.Type {
+	case "block_actions":
+		return nil, d.press(ctx, a, i, by, sum)
+	case "view_submission":
+		return d.submit(ctx, a, i, by, sum)
+	}
+	return nil, nil // nothing that asks for an answer
+}
+
+// press takes a button.
+func (d *Desk) press(ctx context.Context, a *app, i *interaction, by person, key gatehouse.Hash) error {
+	if len(i.Actions) != 1 {
+		return errValue
+	}
+	pressed := i.Actions[0]
+	if pressed.ActionID != actionApprove && pressed.ActionID != actionReject {
+		return nil // a link, which the browser follows
+	}
+	s, err := parseValue(pressed.Value)
+	if err != nil {
+		return err
+	}
+	s.Place, s.TS = i.Container.ChannelID, i.Container.MessageTS
+	p := a.place(s.Place, s.Tenant)
+	if p == nil || !tsForm.MatchString(s.TS) {
+		d.refuse(ctx, a, s.Place, by)
+		return nil
+	}
+	click := click(p, s, by, key)
+	if pressed.ActionID == actionApprove {
+		click.Choice = gatehouse.Approve
+		return d.Gate.StoreSlackClick(ctx, click)
+	}
+	if d.stranger(ctx, s.Tenant, by) {
+		// Who is not linked is told so, and writes no reason in vain.
+		click.Result, click.Said = "not_linked", notLinkedText
+		return d.Gate.StoreSlackClick(ctx, click)
+	}
+	if err := p.openForm(ctx, i.TriggerID, s); err != nil {
+		d.Log.WarnContext(ctx, "slack: a form was not opened", "channel", p.Name, "error", err)
+		click.Result, click.Said = "form_failed",
+			"The form for the reason did not open in time, and nothing was recorded. Press Reject again, or open it in Gatehouse."
+		return d.Gate.StoreSlackClick(ctx, click)
+	}
+	return nil
+}
+
+const notLinkedText = "Your Slack account is linked to nobody in Gatehouse. To link it, sign in to Gatehouse, " +
+	"make a code under Settings, and enter it here with the app's command."
+
+// strangerTime bounds looking whether somebody is linked before a form is opened.
+const strangerTime = 300 * time.Millisecond
+
+func (d *Desk) stranger(ctx context.Context, tenant string, by person) bool {
+	ctx, cancel := context.WithTimeout(ctx, strangerTime)
+	defer cancel()
+	linked, err := d.Gate.SlackLinked(ctx, tenant, by.issuer, by.user)
+	return err == nil && !linked
+}
+
+// submit takes a form with a reason.
+func (d *Desk) submit(ctx context.Context, a *app, i *interaction, by person, key gatehouse.Hash) (any, error) {
+	if i.View.CallbackID != formRejected {
+		return nil, nil
+	}
+	s, err := parseMetadata(i.View.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	p := a.place(s.Place, s.Tenant)
+	if p == nil {
+		return wrongReason("This card is not served here any more."), nil
+	}
+	reason := strings.TrimSpace(i.View.State.Values[blockReason][blockReason].Value)
+	switch {
+	case reason == "":
+		return wrongReason("Say why: the proposer reads it."), nil
+	case utf8.RuneCountInString(reason) > maxReason || !utf8.ValidString(reason):
+		return wrongReason("This is too long."), nil
+	}
+	click := click(p, s, by, key)
+	click.Choice, click.Reason = gatehouse.Reject, reason
+	return nil, d.Gate.StoreSlackClick(ctx, click)
+}
+
+func click(p *Place, s subject, by person, key gatehouse.Hash) *gatehouse.SlackClick {
+	return &gatehouse.SlackClick{
+		Tenant: s.Tenant, Key: key, Channel: p.Name, Place: s.Place, TS: s.TS, Issuer: by.issuer, User: by.user,
+		ActionID: s.ActionID, Digest: s.Digest,
+	}
+}
+
+// refuse answers a click on a card that is none of a channel that is served.
+func (d *Desk) refuse(ctx context.Context, a *app, place string, by person) {
+	if !channelForm.MatchString(place) {
+		return
+	}
+	err := a.places[0].say(ctx, place, by.user, "This card is not served here. Nothing was recorded.", "")
+	if err != nil {
+		d.Log.WarnContext(ctx, "slack: a click was not answered", "error", err)
+	}
+}
+
+// command takes a slash command whose origin is proven. The answer is seen by who
+// gave it alone.
+func (d *Desk) command(ctx context.Context, a *app, form url.Values) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, handleTime)
+	defer cancel()
+	by, err := who(form.Get("enterprise_id"), form.Get("team_id"), "", form.Get("user_id"))
+	if err != nil {
+		return nil, err
+	}
+	words := strings.Fields(form.Get("text"))
+	if len(words) < 2 || !strings.EqualFold(words[0], "link") {
+		help := "To link your Slack account, sign in to Gatehouse, make a code under Settings, and enter: " +
+			form.Get("command") + " link CODE"
+		return private(help, d.page("/settings")), nil
+	}
+	said, err := d.Gate.LinkSlack(ctx, a.tenants(), by.issuer, by.user, strings.Join(words[1:], ""))
+	if err != nil {
+		return nil, err
+	}
+	return private(said, ""), nil
+}
+
+func private(text, link string) any {
+	text = escape.Replace(text)
+	if link != "" {
+		text += "\n<" + escape.Replace(link) + "|Open in Gatehouse>"
+	}
+	return map[string]any{"response_type": "ephemeral", "text": text}
+}
+
+// page is the address of a page of the console, "" where that is not known.
+func (d *Desk) page(path string) string {
+	if d.PublicURL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(d.PublicURL, "/") + path
+}
+
+func (d *Desk) reach(point string) {
+	if d.Failpoint != nil {
+		d.Failpoint(point)
+	}
+}
+
+// foreign reports whether an error says that a request makes no sense, so that the
+// same request never will.
+func foreign(err error) bool { return errors.Is(err, errValue) }

@@ -1,0 +1,122 @@
+package slack
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// interaction is what Slack tells of a click, or of a form that was sent.
+type interaction struct {
+	Type       string `json:"type"`
+	TriggerID  string `json:"trigger_id"`
+	Team       *named `json:"team"`
+	Enterprise *named `json:"enterprise"`
+	User       struct {
+		ID     string `json:"id"`
+		TeamID string `json:"team_id"`
+	} `json:"user"`
+	Container struct {
+		ChannelID string `json:"channel_id"`
+		MessageTS string `json:"message_ts"`
+	} `json:"container"`
+	Actions []struct {
+		ActionID string `json:"action_id"`
+		Value    string `json:"value"`
+	} `json:"actions"`
+	View struct {
+		CallbackID string `json:"callback_id"`
+		Metadata   string `json:"private_metadata"`
+		State      struct {
+			Values map[string]map[string]struct {
+				Value string `json:"value"`
+			} `json:"values"`
+		} `json:"state"`
+	} `json:"view"`
+}
+
+type named struct {
+	ID string `json:"id"`
+}
+
+func (n *named) id() string {
+	if n == nil {
+		return ""
+	}
+	return n.ID
+}
+
+// The forms of Slack's ids.
+var (
+	userForm = regexp.MustCompile(`^[UW][A-Z0-9]{2,30}$`)
+	teamForm = regexp.MustCompile(`^[TE][A-Z0-9]{2,30}$`)
+	tsForm   = regexp.MustCompile(`^[0-9]{1,12}\.[0-9]{1,8}$`)
+)
+
+// person is who acts in Slack, as in an external identity.
+type person struct{ issuer, user string }
+
+// who tells the issuer of a user: their enterprise, or their workspace. Somebody whose
+// home is neither the workspace nor the enterprise of the app is a guest, and keeps
+// the home that Slack names.
+func who(enterprise, team, home, user string) (person, error) {
+	owner := team
+	if enterprise != "" {
+		owner = enterprise
+	}
+	if home != "" && home != team && home != enterprise {
+		owner = home
+	}
+	if !teamForm.MatchString(owner) || !userForm.MatchString(user) {
+		return person{}, errors.New("slack: the user has no id that is known")
+	}
+	return person{gatehouse.SlackIssuer + owner, user}, nil
+}
+
+func (i *interaction) who() (person, error) {
+	return who(i.Enterprise.id(), i.Team.id(), i.User.TeamID, i.User.ID)
+}
+
+// subject is what a card is about, and where it stands.
+type subject struct {
+	Tenant   string `json:"t"`
+	ActionID string `json:"a"`
+	Digest   string `json:"d"`
+	// Place and TS name the card.
+	Place string `json:"p"`
+	TS    string `json:"ts"`
+}
+
+var errValue = errors.New("slack: the button is not one of ours")
+
+// parseValue reads what a button carries.
+func parseValue(value string) (s subject, err error) {
+	parts := strings.Split(value, "|")
+	if len(parts) != 4 || parts[0] != "1" {
+		return s, errValue
+	}
+	s = subject{Tenant: parts[1], ActionID: parts[2], Digest: parts[3]}
+	return s, s.check()
+}
+
+func (s *subject) check() error {
+	if !gatehouse.ValidName(s.Tenant) || !strings.HasPrefix(s.ActionID, "act_") || len(s.ActionID) > 64 ||
+		len(s.Digest) != gatehouse.DigestPrefix {
+		return errValue
+	}
+	return nil
+}
+
+// parseMetadata reads what a form carries.
+func parseMetadata(metadata string) (s subject, err error) {
+	if err := json.Unmarshal([]byte(metadata), &s); err != nil {
+		return s, errValue
+	}
+	if !channelForm.MatchString(s.Place) || !tsForm.MatchString(s.TS) {
+		return s, errValue
+	}
+	return s, s.check()
+}

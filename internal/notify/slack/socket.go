@@ -1,0 +1,110 @@
+package slack
+
+import (
+	"context"
+	"io"
+	"log"
+	"net/url"
+	"time"
+
+	"github.com/gorilla/websocket"
+	slackgo "github.com/slack-go/slack"
+	"github.com/slack-go/slack/socketmode"
+
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+)
+
+const (
+	handshakeTime = 20 * time.Second
+	// frame is the least buffer in which an answer is one frame.
+	frame = 32 << 10
+	// longestPause bounds the pause between two tries to connect.
+	longestPause = time.Minute
+)
+
+// socket keeps a connection of Socket Mode: what comes over it is not signed; the
+// token and TLS are the trust.
+func (d *Desk) socket(ctx context.Context, a *app) {
+	c := a.places[0].config
+	client := notify.HTTPClient(c.AllowPrivate)
+	client.Timeout = handshakeTime
+	pause := time.Second
+	for ctx.Err() == nil {
+		api := slackgo.New("", slackgo.OptionAppLevelToken(a.token), slackgo.OptionAPIURL(c.BaseURL+"/"),
+			slackgo.OptionHTTPClient(client))
+		conn := socketmode.New(api,
+			socketmode.OptionDialer(&websocket.Dialer{
+				NetDialContext: notify.DialContext(c.AllowPrivate), HandshakeTimeout: handshakeTime, WriteBufferSize: frame,
+			}),
+			socketmode.OptionReadLimit(maxRequest), socketmode.OptionLog(log.New(io.Discard, "", 0)))
+		began := time.Now()
+		err := d.serveSocket(ctx, a, conn)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > longestPause {
+			pause = time.Second
+		}
+		d.Log.WarnContext(ctx, "slack: Socket Mode ended; connecting again", "channel", a.places[0].Name, "error", err)
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// serveSocket answers what comes over one client until it fails.
+func (d *Desk) serveSocket(ctx context.Context, a *app, conn *socketmode.Client) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- conn.RunContext(ctx) }()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case e := <-conn.Events:
+			if e.Request == nil {
+				continue
+			}
+			go d.envelope(ctx, a, conn, e)
+		}
+	}
+}
+
+// envelope takes one delivery and acknowledges it by its id. What could not be stored
+// is not acknowledged.
+func (d *Desk) envelope(ctx context.Context, a *app, conn *socketmode.Client, e socketmode.Event) {
+	var (
+		reply any
+		err   error
+	)
+	switch e.Type {
+	case socketmode.EventTypeInteractive:
+		reply, err = d.interact(ctx, a, e.Request.Payload)
+	case socketmode.EventTypeSlashCommand:
+		command, ok := e.Data.(slackgo.SlashCommand)
+		if !ok {
+			return
+		}
+		reply, err = d.command(ctx, a, url.Values{
+			"command": {command.Command}, "text": {command.Text}, "user_id": {command.UserID},
+			"team_id": {command.TeamID}, "enterprise_id": {command.EnterpriseID},
+		})
+	case socketmode.EventTypeEventsAPI:
+	default:
+		return // of the connection itself
+	}
+	if err != nil {
+		d.Log.WarnContext(ctx, "slack: a delivery was not taken", "error", err)
+		if !foreign(err) {
+			return
+		}
+	}
+	if err := conn.AckCtx(ctx, e.Request.EnvelopeID, reply); err != nil {
+		d.Log.WarnContext(ctx, "slack: a delivery was not acknowledged", "error", err)
+	}
+}

@@ -1,0 +1,624 @@
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slacktest"
+)
+
+// The people of the workspace: ana and bo are linked, eve is not.
+var (
+	ana   = slacktest.User{ID: "U0ANA"}
+	bo    = slacktest.User{ID: "U0BO"}
+	sam   = slacktest.User{ID: "U0SAM"}
+	eve   = slacktest.User{ID: "U0EVE"}
+	agent = slacktest.User{ID: "U0BOT"}
+)
+
+// office is a world whose people decide from Slack.
+type office struct {
+	*world
+	slack    *slacktest.Workspace
+	notifier *notify.Notifier
+	desk     *slack.Desk
+	channel  *notify.Configured
+}
+
+// policyFromSlack lets L3 be decided from Slack.
+const policyFromSlack = `version: 1
+slack: {decide_up_to: 3}
+risk: {note: 1, price_change: 3, pair: 3, refund: 4}
+rules:
+  - {id: pairs, when: 'action.type == "pair"', then: needs_approval, required: 2}
+`
+
+func newOffice(t *testing.T, w *world, more ...func(*slack.Config)) *office {
+	t.Helper()
+	o := &office{world: w, slack: slacktest.New(t)}
+	o.slack.SetNow(w.Clock.Now)
+	more = append([]func(*slack.Config){func(c *slack.Config) { c.SigningSecret = slacktest.SigningSecret }}, more...)
+	o.channel = w.slackChannel(o.slack, more...)
+	o.apply(policyFromSlack)
+	w.create(gatehouse.NewPrincipal{
+		Name: "cy", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleApprover},
+	})
+	for name, user := range map[string]slacktest.User{"ana": ana, "bo": bo, "sam": sam, "bot": agent} {
+		o.link(name, user.ID)
+	}
+	o.open()
+	return o
+}
+
+// open makes a notifier and a desk, as a server does at its start.
+func (o *office) open() {
+	o.notifier = o.world.notifier(notify.Config{
+		Channels: []*notify.Configured{o.channel}, DecideUpTo: o.Gate.SlackUpTo, DigestAfter: 1000,
+	})
+	o.desk = slack.NewDesk(slack.DeskConfig{
+		Gate: o.Gate, Store: o.Store, Hints: o.hub, PublicURL: "https://gate.example", Owner: "desk",
+		Places: []slack.Place{{Name: "slack", Tenants: o.channel.Tenants, Channel: o.channel.Channel.(*slack.Channel)}},
+		Log:    slog.New(slog.DiscardHandler), Now: o.Clock.Now,
+	})
+}
+
+func (o *office) apply(source string) {
+	o.t.Helper()
+	if _, err := o.Gate.ApplyPolicy(o.Admin(), source); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// link stores what linking stores.
+func (o *office) link(name, user string) {
+	o.t.Helper()
+	p, err := o.Gate.FindPrincipal(o.Admin(), name)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	err = o.Store.Update(context.Background(), func(tx gatehouse.Tx) error {
+		return tx.InsertIdentity(&gatehouse.ExternalIdentity{
+			Tenant: p.Tenant, Issuer: gatehouse.SlackIssuer + slacktest.Team, Subject: user, PrincipalID: p.ID,
+			CreatedAt: tx.Now(),
+		})
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// settle lets everything that is due happen: the log, the clicks, the cards.
+func (o *office) settle() {
+	o.t.Helper()
+	for range 6 {
+		o.work()
+		o.spread(o.notifier)
+		o.deliver(o.notifier, "slack")
+		if _, err := o.notifier.WriteCards(context.Background(), "slack"); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+}
+
+func (o *office) work() {
+	o.t.Helper()
+	if _, err := o.desk.Work(context.Background()); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// card is the message about an action.
+func (o *office) card(a *gatehouse.Action) *slacktest.Message {
+	o.t.Helper()
+	var found *slacktest.Message
+	for _, m := range o.slack.Messages() {
+		if strings.Contains(m.All(), a.ID) && m.Thread == "" {
+			if found != nil {
+				o.t.Fatalf("two cards about %s", a.ID)
+			}
+			found = &m
+		}
+	}
+	if found == nil {
+		o.t.Fatalf("no card about %s", a.ID)
+	}
+	return found
+}
+
+// ask proposes a change and posts its card.
+func (o *office) ask(kind string) (*gatehouse.Action, *slacktest.Message) {
+	o.t.Helper()
+	a := o.Propose("walnuts", kind, 12)
+	o.settle()
+	return a, o.card(a)
+}
+
+// press delivers a click, which has to be acknowledged.
+func (o *office) press(u slacktest.User, m *slacktest.Message, label string) {
+	o.t.Helper()
+	b := m.Button(label)
+	if b == nil {
+		o.t.Fatalf("the card has no button %s: %s", label, m.All())
+	}
+	o.deliverOK(o.slack.Request(o.slack.Press(u, m, b)))
+}
+
+func (o *office) deliverOK(r *http.Request) string {
+	o.t.Helper()
+	rec := o.slack.Deliver(o.desk, r)
+	if rec.Code != http.StatusOK {
+		o.t.Fatalf("not acknowledged: %d %s", rec.Code, rec.Body)
+	}
+	return rec.Body.String()
+}
+
+// told checks what a user alone was told last.
+func (o *office) told(u slacktest.User, want string) {
+	o.t.Helper()
+	said := o.slack.Said(u.ID)
+	if len(said) == 0 || !strings.Contains(said[len(said)-1], want) {
+		o.t.Errorf("%s was told %q, want %q", u.ID, said, want)
+	}
+}
+
+// slackOffices runs a test on both engines.
+func slackOffices(t *testing.T, test func(*testing.T, *office)) {
+	engines(t, func(t *testing.T, w *world) { test(t, newOffice(t, w)) })
+}
+
+// TestSlackApprove: a click is stored before it is acknowledged, shown as being
+// recorded, decided as the linked person, and answered; the card tells the end.
+func TestSlackApprove(t *testing.T) {
+	t.Parallel()
+	slackOffices(t, func(t *testing.T, o *office) {
+		a, m := o.ask("price_change")
+		for _, want := range []string{"Approve", "Reject…", "Open in Gatehouse", "shop update on item walnuts", "version "} {
+			if !strings.Contains(m.All(), want) {
+				t.Errorf("the card lacks %q: %s", want, m.All())
+			}
+		}
+		o.press(ana, m, "Approve")
+		if got := o.Find(a).Status; got != gatehouse.StatusPending {
+			t.Fatalf("decided before it was acknowledged: %s", got)
+		}
+		if _, err := o.notifier.WriteCards(context.Background(), "slack"); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.card(a); !strings.Contains(got.All(), "Recording") || got.Button("Approve") != nil {
+			t.Errorf("while it is recorded: %s", got.All())
+		}
+		o.settle()
+		done := o.Find(a)
+		if done.Status != gatehouse.StatusApproved || done.DecidedBy != "ana" || done.DecidedVia != gatehouse.ViaSlack {
+			t.Errorf("the action: %s by %s via %s", done.Status, done.DecidedBy, done.DecidedVia)
+		}
+		if got := o.card(a); !strings.Contains(got.All(), "Approved by ana") || got.Button("Approve") != nil {
+			t.Errorf("the card: %s", got.All())
+		}
+		o.told(ana, "Recorded: you approved it.")
+		if said := o.slack.Said(ana.ID); len(said) != 1 {
+			t.Errorf("answered %d times: %q", len(said), said)
+		}
+	})
+}
+
+// TestSlackReject asks for the reason, at once, in a form.
+func TestSlackReject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := newOffice(t, w)
+	a, m := o.ask("price_change")
+	o.press(bo, m, "Reject")
+	views := o.slack.Views()
+	if len(views) != 1 {
+		t.Fatalf("%d forms", len(views))
+	}
+	if got := o.deliverOK(o.slack.Request(o.slack.Submit(bo, views[0], "  \n"))); !strings.Contains(got, `"errors"`) {
+		t.Errorf("an empty reason: %s", got)
+	}
+	if got := o.deliverOK(o.slack.Request(o.slack.Submit(bo, views[0], "too <dear>"))); got != "" {
+		t.Errorf("the form stays open: %s", got)
+	}
+	o.settle()
+	done := o.Find(a)
+	if done.Status != gatehouse.StatusRejected || done.Approval.Votes[0].Notes != "too <dear>" ||
+		done.Approval.Votes[0].Via != gatehouse.ViaSlack {
+		t.Errorf("the action: %s %+v", done.Status, done.Approval.Votes)
+	}
+	o.told(bo, "Recorded: you rejected it.")
+	if got := o.card(a).All(); !strings.Contains(got, "Rejected by bo") {
+		t.Errorf("the card: %s", got)
+	}
+}
+
+// TestSlackFormFails: a click whose form does not open is answered, too, and records
+// nothing.
+func TestSlackFormFails(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, newWorld(t))
+	a, m := o.ask("price_change")
+	o.slack.Fail("views.open", "trigger_expired")
+	o.press(ana, m, "Reject")
+	o.settle()
+	o.told(ana, "did not open in time")
+	if got := o.Find(a).Status; got != gatehouse.StatusPending {
+		t.Errorf("the action is %s", got)
+	}
+	if got := o.card(a); got.Button("Approve") == nil {
+		t.Errorf("the card has lost its buttons: %s", got.All())
+	}
+}
+
+// TestSlackTogether: two clicks and a decision in the console at once are one decision
+// and one card, and every click is answered.
+func TestSlackTogether(t *testing.T) {
+	t.Parallel()
+	slackOffices(t, func(t *testing.T, o *office) {
+		for range 4 {
+			a, m := o.ask("price_change")
+			before := len(o.slack.Said(ana.ID)) + len(o.slack.Said(bo.ID))
+			button := m.Button("Approve")
+			requests := []*http.Request{
+				o.slack.Request(o.slack.Press(ana, m, button)), o.slack.Request(o.slack.Press(bo, m, button)),
+			}
+			var work sync.WaitGroup
+			for _, r := range requests {
+				work.Go(func() {
+					if rec := o.slack.Deliver(o.desk, r); rec.Code != http.StatusOK {
+						t.Errorf("not acknowledged: %d", rec.Code)
+					}
+					if _, err := o.desk.Work(context.Background()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			work.Go(func() {
+				_, err := o.Gate.Decide(o.As("cy"), a.ID, gatehouse.Decision{Decision: gatehouse.Reject, Notes: "no"})
+				switch gatehouse.CodeOf(err) {
+				case "", gatehouse.CodeAlreadyDecided:
+				default:
+					t.Errorf("the console: %v", err)
+				}
+			})
+			work.Wait()
+			o.settle()
+			done := o.Find(a)
+			if done.Approval.Status != gatehouse.ApprovalApproved && done.Approval.Status != gatehouse.ApprovalRejected {
+				t.Fatalf("the approval is %s", done.Approval.Status)
+			}
+			card := o.card(a)
+			if !strings.Contains(card.All(), "by "+done.DecidedBy) || card.Button("Approve") != nil {
+				t.Errorf("decided by %s; the card: %s", done.DecidedBy, card.All())
+			}
+			if got := len(o.slack.Said(ana.ID)) + len(o.slack.Said(bo.ID)) - before; got != 2 {
+				t.Errorf("%d answers to two clicks", got)
+			}
+			o.Clock.Advance(time.Minute)
+		}
+	})
+}
+
+// TestSlackReplayed: the same request, again within the window, is acknowledged, and
+// stored, decided and answered once.
+func TestSlackReplayed(t *testing.T) {
+	t.Parallel()
+	slackOffices(t, func(t *testing.T, o *office) {
+		a, m := o.ask("pair")
+		r := o.slack.Request(o.slack.Press(ana, m, m.Button("Approve")))
+		again := slacktest.Again(r)
+		third := slacktest.Again(again)
+		o.deliverOK(r)
+		o.deliverOK(again)
+		o.settle()
+		o.Clock.Advance(4 * time.Minute)
+		o.deliverOK(third)
+		o.settle()
+		if got := o.Find(a).Approval; got.Status != gatehouse.ApprovalRequested || len(got.Votes) != 1 {
+			t.Errorf("the approval: %s, %d votes", got.Status, len(got.Votes))
+		}
+		if said := o.slack.Said(ana.ID); len(said) != 1 || !strings.Contains(said[0], "1 of 2") {
+			t.Errorf("answers: %q", said)
+		}
+		if got := o.card(a); got.Button("Approve") == nil || !strings.Contains(got.All(), "1 of 2") {
+			t.Errorf("the card after the first of two: %s", got.All())
+		}
+	})
+}
+
+// TestSlackKilled: a click that was acknowledged is carried out once, wherever a
+// server is killed after that.
+func TestSlackKilled(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{"acknowledged", "decided", "recorded"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			slackOffices(t, func(t *testing.T, o *office) {
+				a, m := o.ask("pair")
+				o.press(ana, m, "Approve")
+				if point != "acknowledged" {
+					killed, kill := context.WithCancel(context.Background())
+					o.desk.Failpoint = func(p string) {
+						if p == point {
+							kill()
+							runtime.Goexit() // the server dies here
+						}
+					}
+					_, _ = o.desk.Work(killed)
+				}
+				o.open() // another server
+				o.settle()
+				if point != "acknowledged" && len(o.slack.Said(ana.ID)) != 0 {
+					t.Errorf("carried out within the lease of another")
+				}
+				o.Clock.Advance(2 * time.Minute)
+				o.settle()
+				if got := o.Find(a).Approval.Votes; len(got) != 1 || got[0].Name != "ana" {
+					t.Errorf("votes: %+v", got)
+				}
+				if said := o.slack.Said(ana.ID); len(said) != 1 || !strings.Contains(said[0], "Recorded: your approval counts, 1 of 2") {
+					t.Errorf("answers: %q", said)
+				}
+				if n := o.logged("hitl.voted"); n != 1 {
+					t.Errorf("%d entries hitl.voted", n)
+				}
+			})
+		})
+	}
+}
+
+// TestSlackRefused: nobody decides who may not, and everybody is told, alone.
+func TestSlackRefused(t *testing.T) {
+	t.Parallel()
+	slackOffices(t, func(t *testing.T, o *office) {
+		a, m := o.ask("price_change")
+		pressed := func(u slacktest.User, want string) {
+			t.Helper()
+			o.press(u, m, "Approve")
+			o.settle()
+			o.told(u, want)
+			if got := o.Find(a).Status; got != gatehouse.StatusPending {
+				t.Fatalf("the action is %s", got)
+			}
+		}
+		pressed(eve, "linked to nobody")
+		pressed(slacktest.User{ID: ana.ID, Home: "T0OTHER99"}, "linked to nobody") // a guest with ana's id
+		pressed(sam, "You may not decide this")                                    // sponsors the agent
+		pressed(agent, "You may not decide this")                                  // is an agent
+		o.press(eve, m, "Reject")
+		o.settle()
+		o.told(eve, "linked to nobody")
+		if len(o.slack.Views()) != 0 {
+			t.Error("a form for who is not linked")
+		}
+		disabled := true
+		if _, err := o.Gate.UpdatePrincipal(o.Admin(), "bo", gatehouse.PrincipalChange{Disabled: &disabled}); err != nil {
+			t.Fatal(err)
+		}
+		pressed(bo, "disabled")
+		o.slack.Outsider(eve.ID)
+		o.Clock.Advance(time.Minute)
+		before := o.slack.Messages()
+		o.press(eve, m, "Approve")
+		o.settle()
+		if got := o.slack.Messages(); len(got) != len(before)+1 || got[len(got)-1].Channel != "D0EVE" {
+			t.Errorf("who is not in the channel was not told in a conversation: %d messages", len(got))
+		}
+	})
+}
+
+// TestSlackOtherCard: a button of another digest, revision or tenant decides nothing.
+func TestSlackOtherCard(t *testing.T) {
+	t.Parallel()
+	slackOffices(t, func(t *testing.T, o *office) {
+		a, m := o.ask("price_change")
+		b := m.Button("Approve")
+		value := b["value"].(string)
+		with := func(value string) map[string]any {
+			return map[string]any{"action_id": b["action_id"], "value": value}
+		}
+		digest := value[strings.LastIndex(value, "|")+1:]
+		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, with(strings.Replace(value, digest, "sha256:0011223344556677", 1)))))
+		o.settle()
+		o.told(ana, "not about what is asked now")
+		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, with(strings.Replace(value, "|default|", "|acme|", 1)))))
+		o.told(ana, "not served here")
+		for _, wrong := range []string{"", "1|default|" + a.ID, value + "|x", "2" + value[1:], "1|default|psh_1|" + digest} {
+			rec := o.slack.Deliver(o.desk, o.slack.Request(o.slack.Press(ana, m, with(wrong))))
+			if rec.Code != http.StatusBadRequest {
+				t.Errorf("%q: %d", wrong, rec.Code)
+			}
+		}
+		next, err := o.Gate.Revise(o.As("bot"), a.ID, &gatehouse.Proposal{
+			ActionType: "price_change", Connector: "shop", Operation: "update",
+			Target:       gatehouse.Target{EntityType: "item", EntityRef: "walnuts", Version: "7"},
+			CurrentState: `{"amount":"0"}`, ProposedChange: `{"amount":"13"}`,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.deliverOK(o.slack.Request(o.slack.Press(ana, m, b)))
+		o.settle()
+		o.told(ana, "newer revision")
+		if got := o.Find(a).Status; got != gatehouse.StatusSuperseded {
+			t.Errorf("the action is %s", got)
+		}
+		if got := o.Find(next).Status; got != gatehouse.StatusPending {
+			t.Errorf("the revision is %s", got)
+		}
+		if got := o.card(a); got.Button("Approve") != nil || !strings.Contains(got.All(), "Withdrawn") {
+			t.Errorf("the card of what was superseded: %s", got.All())
+		}
+	})
+}
+
+// TestSlackLevels: L3 is decided from Slack where the policy says so, L4 never, and what
+// ran out not at all.
+func TestSlackLevels(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, newWorld(t))
+	grave, card := o.ask("refund")
+	if card.Button("Approve") != nil || card.Button("Reject") != nil || card.Button("Open in Gatehouse") == nil {
+		t.Errorf("the card of L4: %s", card.All())
+	}
+	value := strings.Join([]string{"1", "default", grave.ID, string(grave.Digest)[:gatehouse.DigestPrefix]}, "|")
+	forged := map[string]any{"action_id": "gatehouse_approve", "value": value}
+	o.deliverOK(o.slack.Request(o.slack.Press(ana, card, forged)))
+	o.settle()
+	o.told(ana, "L4 is decided in Gatehouse")
+	if got := o.Find(grave).Status; got != gatehouse.StatusPending {
+		t.Errorf("L4 is %s", got)
+	}
+	a, m := o.ask("price_change")
+	o.apply(strings.Replace(policyFromSlack, "slack: {decide_up_to: 3}\n", "", 1))
+	o.press(ana, m, "Approve")
+	o.settle()
+	o.told(ana, "L3 is decided in Gatehouse")
+	if got := o.card(a); got.Button("Approve") != nil {
+		t.Errorf("L3 without the policy's word: %s", got.All())
+	}
+	o.apply(policyFromSlack)
+	b, m := o.ask("price_change")
+	o.Clock.Advance(49 * time.Hour)
+	o.press(ana, m, "Approve")
+	o.settle()
+	o.told(ana, "Already resolved or expired")
+	if got := o.Find(b).Status; got != gatehouse.StatusExpired {
+		t.Errorf("the action is %s", got)
+	}
+	if got := o.card(b); got.Button("Approve") != nil || !strings.Contains(got.All(), "Nobody decided in time") {
+		t.Errorf("the card of what ran out: %s", got.All())
+	}
+}
+
+// TestSlackDown: while Slack is down for an hour, everything waits, and arrives.
+func TestSlackDown(t *testing.T) {
+	t.Parallel()
+	slackOffices(t, func(t *testing.T, o *office) {
+		a, m := o.ask("price_change")
+		o.press(ana, m, "Approve")
+		o.slack.SetDown(true)
+		late := o.Propose("pecans", "price_change", 3)
+		for range 12 {
+			o.settle()
+			o.Clock.Advance(5 * time.Minute)
+		}
+		if got := o.Find(a); got.DecidedBy != "ana" {
+			t.Fatalf("the action is %s", got.Status)
+		}
+		o.slack.SetDown(false)
+		for range 8 {
+			o.Clock.Advance(30 * time.Minute)
+			o.settle()
+		}
+		if got := o.card(a); !strings.Contains(got.All(), "Approved by ana") {
+			t.Errorf("the card: %s", got.All())
+		}
+		o.told(ana, "Recorded: you approved it.")
+		if o.card(late).Button("Approve") == nil {
+			t.Error("the late card has no button")
+		}
+	})
+}
+
+// TestSlackLostUpdate: an update whose answer is lost is written again, and one writer
+// at a time writes a card.
+func TestSlackLostUpdate(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, newWorld(t))
+	a, _ := o.ask("price_change")
+	o.slack.Lose("chat.update", 1)
+	o.Decide(a, "ana", gatehouse.Approve)
+	o.settle()
+	o.Clock.Advance(time.Minute)
+	o.settle()
+	if got := o.card(a); !strings.Contains(got.All(), "Approved by ana") || got.Updates != 2 {
+		t.Errorf("%d updates: %s", got.Updates, got.All())
+	}
+	b, _ := o.ask("price_change")
+	held := func() (c *gatehouse.PostedCard) {
+		err := o.Store.Update(t.Context(), func(tx gatehouse.Tx) (err error) {
+			c, err = tx.ClaimCard("default", "slack", b.ID, "another", time.Minute)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}()
+	o.Decide(b, "ana", gatehouse.Reject)
+	o.settle()
+	if got := o.card(b); got.Updates != 0 {
+		t.Errorf("written while another holds it: %s", got.All())
+	}
+	o.Clock.Advance(2 * time.Minute)
+	o.settle()
+	if got := o.card(b); !strings.Contains(got.All(), "Rejected by ana") {
+		t.Errorf("after the lease of another: %s", got.All())
+	}
+	err := o.Store.Update(t.Context(), func(tx gatehouse.Tx) error { return tx.UpdateCard(held, held.Generation) })
+	if !errors.Is(err, gatehouse.ErrConflict) {
+		t.Errorf("the late writer: %v", err)
+	}
+}
+
+// TestSlackCut: what the card does not show in full is not approved on it.
+func TestSlackCut(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, newWorld(t))
+	change := map[string]string{}
+	for i := range 7 {
+		change[fmt.Sprint("field", i)] = fmt.Sprint("value ", i)
+	}
+	for name, with := range map[string]gatehouse.JSON{
+		"seven fields": gatehouse.MustJSON(change),
+		"a long value": gatehouse.MustJSON(map[string]string{"title": strings.Repeat("long ", 60)}),
+	} {
+		a, _, err := o.Gate.Propose(o.As("bot"), &gatehouse.Proposal{
+			ActionType: "price_change", Connector: "shop", Operation: "update",
+			Target: gatehouse.Target{EntityType: "item", EntityRef: "walnuts"}, ProposedChange: with, CurrentState: `{}`,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.settle()
+		m := o.card(a)
+		if m.Button("Approve") != nil || m.Button("Reject") == nil || !strings.Contains(m.All(), "does not show all") {
+			t.Errorf("%s: %s", name, m.All())
+		}
+	}
+}
+
+// TestHostileCard: what agents write stands in plain text on a card with buttons, too,
+// and is no button.
+func TestHostileCard(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, newWorld(t))
+	for _, text := range append(hostileTexts, strings.Repeat("&<x>", 250), strings.Repeat("|", 40)) {
+		a := o.hostile(text)
+		o.settle()
+		m := o.card(a)
+		for _, b := range m.Blocks {
+			o := b["text"]
+			if text, _ := o.(map[string]any); text["type"] == "mrkdwn" {
+				t.Errorf("marked up: %v", text)
+			}
+		}
+		if strings.ContainsAny(m.All(), "\u202E\u200B") || strings.Contains(m.Text, "<") {
+			t.Errorf("%q: %s", text, m.All())
+		}
+		if b := m.Button("Reject"); b == nil || strings.Count(b["value"].(string), "|") != 3 {
+			t.Errorf("%q: the button is %v", text, b)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package notify_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slacktest"
+)
+
+// untouched checks that no click is stored.
+func (o *office) untouched(a *gatehouse.Action) {
+	o.t.Helper()
+	err := o.Store.View(context.Background(), func(tx gatehouse.ReadTx) error {
+		open, err := tx.OpenSlackClicks(a.Tenant, a.ID)
+		if open != 0 {
+			o.t.Errorf("%d clicks are stored", open)
+		}
+		return err
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// TestSlackSignature: what Slack has not signed, within five minutes, is not read.
+func TestSlackSignature(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, newWorld(t))
+	a, m := o.ask("price_change")
+	payload := o.slack.Press(ana, m, m.Button("Approve"))
+	for name, change := range map[string]func(r *http.Request) *http.Request{
+		"no signature": func(r *http.Request) *http.Request { r.Header.Del("X-Slack-Signature"); return r },
+		"two signatures": func(r *http.Request) *http.Request {
+			r.Header.Add("X-Slack-Signature", r.Header.Get("X-Slack-Signature"))
+			return r
+		},
+		"no time":    func(r *http.Request) *http.Request { r.Header.Del("X-Slack-Request-Timestamp"); return r },
+		"other time": func(r *http.Request) *http.Request { r.Header.Set("X-Slack-Request-Timestamp", "1"); return r },
+		"short": func(r *http.Request) *http.Request {
+			r.Header.Set("X-Slack-Signature", r.Header.Get("X-Slack-Signature")[:60])
+			return r
+		},
+		"other version": func(r *http.Request) *http.Request {
+			r.Header.Set("X-Slack-Signature", "v1="+r.Header.Get("X-Slack-Signature")[3:])
+			return r
+		},
+		"one bit": func(r *http.Request) *http.Request {
+			mac, _ := hex.DecodeString(r.Header.Get("X-Slack-Signature")[3:])
+			mac[31] ^= 1
+			r.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac))
+			return r
+		},
+		"other body": func(r *http.Request) *http.Request {
+			body := url.Values{"payload": {strings.Replace(string(payload), ana.ID, bo.ID, 1)}}.Encode()
+			other := httptest.NewRequest(http.MethodPost, "/slack/interactions", strings.NewReader(body))
+			other.Header = r.Header
+			return other
+		},
+	} {
+		if rec := o.slack.Deliver(o.desk, change(o.slack.Request(payload))); rec.Code != http.StatusUnauthorized {
+			t.Errorf("%s: %d", name, rec.Code)
+		}
+	}
+	for _, off := range []time.Duration{5*time.Minute + time.Second, -5*time.Minute - time.Second} {
+		o.slack.SetNow(func() time.Time { return o.Clock.Now().Add(off) })
+		if rec := o.slack.Deliver(o.desk, o.slack.Request(payload)); rec.Code != http.StatusUnauthorized {
+			t.Errorf("%s off: %d", off, rec.Code)
+		}
+	}
+	o.slack.SetNow(o.Clock.Now)
+	o.untouched(a)
+	h := http.Header{
+		"X-Slack-Request-Timestamp": {strconv.FormatInt(o.Clock.Now().Unix(), 10)},
+		"X-Slack-Signature":         {o.slack.Request(nil).Header.Get("X-Slack-Signature")},
+	}
+	if slack.Verify("", h, nil, o.Clock.Now()) == nil {
+		t.Error("an empty secret")
+	}
+	if slack.Verify(slacktest.SigningSecret, h, []byte("payload="), o.Clock.Now()) != nil {
+		t.Error("a right signature is refused")
+	}
+}
+
+// TestSlackForgedPayload: a payload in the address, which no signature covers, is
+// never read, and neither is a body that is no form.
+func TestSlackForgedPayload(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, newWorld(t))
+	a, m := o.ask("price_change")
+	forged := o.slack.Press(ana, m, m.Button("Approve"))
+	for name, c := range map[string]struct {
+		change func(r *http.Request)
+		body   string
+		want   int
+	}{
+		"in the query": {func(r *http.Request) {
+			r.URL.RawQuery = url.Values{"payload": {string(forged)}}.Encode()
+		}, "ssl_check=1", http.StatusBadRequest},
+		"an empty query": {func(r *http.Request) { r.URL.ForceQuery = true },
+			url.Values{"payload": {string(forged)}}.Encode(), http.StatusBadRequest},
+		"as JSON": {func(r *http.Request) { r.Header.Set("Content-Type", "application/json") },
+			string(forged), http.StatusBadRequest},
+		"two payloads": {func(*http.Request) {}, url.Values{"payload": {string(forged), string(forged)}}.Encode(),
+			http.StatusBadRequest},
+		"none":       {func(*http.Request) {}, "payloads=1", http.StatusBadRequest},
+		"no JSON":    {func(*http.Request) {}, "payload=%7B", http.StatusBadRequest},
+		"too large":  {func(*http.Request) {}, "payload=" + strings.Repeat("x", 600<<10), http.StatusRequestEntityTooLarge},
+		"GET":        {func(r *http.Request) { r.Method = http.MethodGet }, "", http.StatusMethodNotAllowed},
+		"of no user": {func(*http.Request) {}, `payload={"type":"block_actions","user":{"id":"x"}}`, http.StatusServiceUnavailable},
+		"a check":    {func(*http.Request) {}, "ssl_check=1", http.StatusOK},
+	} {
+		r := o.slack.Sign(c.body)
+		c.change(r)
+		if rec := o.slack.Deliver(o.desk, r); rec.Code != c.want {
+			t.Errorf("%s: %d %s, want %d", name, rec.Code, rec.Body, c.want)
+		}
+	}
+	o.untouched(a)
+}
+
+// TestSlackSocket: over Socket Mode a click is acknowledged by the id of its envelope,
+// also after the connection was lost, and nothing is taken over HTTP.
+func TestSlackSocket(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, newWorld(t), func(c *slack.Config) { c.SigningSecret, c.AppToken = "", slacktest.AppToken })
+	a, m := o.ask("pair")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); o.desk.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	deliver := func(kind string, payload []byte) (json.RawMessage, error) {
+		t.Helper()
+		deadline := time.Now().Add(20 * time.Second)
+		for o.slack.Connections() == 0 && time.Now().Before(deadline) {
+			time.Sleep(20 * time.Millisecond)
+		}
+		return o.slack.DeliverSocket(kind, payload)
+	}
+	button := m.Button("Approve")
+	if _, err := deliver("interactive", o.slack.Press(ana, m, button)); err != nil {
+		t.Fatal(err)
+	}
+	o.slack.Drop()
+	for o.slack.Connections() > 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	payload := o.slack.Press(bo, m, button)
+	if _, err := deliver("interactive", payload); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := deliver("interactive", payload); err != nil { // delivered again
+		t.Fatal(err)
+	}
+	reply, err := deliver("slash_commands", []byte(`{"command":"/gatehouse","text":"","user_id":"U0EVE","team_id":"T012AB3C4"}`))
+	if err != nil || !strings.Contains(string(reply), "link CODE") {
+		t.Errorf("the command: %s, %v", reply, err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); len(o.slack.Said(bo.ID)) == 0 && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if got := o.Find(a); got.Approval.Status != gatehouse.ApprovalApproved || len(got.Approval.Votes) != 2 {
+		t.Errorf("the approval: %s, %d votes", got.Approval.Status, len(got.Approval.Votes))
+	}
+	if len(o.slack.Said(bo.ID)) != 1 || len(o.slack.Said(ana.ID)) != 1 {
+		t.Errorf("answers: %q, %q", o.slack.Said(ana.ID), o.slack.Said(bo.ID))
+	}
+	if rec := o.slack.Deliver(o.desk, o.slack.Request(payload)); rec.Code != http.StatusUnauthorized {
+		t.Errorf("over HTTP: %d", rec.Code)
+	}
+}
+
+// browser is a signed-in person.
+func (o *office) browser(name string) context.Context {
+	o.t.Helper()
+	p, err := o.Gate.FindPrincipal(o.Admin(), name)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	now := o.Clock.Now()
+	s := &gatehouse.Session{
+		ID: "ses_" + strings.ToLower(rand.Text()), Tenant: p.Tenant, PrincipalID: p.ID,
+		Method: gatehouse.SignInPasskey, CreatedAt: now, LastSeenAt: now, ExpiresAt: now.Add(gatehouse.SessionIdle),
+	}
+	var hash [32]byte
+	copy(hash[:], s.ID)
+	err = o.Store.Update(context.Background(), func(tx gatehouse.Tx) error { return tx.InsertSession(s, hash) })
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return gatehouse.NewContext(context.Background(), &gatehouse.Caller{
+		Principal: p, StepUp: true, Session: s, Via: gatehouse.ViaConsole,
+	})
+}
+
+// TestSlackLink: a code of the console, entered in Slack, links the two, once;
+// administrators are told; who unlinks decides no more.
+func TestSlackLink(t *testing.T) {
+	t.Parallel()
+	slackOffices(t, func(t *testing.T, o *office) {
+		say := func(u slacktest.User, text, want string) {
+			t.Helper()
+			if got := o.deliverOK(o.slack.Command(u, text)); !strings.Contains(got, want) || !strings.Contains(got, "ephemeral") {
+				t.Errorf("%q: %s, want %q", text, got, want)
+			}
+		}
+		a, m := o.ask("price_change")
+		cy := o.browser("cy")
+		code, err := o.Gate.CreateSlackCode(cy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		say(eve, "", "link CODE")
+		say(eve, "link 22222-22222", "does not work")
+		say(ana, "link "+code.Code, "linked to somebody else")
+		code, _ = o.Gate.CreateSlackCode(cy)
+		say(eve, "link "+strings.ToLower(strings.Replace(code.Code, "-", " ", 1)), "count as those of cy")
+		say(bo, "link "+code.Code, "does not work")
+		o.press(eve, m, "Approve")
+		o.settle()
+		if got := o.Find(a); got.DecidedBy != "cy" || got.DecidedVia != gatehouse.ViaSlack {
+			t.Errorf("decided by %s via %s", got.DecidedBy, got.DecidedVia)
+		}
+		page, err := o.Gate.ListNotices(o.Admin(), gatehouse.NoticeFilter{})
+		if err != nil || len(page.Items) == 0 || page.Items[0].Kind != "identity.linked" || page.Items[0].ActorName != "cy" {
+			t.Errorf("administrators are not told: %+v, %v", page.Items, err)
+		}
+
+		late, _ := o.Gate.CreateSlackCode(cy)
+		o.Clock.Advance(11 * time.Minute)
+		say(slacktest.User{ID: "U0NEW"}, "link "+late.Code, "does not work")
+		o.Clock.Advance(5 * time.Minute)
+		if _, err := o.Gate.CreateSlackCode(cy); gatehouse.CodeOf(err) != gatehouse.CodeEditTokenRequired {
+			t.Errorf("a sign-in of 16 minutes ago: %v", err)
+		}
+		fresh := o.browser("cy")
+		ended, _ := o.Gate.CreateSlackCode(fresh)
+		if err := o.Gate.SignOut(fresh); err != nil {
+			t.Fatal(err)
+		}
+		say(slacktest.User{ID: "U0NEW"}, "link "+ended.Code, "does not work")
+		if _, err := o.Gate.CreateSlackCode(o.As("cy")); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
+			t.Errorf("with a key: %v", err)
+		}
+
+		issuer := gatehouse.SlackIssuer + slacktest.Team
+		if err := o.Gate.UnlinkSlack(cy, issuer, ana.ID); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+			t.Errorf("unlinking somebody else: %v", err)
+		}
+		if err := o.Gate.UnlinkSlack(o.browser("cy"), issuer, eve.ID); err != nil {
+			t.Fatal(err)
+		}
+		b, m := o.ask("price_change")
+		o.press(eve, m, "Approve")
+		o.settle()
+		o.told(eve, "linked to nobody")
+		if got := o.Find(b).Status; got != gatehouse.StatusPending {
+			t.Errorf("the action is %s", got)
+		}
+	})
+}

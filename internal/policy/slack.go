@@ -1,0 +1,31 @@
+package policy
+
+import (
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// SlackUpTo is the highest level that people may decide from Slack: L2, or L3 where
+// the policy says so, and never more.
+func (p *Policy) SlackUpTo() gatehouse.RiskLevel { return p.slackUpTo }
+
+// slack reads what may be decided from Slack.
+func (p *parser) slack(n *yaml.Node) {
+	p.policy.slackUpTo = gatehouse.L2
+	if n == nil {
+		return
+	}
+	f := p.Mapping(n, "slack", "decide_up_to")
+	v := f.Values["decide_up_to"]
+	if v == nil {
+		return
+	}
+	switch {
+	case v.Kind == yaml.ScalarNode && v.Value == "2":
+	case v.Kind == yaml.ScalarNode && v.Value == "3":
+		p.policy.slackUpTo = gatehouse.L3
+	default:
+		p.Fail(v, "decide_up_to must be 2 or 3: from L4 on people decide in Gatehouse")
+	}
+}
