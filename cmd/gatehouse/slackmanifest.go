@@ -8,7 +8,7 @@ import (
 
 // notifySlackManifestCmd prints what an app in Slack is made from.
 type notifySlackManifestCmd struct {
-	URL string `placeholder:"URL" help:"How Slack reaches this server, https://…; without it the app uses Socket Mode."`
+	PublicURL string `name:"public-url" placeholder:"URL" help:"How Slack reaches this server, https://…; without it the app uses Socket Mode."`
 }
 
 func (*notifySlackManifestCmd) Help() string {
@@ -18,15 +18,15 @@ Prints YAML for "Create an app from a manifest" in Slack. It asks no server.
 Examples:
 
     gatehouse notify slack-manifest
-    gatehouse notify slack-manifest --url https://gate.example.com
+    gatehouse notify slack-manifest --public-url https://gate.example.com
 `
 }
 
 // Run prints.
 func (c *notifySlackManifestCmd) Run(g *globals) error {
-	text, err := slack.Manifest(c.URL)
+	text, err := slack.Manifest(c.PublicURL)
 	if err != nil {
-		return usagef("--url: %v", err)
+		return usagef("--public-url: %v", err)
 	}
 	if g.JSON {
 		return g.printJSON(map[string]string{"manifest": text})
