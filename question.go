@@ -26,7 +26,7 @@ func (a *Approval) Question() Digest {
 		{"required", JSON(strconv.Itoa(a.Required))},
 		{"roles", set(a.Roles)},
 	}
-	if a.Timing.IsZero() {
+	if a.IsZero() {
 		return NewDigest(ObjectJSON(append(members, Member{"v", "1"})...))
 	}
 	return NewDigest(ObjectJSON(append(members, Member{"schedule", a.digest()}, Member{"v", "2"})...))

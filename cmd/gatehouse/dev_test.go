@@ -33,7 +33,7 @@ type devServer struct {
 var bannerForm = regexp.MustCompile(`^Gatehouse 0\.1\.0 — development mode, not for production
 ├─ Console  http://127\.0\.0\.1:\d+/setup\?token=gtu_\S+   \(one time, 30 minutes\)
 ├─ API      (http://127\.0\.0\.1:\d+/api/v1)   key (gth_\S+)
-├─ Data     (\S+)
+├─ Data     (\S+)   mail is caught at /dev/mail
 └─ Try      gatehouse demo
 $`)
 

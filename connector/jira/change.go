@@ -94,7 +94,7 @@ func differs(change gatehouse.JSON, was, now issue) *connector.Error {
 	var wrong []string
 	for _, m := range members {
 		got := now.value(m.Name)
-		if !holds(m.Value, got) && !(m.Value == `""` && got == "null") {
+		if !holds(m.Value, got) && (m.Value != `""` || got != "null") {
 			wrong = append(wrong, m.Name+" is "+rest.Brief(got)+" instead of "+rest.Brief(m.Value))
 		}
 	}

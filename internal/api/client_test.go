@@ -50,7 +50,7 @@ func TestClientRoundTrip(t *testing.T) {
 		"Reverse":  {"act_1", gatehouse.ReverseRequest{Rationale: "oops"}},
 		"Evidence": {"act_1"}, "ListMirror": {"cur", 3}, "ListCorpus": {"cur", 4},
 		"ListPushes": {gatehouse.PushFilter{Status: "failed", Limit: 9, Cursor: "c"}}, "Drain": {gatehouse.DrainRequest{DryRun: &dry, Limit: 5}},
-		"ListBreakers": {},
+		"ListBreakers":       {},
 		"ListDeadLetters":    {gatehouse.DeadLetterFilter{Connector: "shop", Code: "http_503", Since: &testTime, Limit: 6, Cursor: "cur"}},
 		"DiscardDeadLetters": {gatehouse.DiscardRequest{DeadLetterSelection: gatehouse.DeadLetterSelection{IDs: []string{"psh_1"}, DryRun: true}, Reason: "over"}},
 		"ResolveDeadLetters": {gatehouse.ResolveRequest{DeadLetterSelection: gatehouse.DeadLetterSelection{Filter: &gatehouse.DeadLetterFilter{Connector: "shop"}}, Resolution: gatehouse.Resolution{Outcome: "failed", Reason: "seen"}}},

@@ -102,5 +102,5 @@ func writeBytes(w http.ResponseWriter, status int, contentType []string, b []byt
 	h["Content-Length"] = []string{strconv.Itoa(len(b))}
 	w.WriteHeader(status)
 	// An error here means that the client has gone; there is nobody to tell.
-	_, _ = w.Write(b)
+	_, _ = w.Write(b) //nolint:gosec // JSON or problem+json, and nosniff
 }

@@ -365,7 +365,7 @@ func (g *Gate) insertPending(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.
 	data := proposedData(a, from)
 	data["approval"], data["required"] = a.Approval.ID, a.Approval.Required
 	data["expires_at"], data["question"] = a.Approval.ExpiresAt, string(a.Approval.Question())
-	if !ap.Timing.IsZero() {
+	if !ap.IsZero() {
 		data["timing"] = ap.Frozen()
 	}
 	if err := record(tx, a, "hitl.proposed", c.Principal.ID, "", gatehouse.StatusPending, data); err != nil {

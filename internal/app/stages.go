@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 )
 
 // SweepTimely writes into the log that a stage was reached, that people are
@@ -28,14 +27,12 @@ func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
 				return err
 			}
 			told = append(told, ref.ID)
-			failpoint.Here("sweep/told")
 		}
 		return nil
 	})
 	if err != nil || len(told) == 0 {
 		return 0, err
 	}
-	failpoint.Here("sweep/told-committed")
 	for _, id := range told {
 		g.hints.Notify(id)
 	}

@@ -104,7 +104,7 @@ func TestEdgesTypesAndElements(t *testing.T) {
 		}
 		if c.Steps[0] == "code" {
 			was, _ := c.Sides()
-			if last := card.WithEdges(card.VisibleWithin(was)); last[len(last)-1].Span.Shown != "␠" || !last[len(last)-1].Differs {
+			if last := card.WithEdges(card.VisibleWithin(was)); last[len(last)-1].Shown != "␠" || !last[len(last)-1].Differs {
 				t.Errorf("the space shows as %+v", last)
 			}
 		}

@@ -190,7 +190,7 @@ func WithEdges(list []Shown) []Shown {
 		lead, inner, trail := "", s.Text, ""
 		if s.Kind == SpanPlain {
 			if i == 0 {
-				lead, inner, _ = Edges(inner)
+				lead, _, _ = Edges(inner)
 				inner = s.Text[len(lead):]
 			}
 			if i == len(list)-1 {

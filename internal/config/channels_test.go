@@ -13,6 +13,9 @@ import (
 func TestChannelsPage(t *testing.T) {
 	t.Setenv("SMTP_PASSWORD", "hunter2")
 	t.Setenv("HOOK_SECRET", "whsec_x")
+	t.Setenv("SLACK_BOT_TOKEN", "xoxb-1")
+	t.Setenv("SLACK_SIGNING_SECRET", "s")
+	t.Setenv("SLACK_APP_TOKEN", "xapp-1")
 	page, err := os.ReadFile("../../docs/channels.md")
 	if err != nil {
 		t.Fatal(err)

@@ -104,7 +104,10 @@ func (c *Console) openReview(v *view, token string, choice gatehouse.DecisionKin
 	}
 	p := &reviewPage{open: open, token: token, choice: choice}
 	if a := open.Action; a != nil {
-		p.action = &actionPage{a: a, sentence: card.Describe(a), step: card.Ladder(a), payload: newPayload(a, true)}
+		t := target{Before: card.ClaimedBefore(a)}
+		p.action = &actionPage{
+			a: a, target: t, sentence: t.Describe(), step: card.Ladder(a), payload: newPayload(t.Shown, true),
+		}
 	}
 	return p, nil
 }

@@ -182,7 +182,7 @@ func TestReviewBySession(t *testing.T) {
 	if l.Code != "" {
 		t.Error("there is a code that the policy does not take")
 	}
-	p := w.ana.get(pathOf(l, "")).want(http.StatusOK).has("SKU-1042", "12.50", "The proposer's own words", "supplier raised", "Reject")
+	p := w.ana.get(pathOf(l, "")).want(http.StatusOK).has("SKU-1042", "12.50", "The agent&#39;s own words. Not verified.", "supplier raised", "Reject")
 	p.lacks("<script", "data-key", "open data-testid")
 	for name, want := range map[string]string{
 		"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",

@@ -57,7 +57,7 @@ type breaker struct {
 	opened, until time.Time
 	trying        bool
 	open          time.Duration
-	code string // of the last failure
+	code          string // of the last failure
 }
 
 func newBreakers(c Breaker, now func() time.Time, moved func(string, string)) *breakers {

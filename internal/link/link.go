@@ -92,7 +92,7 @@ func (c *Claims) body() []byte {
 	b = append(b, short(c.Subject, 16)...)
 	b = append(b, digest(c.Digest)...)
 	b = append(b, short(c.Recipient, 16)...)
-	b = binary.BigEndian.AppendUint32(b, uint32(c.Expires.Unix())) //nolint:gosec // until the year 2106
+	b = binary.BigEndian.AppendUint32(b, uint32(c.Expires.Unix()))
 	if c.Task != "" {
 		task := sha256.Sum256([]byte(c.Task))
 		b = append(b, task[:]...)

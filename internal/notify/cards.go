@@ -140,7 +140,7 @@ func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gateh
 func (n *Notifier) write(ctx context.Context, c *Configured, k Keeper, posted *gatehouse.PostedCard) error {
 	var m *Message
 	err := n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
-		m, err = n.cardOf(tx, c, k, posted)
+		m, err = n.cardOf(tx, k, posted)
 		return err
 	})
 	if err != nil || m == nil {
@@ -183,7 +183,7 @@ func (n *Notifier) written(ctx context.Context, k Keeper, posted *gatehouse.Post
 }
 
 // cardOf is what a card has to show now, nil where the action is not there any more.
-func (n *Notifier) cardOf(tx gatehouse.ReadTx, c *Configured, k Keeper, posted *gatehouse.PostedCard) (*Message, error) {
+func (n *Notifier) cardOf(tx gatehouse.ReadTx, k Keeper, posted *gatehouse.PostedCard) (*Message, error) {
 	a, err := tx.FindAction(posted.Tenant, posted.ActionID)
 	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && a.Approval == nil {
 		return nil, nil

@@ -26,7 +26,8 @@ type Route struct {
 // matches reports whether the route takes a message about an action.
 func (r *Route) matches(kind gatehouse.NotificationKind, a *gatehouse.Action) bool {
 	// Who wants to be asked wants to be asked by a later stage, and reminded.
-	if len(r.Tell) > 0 && !slices.Contains(r.Tell, kind) && !(kind.Asks() && slices.Contains(r.Tell, gatehouse.NotifyAsked)) {
+	if len(r.Tell) > 0 && !slices.Contains(r.Tell, kind) &&
+		(!kind.Asks() || !slices.Contains(r.Tell, gatehouse.NotifyAsked)) {
 		return false
 	}
 	if a.RiskLevel < r.Risk {

@@ -80,7 +80,7 @@ func (p *parser) timing(f form.Fields, q *question) {
 			p.Fail(n, "stages is empty, so that nobody could answer")
 		}
 		if len(q.stages) > 0 {
-			q.audience, q.expiry = q.stages[0].audience, q.timing.lasts()
+			q.audience, q.expiry = q.stages[0].audience, q.lasts()
 		}
 	}
 	for _, item := range p.few(f.Values["reminders"], "reminders", gatehouse.MaxReminders) {
@@ -226,7 +226,7 @@ func (q *question) reached(at time.Duration) int {
 
 // within cuts the stages so that they end after expiry.
 func (q question) within(expiry time.Duration) question {
-	if len(q.stages) > 0 && q.timing.lasts() > expiry {
+	if len(q.stages) > 0 && q.lasts() > expiry {
 		left := expiry
 		var kept []stage
 		for _, s := range q.stages {

@@ -49,7 +49,7 @@ func decisionBugs() []bug {
 			"if !tx.Now().Before(ap.End()) {", "if false {", app, "TestExpiryHoldsWithoutTheSweeper"),
 		plant("an approval stands for one moment too long", "9", decide,
 			"if !tx.Now().Before(ap.End()) {", "if tx.Now().After(ap.End()) {", app, "TestExpiryHoldsWithoutTheSweeper"),
-		plant("the proposer can make the approval stand longer", "9", "internal/app/propose.go",
+		plant("the proposer can make the approval stand longer", "9", "internal/app/answerable.go",
 			"expiry = min(expiry, in)", "expiry = in", model, "TestModel"),
 		plant("one approval too few is enough", "8", decide,
 			"if ap.Approvals() < ap.Required {", "if ap.Approvals() < ap.Required-1 {", model, "TestModel"),

@@ -43,7 +43,7 @@ func dispatchBugs() []bug {
 		plant("late evidence counts as an outcome", "12", "internal/engine/send.go",
 			"late.Late = true\n", "late.Late = false\n", engine, "TestZombie"),
 		plant("the generation is not part of the guard", "12", sqlite+"/pushes.go",
-			"AND status = ?17 AND generation = ?18 AND action_id = ?19`", "AND status = ?17 AND ?18 >= 0 AND action_id = ?19`", sqlite, conform+"PushFence"),
+			"AND status = ?18 AND generation = ?19 AND action_id = ?20`", "AND status = ?18 AND ?19 >= 0 AND action_id = ?20`", sqlite, conform+"PushFence"),
 		plant("a claim does not raise the generation", "12", sqlite+"/pushes.go",
 			"const claimPushes = `UPDATE OR ROLLBACK push SET status = 'picking', generation = generation + 1,", "const claimPushes = `UPDATE OR ROLLBACK push SET status = 'picking', generation = max(generation, 1),", sqlite, conform+"Claims"),
 		plant("a living lease is taken for ended", "12", "internal/engine/rescue.go",

@@ -18,7 +18,7 @@ func holeBugs() []bug {
 			"if by.id != initAuthor {", "if by.id == initAuthor {", application, "TestMintingIsTold"),
 		plant("a tenant is not told of its administrators' acts elsewhere", "contract", told,
 			"return tx.InsertNotice(notice(tx, by, c, from, \"\"))", "return nil", application, "TestAcrossTenants"),
-		plant("a question to a group asks everybody", "8", "approval.go",
+		plant("a question to a group asks everybody", "8", "answerers.go",
 			"slices.ContainsFunc(a.Groups, p.In)", "len(a.Groups) > 0", application, "TestOnlyMembersOfTheGroupDecide"),
 		plant("a discarded push is replayed", "11", dead,
 			"case p.ClosedAt != nil:", "case p.ClosedAt != nil && p.ClosedBy == \"\":", model, "TestModel"),

@@ -39,7 +39,7 @@ type Place struct {
 	*Channel
 }
 
-// Config is what a desk works by.
+// DeskConfig is what a desk works by.
 type DeskConfig struct {
 	Gate   Gate
 	Store  gatehouse.Store

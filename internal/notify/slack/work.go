@@ -112,7 +112,7 @@ func (d *Desk) Work(ctx context.Context) (more bool, err error) {
 		work.Go(func() { errs[i] = d.carryOut(ctx, c, now) })
 	}
 	work.Wait()
-	return len(claimed) == claimClicks, errors.Join(append(errs, err)...)
+	return len(claimed) == claimClicks, errors.Join(err, errors.Join(errs...))
 }
 
 // carryOut decides what a claimed click asks for, and answers the person.

@@ -4,7 +4,7 @@ import "github.com/gatehouse-dev/gatehouse"
 
 // EncodeTiming gives the frozen timing of an approval as JSON; "" for none.
 func EncodeTiming(o *gatehouse.Approval) (string, error) {
-	if o.Timing.IsZero() {
+	if o.IsZero() {
 		return "", nil
 	}
 	frozen := o.Frozen()

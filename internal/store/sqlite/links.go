@@ -11,7 +11,7 @@ revoked_at FROM ring_key WHERE `
 
 func scanRingKey(r *stmt) *gatehouse.RingKey {
 	return &gatehouse.RingKey{
-		Tenant: r.text(), ID: r.text(), Number: uint32(r.int()), //nolint:gosec // CHECK bounds it
+		Tenant: r.text(), ID: r.text(), Number: uint32(r.int()),
 		Purpose: gatehouse.RingPurpose(r.text()), Sealed: r.blob(), Master: r.text(), CreatedAt: r.time(), CreatedBy: r.text(),
 		RetiredAt: r.timePtr(), EndsAt: r.timePtr(), RevokedAt: r.timePtr(),
 	}

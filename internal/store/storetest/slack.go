@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -186,7 +187,7 @@ func (s *suite) cards() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	if _, err := claim("two"); err != gatehouse.ErrConflict {
+	if _, err := claim("two"); !errors.Is(err, gatehouse.ErrConflict) {
 		s.Errorf("a second writer: %v", err)
 	}
 	s.update(func(tx gatehouse.Tx) error {
@@ -227,7 +228,7 @@ func (s *suite) cards() {
 		if err == nil && !next.IsZero() {
 			s.Errorf("next at %s", next)
 		}
-		if _, err := tx.FindCard("acme", "ops", "act_1"); err != gatehouse.ErrNotFound {
+		if _, err := tx.FindCard("acme", "ops", "act_1"); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("another tenant's card: %v", err)
 		}
 		return err
