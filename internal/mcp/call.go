@@ -229,6 +229,9 @@ func (p *Proxy) hold(ctx context.Context, c *call, a *gatehouse.Action) (*gateho
 			here = nil // the gate knows more
 		default:
 		}
+		if a.Status.Finished() && here != nil && x.begun.Load() && within(ctx, here, settling) {
+			continue
+		}
 		if a.Status.Finished() || !time.Now().Before(deadline) {
 			return a, nil, nil
 		}
@@ -238,6 +241,23 @@ func (p *Proxy) hold(ctx context.Context, c *call, a *gatehouse.Action) (*gateho
 		}
 		a = polled
 	}
+}
+
+// settling is how long the result of a call that this proxy made may come after the
+// gate has told its outcome.
+const settling = 5 * time.Second
+
+// within reports whether a channel is closed within a time.
+func within(ctx context.Context, closed <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-closed:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // quick is how long what is allowed gets before the gate is asked for its outcome.

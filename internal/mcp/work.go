@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -17,6 +18,8 @@ import (
 type execution struct {
 	// done is closed when the rest is set.
 	done chan struct{}
+	// begun says that this proxy carries the action out.
+	begun atomic.Bool
 	// action is how the action stands, nil where the gate has to be asked.
 	action *gatehouse.Action
 	// result and failure are what the server answered, where it settles the action.
@@ -179,6 +182,7 @@ func (p *Proxy) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
 	log := p.Log.With("action", push.ActionID, "tool", push.Operation)
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
+	p.done.of(push.ActionID).begun.Store(true)
 	reported := make(chan struct{})
 	var keeper sync.WaitGroup
 	keeper.Go(func() { p.keep(push, reported) })
