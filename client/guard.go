@@ -82,9 +82,10 @@ func Guarded[A, R any](g *Guard, tool GuardTool[A], fn func(context.Context, A) 
 		}
 		raw, err := json.Marshal(result)
 		if err != nil || len(raw) > maxKept {
+			//nolint:nilerr // the call has taken effect: only its result is not kept
 			return gatehouse.ObjectJSON(gatehouse.Member{
 				Name: "not_kept", Value: gatehouse.StringJSON("the result is no JSON, or too long"),
-			}), nil //nolint:nilerr // the call has taken effect: only its result is not kept
+			}), nil
 		}
 		kept, err := gatehouse.Canonicalize(raw)
 		if err != nil {

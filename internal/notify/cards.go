@@ -53,7 +53,7 @@ func (n *Notifier) moved(entries []*gatehouse.Entry) (list []string, err error) 
 // posted remembers a message that is kept in line from now on.
 func posted(tx gatehouse.Tx, c *Configured, row *gatehouse.Notification, sent Sent, failure error) error {
 	if _, keeps := c.Channel.(Keeper); !keeps || failure != nil || sent.Ref == "" || row.ActionID == "" {
-		return nil
+		return nil //nolint:nilerr // what failed was not posted
 	}
 	switch row.Kind {
 	case gatehouse.NotifyAsked:
@@ -97,7 +97,7 @@ func (n *Notifier) WriteCards(ctx context.Context, channel string) (more bool, e
 	var errs []error
 	for _, posted := range claimed {
 		call, cancel := context.WithTimeout(ctx, callTime)
-		failure := n.write(call, c, k, posted)
+		failure := n.write(call, k, posted)
 		cancel()
 		if failure != nil && ctx.Err() == nil {
 			n.log.WarnContext(ctx, "notify: a card was not written", "channel", channel, "action", posted.ActionID,
@@ -129,7 +129,7 @@ func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gateh
 	if err != nil {
 		return err
 	}
-	failure := n.write(ctx, c, k, held)
+	failure := n.write(ctx, k, held)
 	if err := n.written(ctx, k, held, failure); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gateh
 }
 
 // write brings a claimed card in line with what is stored. It sets what it shows.
-func (n *Notifier) write(ctx context.Context, c *Configured, k Keeper, posted *gatehouse.PostedCard) error {
+func (n *Notifier) write(ctx context.Context, k Keeper, posted *gatehouse.PostedCard) error {
 	var m *Message
 	err := n.store.View(ctx, func(tx gatehouse.ReadTx) (err error) {
 		m, err = n.cardOf(tx, k, posted)
