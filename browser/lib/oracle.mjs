@@ -12,7 +12,11 @@ export function skeleton() {
     .replace(/thing-\d+/g, "REF").replace(/\bthing(%3A|\/)[^&]*/g, "REF").replace(/\bflow-\d+/g, "FLOW");
   const out = new Set();
   const walk = (el, path) => {
-    // What makes characters visible is the page's own.
+    // What makes characters and differences visible is the page's own.
+    if (el.matches("mark.differ") && el.attributes.length === 1) {
+      for (const child of el.children) walk(child, path);
+      return;
+    }
     if (el.matches("mark.odd:not([id]), wbr") && [...el.attributes].every((a) => a.name === "class" || a.name === "title") && !el.children.length) return;
     // A page asks whether it is old whenever it likes: so long, and after it, its part has a class more, or an empty one.
     const asks = [...el.classList].every((c) => c === "htmx-request");

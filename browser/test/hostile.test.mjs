@@ -19,7 +19,7 @@ await g.person("root", "admin");
 const proposal = (ref, text) => put(ref, {
   action_type: "price_change",
   on_behalf_of: text,
-  current_state: { note: `${text} before`, gone: text, price: "1.00", currency: "USD" },
+  current_state: { note: `${text}, before`, gone: text, price: "1.00", currency: "USD" },
   proposed_change: { note: text, fresh: text, deep: { list: [text, 1], [text || "empty"]: text }, price: "2.00", currency: "USD" },
   rationale: text,
   context: { said: text },

@@ -44,7 +44,7 @@ for (const [how, options, ref] of [["with script", {}, "SKU-9201"], ["without sc
     assert.match(await page.getByTestId("person-menu").innerText(), /acme:ana/);
     const cookies = await page.context().cookies(g.url);
     assert.deepEqual(cookies.filter((c) => c.name.startsWith("gatehouse_")).map((c) => [c.name, c.httpOnly, c.sameSite]),
-      [["gatehouse_session", true, "Lax"]], "the ceremony's cookie is gone");
+      [["gatehouse_session", true, "Lax"], ["gatehouse_device", true, "Lax"]], "the ceremony's cookie is gone");
 
     const unfold = () => page.getByTestId("approve-more").locator("summary").click();
     const approve = async () => {

@@ -130,6 +130,13 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.answer(w, status, out)
 }
 
+// behave changes how the fake answers from now on.
+func (f *fake) behave(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
 func (f *fake) answer(w http.ResponseWriter, status int, out object) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Server", "gatehouse-fake-jira")

@@ -85,10 +85,10 @@ func TestLostAnswers(t *testing.T) {
 			f := newFake(t)
 			c := f.connector(nil)
 			finding(t, c, call, connector.Inconclusive)
-			f.lose = true
+			f.behave(func() { f.lose = true })
 			_, err := c.Execute(t.Context(), call)
 			wantFailure(t, err, connector.Ambiguous, "connection_lost")
-			f.lose = false
+			f.behave(func() { f.lose = false })
 			made := finding(t, c, call, connector.Present)
 			if made.ExternalID == "" {
 				t.Error("without an external id")
@@ -117,7 +117,7 @@ func TestLateSearch(t *testing.T) {
 	if _, err := c.Execute(t.Context(), create); err != nil {
 		t.Fatal(err)
 	}
-	f.late = true
+	f.behave(func() { f.late = true })
 	finding(t, c, create, connector.Inconclusive)
 	if op, _ := c.Operation("create"); op.Class != connector.ClassC {
 		t.Errorf("class %s: a search that is late cannot make creation idempotent", op.Class)
@@ -153,7 +153,7 @@ func TestNotAsApproved(t *testing.T) {
 		})
 	}
 	f := newFake(t)
-	f.drop = "description"
+	f.behave(func() { f.drop = "description" })
 	_, err := f.connector(nil).Execute(t.Context(), call("create", newIssue, ""))
 	wantFailure(t, err, connector.Ambiguous, "not_as_approved")
 }
@@ -187,10 +187,10 @@ func TestTransitions(t *testing.T) {
 	c := f.connector(nil)
 	_, err := c.Execute(t.Context(), call("transition", `{"status":"Done"}`, `{"status":"To Do"}`))
 	wantFailure(t, err, connector.Terminal, "no_such_transition")
-	f.conflict = true
+	f.behave(func() { f.conflict = true })
 	_, err = c.Execute(t.Context(), call("transition", `{"status":"In Progress"}`, `{"status":"To Do"}`))
 	wantFailure(t, err, connector.Terminal, "target_changed")
-	f.conflict = false
+	f.behave(func() { f.conflict = false })
 	f.set("status", object{"id": "3", "name": "Done"})
 	_, err = c.Execute(t.Context(), call("transition", `{"status":"To Do"}`, `{"status":"Done"}`))
 	wantFailure(t, err, connector.Terminal, "no_such_transition") // two lead there

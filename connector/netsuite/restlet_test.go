@@ -59,6 +59,7 @@ func (a *account) deploy() *script {
 		a.t.Fatal(err)
 	}
 	a.t.Cleanup(func() {
+		a.Close() // waits for requests that the client gave up
 		in.Close()
 		if err := cmd.Wait(); err != nil {
 			a.t.Error(err)
