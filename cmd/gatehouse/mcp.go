@@ -3,10 +3,15 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
@@ -40,35 +45,72 @@ func (f *mcpStateFlags) folder(url, name string) (string, error) {
 	return filepath.Join(dir, "gatehouse", "mcp", name+"-"+hex.EncodeToString(sum[:4])), nil
 }
 
+// mcpServerFlags say how a server is started, or reached.
+type mcpServerFlags struct {
+	Upstream string   `placeholder:"URL" help:"A server over streamable HTTP, in the place of a command."`
+	Header   []string `sep:"none" placeholder:"NAME=VALUE" help:"Sent to --upstream. Repeatable."`
+	Command  []string `arg:"" optional:"" placeholder:"COMMAND" help:"The server's command line, after --."`
+}
+
+// Validate makes sure that there is one server.
+func (f *mcpServerFlags) Validate() error {
+	switch {
+	case f.Upstream == "" && len(f.Command) == 0:
+		return errors.New("give the server's command line after --, or its address with --upstream")
+	case f.Upstream != "" && len(f.Command) > 0:
+		return errors.New("a server at --upstream takes no command line")
+	case f.Upstream == "" && len(f.Header) > 0:
+		return errors.New("--header goes with --upstream")
+	}
+	return nil
+}
+
+// words are the end of the proxy's command line.
+func (f *mcpServerFlags) words() []string {
+	if f.Upstream == "" {
+		return append([]string{"--"}, f.Command...)
+	}
+	out := []string{"--upstream", f.Upstream}
+	for _, h := range f.Header {
+		out = append(out, "--header", h)
+	}
+	return out
+}
+
 type mcpProxyCmd struct {
 	mcpStateFlags
+	mcpServerFlags
 	Name     string             `required:"" placeholder:"NAME" help:"The server's name; its connector is mcp:NAME."`
 	Env      []string           `sep:"none" placeholder:"NAME[=VALUE]" help:"A variable for the server. Repeatable."`
 	ReadOnly []string           `name:"read-only-hint-is-read" placeholder:"TOOL,…" help:"Let their calls pass."`
 	Hold     gatehouse.Duration `default:"45s" help:"How long a call is held for people."`
 	Lease    gatehouse.Duration `default:"60s" help:"How soon after a crash the outcome of a call is known as unknown."`
 	Timeout  gatehouse.Duration `default:"10m" help:"How long a tool may take."`
-	Command  []string           `arg:"" placeholder:"COMMAND" help:"The server's command line, after --."`
 }
 
 func (*mcpProxyCmd) Help() string {
 	return `
 Speaks the Model Context Protocol on stdin and stdout in the place of the server
-that it starts. Each call of a tool becomes an action of the connector mcp:NAME,
+that it starts, or reaches over HTTP. Each call of a tool becomes an action of the connector mcp:NAME,
 which the server's configuration declares with "mcp:NAME: {type: mcp}"; all
 else passes byte for byte. What the policy allows is carried out at once; what
 people have to approve is held, then answered as pending, and carried out when it
 is approved.
 
-The key (GATEHOUSE_KEY) is of an agent with the roles proposer and worker. The
-server gets PATH, HOME and a few more variables, and never the key. The tools are
+The key (GATEHOUSE_KEY) is of an agent with the roles proposer and worker. A
+server that is started gets PATH, HOME and a few more variables, and never the key. The tools are
 pinned when they are first seen: what changes later is refused until a person
 accepts it.
+
+A server at --upstream gets the headers given with --header, in which ${NAME}
+stands for a variable of the environment, so that no secret is on the command
+line. Redirects are not followed.
 
 Examples:
 
     gatehouse mcp proxy --name files -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
     gatehouse mcp proxy --name shop --read-only-hint-is-read search_objects --env DSN -- dbhub --transport stdio
+    gatehouse mcp proxy --name crm --upstream https://mcp.example.com/mcp --header 'Authorization=Bearer ${CRM_TOKEN}'
 `
 }
 
@@ -86,15 +128,59 @@ func (c *mcpProxyCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(g.stderr, nil))
-	upstream, err := mcp.Start(mcp.Command{Args: c.Command, Env: c.Env}, log)
+	config := mcp.Config{
+		Name: c.Name, Gate: api, Folder: folder, ReadOnly: c.ReadOnly,
+		Hold: c.Hold.D(), Lease: c.Lease.D(), Timeout: c.Timeout.D(),
+		Log: slog.New(slog.NewTextHandler(g.stderr, nil)),
+	}
+	switch {
+	case c.Upstream == "":
+		config.Upstream, err = mcp.Start(mcp.Command{Args: c.Command, Env: c.Env}, config.Log)
+	case len(c.Env) > 0:
+		return usagef("--env is for a server that is started")
+	default:
+		config.Relist = relist
+		config.Upstream, err = c.connect(config.Log)
+	}
 	if err != nil {
 		return err
 	}
-	return mcp.Run(g.ctx, mcp.Config{
-		Name: c.Name, Upstream: upstream, Gate: api, Folder: folder, ReadOnly: c.ReadOnly,
-		Hold: c.Hold.D(), Lease: c.Lease.D(), Timeout: c.Timeout.D(), Log: log,
-	}, g.stdin, g.stdout)
+	return mcp.Run(g.ctx, config, g.stdin, g.stdout)
+}
+
+// relist is how long a list of tools holds over HTTP, where a server may tell nobody that
+// they have changed.
+const relist = 30 * time.Second
+
+// connect prepares to reach the server over HTTP.
+func (f *mcpServerFlags) connect(log *slog.Logger) (mcp.Upstream, error) {
+	header := http.Header{}
+	for _, h := range f.Header {
+		name, value, ok := strings.Cut(h, "=")
+		if !ok || !httpguts.ValidHeaderFieldName(name) {
+			return nil, usagef("--header takes NAME=VALUE, with the name of an HTTP header")
+		}
+		var unset []string
+		value = os.Expand(value, func(variable string) string {
+			v, ok := os.LookupEnv(variable)
+			if !ok {
+				unset = append(unset, variable)
+			}
+			return v
+		})
+		switch {
+		case len(unset) > 0:
+			return nil, usagef("--header %s: %s is not set", name, strings.Join(unset, ", "))
+		case !httpguts.ValidHeaderFieldValue(value):
+			return nil, usagef("--header %s: the value holds what a header cannot", name)
+		}
+		header.Add(name, value)
+	}
+	upstream, err := mcp.Connect(mcp.Remote{URL: f.Upstream, Header: header}, log)
+	if err != nil {
+		return nil, usagef("--upstream: %v", err)
+	}
+	return upstream, nil
 }
 
 // agent makes the client of a program that proposes and carries out.

@@ -17,8 +17,8 @@ import (
 
 type mcpAddCmd struct {
 	dataFlags
-	Name    string   `arg:"" help:"What to call the server."`
-	Command []string `arg:"" help:"The server's command line, after --."`
+	Name string `arg:"" help:"What to call the server."`
+	mcpServerFlags
 }
 
 func (*mcpAddCmd) Help() string {
@@ -30,6 +30,7 @@ server reads it at its next start.
 Examples:
 
     gatehouse mcp add notes -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
+    gatehouse mcp add crm --upstream https://mcp.example.com/mcp
 `
 }
 
@@ -55,7 +56,7 @@ func (c *mcpAddCmd) Run(g *globals) error {
 	} else {
 		g.say("Declared %s in %s; the server reads it at its next start.", connector, shownPath(name))
 	}
-	_, err = fmt.Fprintln(g.stdout, shellLine(proxyLine(g.program(), c.Name, c.Command)))
+	_, err = fmt.Fprintln(g.stdout, shellLine(c.proxyLine(g.program(), c.Name)))
 	return err
 }
 
@@ -99,8 +100,9 @@ func declare(name string, source []byte, connector string) error {
 	return os.Rename(draft, name)
 }
 
-func proxyLine(program, name string, command []string) []string {
-	return append([]string{program, "mcp", "proxy", "--name", name, "--"}, command...)
+// proxyLine is the command line of a proxy in front of the server.
+func (f *mcpServerFlags) proxyLine(program, name string) []string {
+	return append([]string{program, "mcp", "proxy", "--name", name}, f.words()...)
 }
 
 func shellLine(words []string) string {
@@ -112,9 +114,9 @@ func shellLine(words []string) string {
 }
 
 type mcpInstallCmd struct {
-	Client  string   `arg:"" enum:"claude,cursor,vscode,codex" help:"The agent: claude, cursor, vscode or codex."`
-	Name    string   `required:"" placeholder:"NAME" help:"What the server is called."`
-	Command []string `arg:"" help:"The server's command line, after --."`
+	Client string `arg:"" enum:"claude,cursor,vscode,codex" help:"The agent: claude, cursor, vscode or codex."`
+	Name   string `required:"" placeholder:"NAME" help:"What the server is called."`
+	mcpServerFlags
 }
 
 func (*mcpInstallCmd) Help() string {
@@ -127,6 +129,7 @@ Examples:
 
     gatehouse mcp install claude --name files -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
     gatehouse mcp install codex --name files -- npx -y @modelcontextprotocol/server-filesystem /srv/notes
+    gatehouse mcp install cursor --name crm --upstream https://mcp.example.com/mcp
 `
 }
 
@@ -143,7 +146,7 @@ func (c *mcpInstallCmd) Run(g *globals) error {
 	if err := g.resolve(); err != nil {
 		return err
 	}
-	line := proxyLine(g.program(), c.Name, c.Command)
+	line := c.proxyLine(g.program(), c.Name)
 	entry := stdioEntry{Command: line[0], Args: line[1:], Env: map[string]string{"GATEHOUSE_URL": g.URL}}
 	var document any
 	switch c.Client {

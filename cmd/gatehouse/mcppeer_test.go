@@ -18,7 +18,13 @@ import (
 // while there is a file "stall", a call of append waits after it has written. After the
 // text "die" it ends without an answer.
 func peerMain() {
-	dir := os.Args[1]
+	if err := newPeer(os.Args[1]).Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func newPeer(dir string) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "peer", Version: "1"},
 		&mcp.ServerOptions{Instructions: "Append lines."})
 	type line struct {
@@ -66,10 +72,7 @@ func peerMain() {
 			all := &mcp.TextContent{Text: strings.Join(os.Environ(), "\n")}
 			return &mcp.CallToolResult{Content: []mcp.Content{all}}, nil, nil
 		})
-	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	return s
 }
 
 func stalled(dir string) bool {

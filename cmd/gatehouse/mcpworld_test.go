@@ -106,6 +106,16 @@ func (w *mcpWorld) proxy(flags ...string) *mcpClient {
 // start starts a proxy's command and shakes hands.
 func (w *mcpWorld) start(cmd *exec.Cmd) *mcpClient {
 	w.Helper()
+	c := w.launch(cmd)
+	c.request("initialize",
+		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
+	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return c
+}
+
+// launch starts a proxy's command.
+func (w *mcpWorld) launch(cmd *exec.Cmd) *mcpClient {
+	w.Helper()
 	c := &mcpClient{mcpWorld: w, cmd: cmd}
 	c.cmd.Stderr = &c.stderr
 	var err error
@@ -126,9 +136,6 @@ func (w *mcpWorld) start(cmd *exec.Cmd) *mcpClient {
 			w.Logf("the proxy said:\n%s", c.stderr.String())
 		}
 	})
-	c.request("initialize",
-		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
-	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return c
 }
 

@@ -27,6 +27,7 @@ type recorder struct {
 
 func (r *recorder) Identity() string         { return "recorder" }
 func (r *recorder) Receive() ([]byte, error) { return nil, io.EOF }
+func (r *recorder) Abandon([]byte)           {}
 func (r *recorder) Close() error             { return nil }
 
 func (r *recorder) Send(frame []byte) error {

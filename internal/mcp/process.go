@@ -23,8 +23,11 @@ import (
 type Upstream interface {
 	// Identity is how the server is started or reached: part of what is pinned.
 	Identity() string
-	// Send sends one frame. An error means that it may have been sent in part.
+	// Send sends one frame. An error means that it may have been sent in part; errNotSent
+	// that the server has done nothing.
 	Send(frame []byte) error
+	// Abandon says that nobody waits for the answer to the request with an id any more.
+	Abandon(id []byte)
 	// Receive returns the next frame. [errTooLong] is followed by others, any other
 	// error by none.
 	Receive() ([]byte, error)
@@ -151,6 +154,9 @@ func (p *process) Send(frame []byte) error {
 	_, err := p.stdin.Write(append(frame[:len(frame):len(frame)], '\n'))
 	return err
 }
+
+// Abandon does nothing: a later answer is dropped.
+func (p *process) Abandon([]byte) {}
 
 func (p *process) Receive() ([]byte, error) { return p.lines.next() }
 

@@ -51,6 +51,9 @@ type Config struct {
 	// Timeout is how long a tool may take; 10 min by default. After that the outcome is
 	// unknown.
 	Timeout time.Duration
+	// Relist is how long a list of the server's tools holds where the server says nothing;
+	// 0 for ever. A server that tells of changes needs none.
+	Relist time.Duration
 	// Log is slog.Default by default.
 	Log *slog.Logger
 }
@@ -100,6 +103,8 @@ type Proxy struct {
 	listing sync.Mutex
 	// fresh is what the server offers, nil when it has to be asked.
 	fresh *listed
+	// freshAt is when the server was asked.
+	freshAt time.Time
 	// stale says that the server has to be asked again.
 	stale atomic.Bool
 
@@ -436,6 +441,7 @@ func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 		return r
 	case <-ctx.Done():
 		p.forget(id)
+		p.Upstream.Abandon([]byte(id))
 		return reply{err: context.Cause(ctx)}
 	}
 }

@@ -75,14 +75,16 @@ func (p *Proxy) list(ctx context.Context, f *frame) []byte {
 }
 
 // tools returns what the server offers. It is asked again after it said that its tools
-// changed. The first tools ever seen are pinned.
+// changed, and when the list is older than Relist. The first tools ever seen are pinned.
 func (p *Proxy) tools(ctx context.Context) (*listed, error) {
 	p.readied.Do(func() { close(p.ready) })
 	p.listing.Lock()
 	defer p.listing.Unlock()
-	if !p.stale.Swap(false) && p.fresh != nil {
+	old := p.Relist > 0 && time.Since(p.freshAt) > p.Relist
+	if !p.stale.Swap(false) && p.fresh != nil && !old {
 		return p.fresh, nil
 	}
+	asked := time.Now()
 	found, envelope, err := p.discover(ctx)
 	if err != nil {
 		p.stale.Store(true)
@@ -96,7 +98,7 @@ func (p *Proxy) tools(ctx context.Context) (*listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.fresh = &listed{pinned: pinned, differs: diff(pinned, found), envelope: envelope}
+	p.fresh, p.freshAt = &listed{pinned: pinned, differs: diff(pinned, found), envelope: envelope}, asked
 	if len(p.fresh.differs) > 0 {
 		p.quarantine(p.fresh)
 	}

@@ -1,0 +1,104 @@
+package mcp
+
+import (
+	"encoding/base64"
+	"strings"
+)
+
+// The headers of the protocol of 2026-07-28 repeat what the body says, for machines on
+// the way that do not read bodies. A server refuses a request where the two differ.
+const (
+	versionHeader = "Mcp-Protocol-Version"
+	methodHeader  = "Mcp-Method"
+	nameHeader    = "Mcp-Name"
+	mirrorPrefix  = "Mcp-Param-"
+)
+
+// modernVersion is the protocol version that a frame carries with itself, "" for none.
+func modernVersion(f *frame) string {
+	return text(memberOf(memberOf(f.params, "_meta"), "io.modelcontextprotocol/protocolVersion"))
+}
+
+// headersOf repeats a frame's method, what it is about, and the arguments that the tool
+// wants repeated.
+func (r *remote) headersOf(f *frame) map[string]string {
+	out := map[string]string{methodHeader: f.method}
+	subject := map[string]string{
+		"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
+		"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
+	}[f.method]
+	if value := text(memberOf(f.params, subject)); subject != "" && value != "" {
+		out[nameHeader] = value
+	}
+	if f.method != "tools/call" {
+		return out
+	}
+	arguments := memberOf(f.params, "arguments")
+	for _, m := range r.mirrored[text(memberOf(f.params, "name"))] {
+		value := arguments
+		for _, name := range m.path {
+			value = memberOf(value, name)
+		}
+		if said, ok := headerValue(value); ok {
+			out[mirrorPrefix+m.header] = said
+		}
+	}
+	return out
+}
+
+// mirror is an argument that a header repeats: x-mcp-header in the tool's input schema.
+type mirror struct {
+	path   []string
+	header string
+}
+
+// mirrors reads the schemas of a tools/list result, by tool.
+func mirrors(result []byte) map[string][]mirror {
+	out := map[string][]mirror{}
+	tools := memberOf(result, "tools")
+	if len(tools) == 0 || tools[0] != '[' {
+		return out
+	}
+	for _, tool := range elements(tools) {
+		out[text(memberOf(tool, "name"))] = mirrorsOf(memberOf(tool, "inputSchema"), nil, nil)
+	}
+	return out
+}
+
+func mirrorsOf(schema []byte, path []string, out []mirror) []mirror {
+	properties := memberOf(schema, "properties")
+	if len(properties) == 0 || properties[0] != '{' {
+		return out
+	}
+	for _, m := range members(properties) {
+		here := append(path[:len(path):len(path)], m.name)
+		if header := text(memberOf(m.value, "x-mcp-header")); headerName(header) {
+			out = append(out, mirror{here, header})
+		}
+		out = mirrorsOf(m.value, here, out)
+	}
+	return out
+}
+
+func headerName(s string) bool {
+	return s != "" && len(s) <= 64 && strings.IndexFunc(s, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
+	}) < 0
+}
+
+// headerValue writes a string, a boolean or an integer as a header's value; false for
+// any other. What a header cannot hold is written in base64.
+func headerValue(value []byte) (string, bool) {
+	if len(value) == 0 || strings.IndexByte("{[n", value[0]) >= 0 {
+		return "", false
+	}
+	if value[0] != '"' {
+		return string(value), !strings.ContainsAny(string(value), ".eE") || value[0] == 't' || value[0] == 'f'
+	}
+	s := text(value)
+	odd := strings.IndexFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) >= 0
+	if odd || s == "" || strings.TrimSpace(s) != s || strings.HasPrefix(s, "=?base64?") {
+		return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?=", true
+	}
+	return s, true
+}

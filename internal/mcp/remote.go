@@ -1,0 +1,562 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Remote says how a server is reached over streamable HTTP, of the protocol up to
+// 2025-11-25 and of 2026-07-28.
+type Remote struct {
+	// URL is the server's endpoint: https, or http where no header is sent or the
+	// server is on this machine.
+	URL string
+	// Header is sent with each request, such as credentials for the server.
+	Header http.Header
+}
+
+// remote is a server on the other end of HTTP requests.
+type remote struct {
+	identity string
+	url      string
+	header   http.Header
+	client   *http.Client
+	log      *slog.Logger
+	frames   chan []byte
+	ctx      context.Context
+	stop     context.CancelCauseFunc
+
+	mu sync.Mutex
+	// session and version are what a legacy server has agreed to.
+	session, version string
+	// modern says that the client's last request was of the protocol without sessions.
+	modern bool
+	// open are the requests that the server has yet to answer, by their ids.
+	open map[string]*exchange
+	// mirrored are the arguments that a request's headers repeat, by tool.
+	mirrored  map[string][]mirror
+	listening sync.Once
+}
+
+// exchange is a request that waits for its answer.
+type exchange struct {
+	id     []byte
+	method string
+	cancel context.CancelFunc
+}
+
+// The waits of a remote server.
+const (
+	// postPatience is how long a server may take to accept what has no answer.
+	postPatience = 30 * time.Second
+	// streamPause is the pause before a stream is opened again; a server may name another.
+	streamPause = time.Second
+	// maxPause bounds the pause that a server names.
+	maxPause = 30 * time.Second
+	// maxResumes is how often in a row a stream is opened again without a word on it.
+	maxResumes = 5
+)
+
+// Connect prepares to speak to a server over HTTP. Nothing is sent yet.
+func Connect(c Remote, log *slog.Logger) (Upstream, error) {
+	u, err := url.Parse(c.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("the server's address is not an http or https URL")
+	case u.User != nil:
+		return nil, errors.New("the server's address holds credentials: send them in a header")
+	case u.Scheme == "http" && len(c.Header) > 0 && !loopback(u.Hostname()):
+		return nil, errors.New("a header would be sent in the clear: the server's address must be https")
+	}
+	transport, _ := http.DefaultTransport.(*http.Transport)
+	transport = transport.Clone()
+	transport.MaxIdleConnsPerHost = parallel
+	r := &remote{
+		identity: c.identity(u), url: u.String(), header: c.Header.Clone(), log: log,
+		client: &http.Client{
+			Transport: transport,
+			// The credentials are for this server alone.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		frames: make(chan []byte, 64), open: map[string]*exchange{}, mirrored: map[string][]mirror{},
+	}
+	r.ctx, r.stop = context.WithCancelCause(context.Background())
+	return r, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// identity covers the address and the names of the headers.
+func (c *Remote) identity(u *url.URL) string {
+	b, _ := json.Marshal(struct { // strings always encode
+		URL     string   `json:"url"`
+		Headers []string `json:"headers,omitempty"`
+	}{u.String(), slices.Sorted(maps.Keys(c.Header))})
+	return string(b)
+}
+
+func (r *remote) Identity() string { return r.identity }
+
+// Receive returns what any of the server's answers and streams holds.
+func (r *remote) Receive() ([]byte, error) {
+	select {
+	case frame := <-r.frames:
+		return frame, nil
+	case <-r.ctx.Done():
+		return nil, context.Cause(r.ctx)
+	}
+}
+
+// Send posts a frame. It waits until the server begins to answer one of the proxy's own
+// requests, and has accepted what has no answer; errNotSent then proves that the server
+// has done nothing. Why another request failed is its answer.
+func (r *remote) Send(raw []byte) error {
+	f, err := parseFrame(raw, serverDepth)
+	if err != nil {
+		return errNotSent{err}
+	}
+	switch {
+	case f.isRequest() && isOwn(f.id):
+		return r.exchange(f)
+	case f.isRequest():
+		go func() {
+			if err := r.exchange(f); err != nil {
+				r.fail(f.id, err.Error())
+			}
+		}()
+		return nil
+	case f.method == "notifications/cancelled" && r.speaksModern():
+		r.Abandon(memberOf(f.params, "requestId"))
+		return nil
+	}
+	return r.tell(f)
+}
+
+// Abandon closes the answer to a request, by which a modern server knows that nobody
+// waits for it.
+func (r *remote) Abandon(id []byte) {
+	r.mu.Lock()
+	x := r.open[string(id)]
+	delete(r.open, string(id))
+	r.mu.Unlock()
+	if x != nil {
+		x.cancel()
+	}
+}
+
+// Close ends the session.
+func (r *remote) Close() error {
+	r.mu.Lock()
+	session := r.session
+	r.session = ""
+	r.mu.Unlock()
+	r.stop(io.EOF)
+	defer r.client.CloseIdleConnections()
+	if session == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	req, err := r.request(ctx, http.MethodDelete, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set(sessionHeader, session)
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return plain(err)
+	}
+	return resp.Body.Close()
+}
+
+func (r *remote) speaksModern() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.modern
+}
+
+// tell posts a notification, or the client's answer to a request of the server's.
+func (r *remote) tell(f *frame) error {
+	ctx, cancel := context.WithTimeout(r.ctx, postPatience)
+	defer cancel()
+	req, err := r.request(ctx, http.MethodPost, f)
+	if err != nil {
+		return err
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return plain(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("the server answered %s", status(resp))
+	}
+	if f.method == "notifications/initialized" {
+		r.listening.Do(func() { go r.listen() })
+	}
+	return nil
+}
+
+// exchange posts a request, and returns when the server begins to answer.
+func (r *remote) exchange(f *frame) error {
+	ctx, cancel := context.WithCancel(r.ctx)
+	x := &exchange{id: f.id, method: f.method, cancel: cancel}
+	r.mu.Lock()
+	if f.method == "initialize" {
+		r.session, r.version = "", ""
+	}
+	r.modern = modernVersion(f) != ""
+	r.open[string(f.id)] = x
+	r.mu.Unlock()
+	err := r.begin(ctx, f, x)
+	if err != nil {
+		cancel()
+		r.mu.Lock()
+		delete(r.open, string(f.id))
+		r.mu.Unlock()
+	}
+	return err
+}
+
+// begin posts a request. When it returns nil, the answer is being read.
+func (r *remote) begin(ctx context.Context, f *frame, x *exchange) error {
+	var connected atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	req, err := r.request(traced, http.MethodPost, f)
+	if err != nil {
+		return errNotSent{err}
+	}
+	resp, err := r.client.Do(req)
+	switch {
+	case err != nil && !connected.Load():
+		return errNotSent{plain(err)}
+	case err != nil:
+		return plain(err)
+	}
+	if f.method == "initialize" {
+		r.mu.Lock()
+		r.session = resp.Header.Get(sessionHeader)
+		r.mu.Unlock()
+	}
+	if resp.StatusCode < http.StatusMultipleChoices {
+		go r.read(ctx, x, resp)
+		return nil
+	}
+	defer resp.Body.Close()
+	if failure := errorOf(resp); failure != nil {
+		r.seen(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, f.id, failure))
+		x.cancel()
+		return nil
+	}
+	err = fmt.Errorf("the server answered %s", status(resp))
+	r.mu.Lock()
+	over := resp.StatusCode == http.StatusNotFound && r.session != ""
+	r.mu.Unlock()
+	if over {
+		r.stop(errors.New("the server has ended its session"))
+	}
+	if refuses(resp.StatusCode) {
+		return errNotSent{err}
+	}
+	return err
+}
+
+// refuses reports whether a status proves that a request was not carried out.
+func refuses(code int) bool {
+	switch code {
+	case http.StatusRequestTimeout, http.StatusConflict:
+		return false
+	}
+	return code >= 300 && code < 500
+}
+
+// status is the status of an answer, bounded.
+func status(resp *http.Response) string { return gatehouse.Quote(clip(resp.Status, 64)) }
+
+// plain is the cause of a failed request, without the address.
+func plain(err error) error {
+	var e *url.Error
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// errorOf returns the JSON-RPC error that an answer holds, nil for none.
+func errorOf(resp *http.Response) []byte {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxClientFrame))
+	if err != nil || contentType(resp) != jsonType || gatehouse.CheckJSONWithin(body, serverDepth) != nil {
+		return nil
+	}
+	var one bytes.Buffer
+	failure := memberOf(bytes.TrimSpace(body), "error")
+	if len(failure) == 0 || failure[0] != '{' || json.Compact(&one, failure) != nil {
+		return nil
+	}
+	return one.Bytes()
+}
+
+const (
+	jsonType      = "application/json"
+	streamType    = "text/event-stream"
+	sessionHeader = "Mcp-Session-Id"
+)
+
+func contentType(resp *http.Response) string {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return kind
+}
+
+// read passes on the answer to a request, and all that comes before it. An answer that
+// does not come is an error that proves nothing.
+func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
+	defer x.cancel()
+	why := "the server's answer ended before it was whole"
+	switch contentType(resp) {
+	case jsonType:
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxServerFrame+1))
+		_ = resp.Body.Close()
+		switch {
+		case err != nil:
+		case len(body) > maxServerFrame:
+			why = "the server's answer is longer than 16 MiB"
+		default:
+			r.seen(body)
+			why = "the server's answer answers something else"
+		}
+	case streamType:
+		r.follow(ctx, x, resp)
+	default:
+		_ = resp.Body.Close()
+		why = "the server's answer is neither JSON nor a stream of events"
+	}
+	r.mu.Lock()
+	waits := r.open[string(x.id)] == x
+	r.mu.Unlock()
+	if waits && ctx.Err() == nil {
+		r.fail(x.id, why)
+	}
+}
+
+// follow reads a stream until it holds the answer. A legacy server may end it earlier,
+// and go on where it ended when it is asked.
+func (r *remote) follow(ctx context.Context, x *exchange, resp *http.Response) {
+	var s stream
+	for resumes := 0; ; resumes++ {
+		before := s.last
+		s.read(resp.Body, r.seen)
+		_ = resp.Body.Close()
+		if s.last != before {
+			resumes = 0
+		}
+		r.mu.Lock()
+		waits := r.open[string(x.id)] == x && !r.modern
+		r.mu.Unlock()
+		if !waits || s.last == "" || resumes == maxResumes || !pause(ctx, s.pause()) {
+			return
+		}
+		var err error
+		if resp, err = r.reopen(ctx, s.last); err != nil {
+			return
+		}
+	}
+}
+
+// listen passes on what a legacy server says of its own accord.
+func (r *remote) listen() {
+	var s stream
+	for failures := 0; failures < maxResumes; failures++ {
+		resp, err := r.reopen(r.ctx, s.last)
+		if errors.Is(err, errNoStream) {
+			return
+		}
+		if err == nil {
+			s.read(resp.Body, func(frame []byte) { failures = 0; r.seen(frame) })
+			_ = resp.Body.Close()
+		}
+		if !pause(r.ctx, s.pause()) {
+			return
+		}
+	}
+	r.log.Warn("the server's own messages are not received any more")
+}
+
+var errNoStream = errors.New("the server has no stream of its own")
+
+// reopen opens a stream, after an event where last names one.
+func (r *remote) reopen(ctx context.Context, last string) (*http.Response, error) {
+	req, err := r.request(ctx, http.MethodGet, nil)
+	if err != nil {
+		return nil, err
+	}
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return nil, plain(err)
+	}
+	if resp.StatusCode != http.StatusOK || contentType(resp) != streamType {
+		_ = resp.Body.Close()
+		if refuses(resp.StatusCode) {
+			return nil, errNoStream
+		}
+		return nil, fmt.Errorf("the server answered %s", status(resp))
+	}
+	return resp, nil
+}
+
+// seen takes note of a frame of the server's, and passes it on in one line.
+func (r *remote) seen(raw []byte) {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+		return
+	}
+	if bytes.ContainsAny(raw, "\r\n") {
+		var line bytes.Buffer
+		if json.Compact(&line, raw) != nil {
+			r.log.Warn("a frame of the server was refused", "why", "it is not JSON")
+			return
+		}
+		raw = line.Bytes()
+	}
+	if f, err := parseFrame(raw, serverDepth); err == nil && f.isResponse() && f.id != nil {
+		r.mu.Lock()
+		if x := r.open[string(f.id)]; x != nil {
+			delete(r.open, string(f.id))
+			switch x.method {
+			case "initialize":
+				r.version = text(memberOf(f.result, "protocolVersion"))
+			case "tools/list":
+				maps.Copy(r.mirrored, mirrors(f.result))
+			}
+		}
+		r.mu.Unlock()
+	}
+	r.pass(raw)
+}
+
+func (r *remote) pass(frame []byte) {
+	select {
+	case r.frames <- frame:
+	case <-r.ctx.Done():
+	}
+}
+
+// fail answers a request that the server has not answered. Whether it was carried out is
+// not known.
+func (r *remote) fail(id []byte, why string) {
+	r.mu.Lock()
+	delete(r.open, string(id))
+	r.mu.Unlock()
+	r.pass(errorFrame(id, codeInternal, why))
+}
+
+// request makes a request with the headers that the protocol and the operator want. f
+// is nil for one without a body.
+func (r *remote) request(ctx context.Context, method string, f *frame) (*http.Request, error) {
+	var body io.Reader
+	if f != nil {
+		body = bytes.NewReader(f.raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, r.url, body)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(req.Header, r.header.Clone())
+	req.Header.Set("Accept", jsonType+", "+streamType)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.session != "" {
+		req.Header.Set(sessionHeader, r.session)
+	}
+	if r.version != "" {
+		req.Header.Set(versionHeader, r.version)
+	}
+	if f == nil {
+		req.Header.Set("Accept", streamType)
+		return req, nil
+	}
+	req.Header.Set("Content-Type", jsonType)
+	if version := modernVersion(f); version != "" {
+		req.Header.Del(sessionHeader)
+		req.Header.Set(versionHeader, version)
+		for name, value := range r.headersOf(f) {
+			req.Header.Set(name, value)
+		}
+	}
+	return req, nil
+}
+
+// stream reads server-sent events.
+type stream struct {
+	// last is the id of the last event, "" for none.
+	last  string
+	retry time.Duration
+}
+
+func (s *stream) pause() time.Duration {
+	if s.retry > 0 {
+		return min(s.retry, maxPause)
+	}
+	return streamPause
+}
+
+// read hands on the data of each event, until the stream ends or a line or an event is
+// longer than 16 MiB.
+func (s *stream) read(body io.Reader, each func([]byte)) {
+	in := newLines(body, maxServerFrame)
+	var data []byte
+	for {
+		line, err := in.line()
+		if err != nil || len(data)+len(line) > maxServerFrame {
+			return
+		}
+		if len(line) == 0 {
+			if len(data) > 0 {
+				each(data)
+			}
+			data = nil
+			continue
+		}
+		name, value, _ := strings.Cut(string(line), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch name {
+		case "data":
+			if len(data) > 0 {
+				data = append(data, '\n')
+			}
+			data = append(data, value...)
+		case "id":
+			if len(value) <= maxID && !strings.Contains(value, "\x00") {
+				s.last = value
+			}
+		case "retry":
+			if ms, err := time.ParseDuration(value + "ms"); err == nil && ms > 0 {
+				s.retry = ms
+			}
+		}
+	}
+}
