@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/gatehouse-dev/gatehouse"
 )
 
@@ -120,5 +122,50 @@ func TestHooksAtOnce(t *testing.T) {
 	}
 	if allowed != 1 {
 		t.Errorf("%d calls were let through, want 1", allowed)
+	}
+}
+
+// TestPermissionPrompt asks the tool approve as Claude Code does.
+func TestPermissionPrompt(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	command := exec.Command("gatehouse", "mcp", "serve", "--prompt", "claude-code", "--state", w.state)
+	command.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY="+w.bot.Key)
+	agent := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	c, err := agent.Connect(t.Context(), &sdk.CommandTransport{Command: command}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	ask := func(tool, input string) <-chan string {
+		said := make(chan string, 1)
+		go func() {
+			r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "approve", Arguments: json.RawMessage(
+				`{"tool_name":"` + tool + `","input":` + input + `,"tool_use_id":"toolu_1"}`)})
+			if err != nil {
+				said <- err.Error()
+				return
+			}
+			text, _ := r.Content[0].(*sdk.TextContent)
+			said <- text.Text
+		}()
+		return said
+	}
+	if got := <-ask("note", `{"text":"a"}`); got != `{"behavior":"allow","updatedInput":{"text":"a"}}` {
+		t.Errorf("allowed: %s", got)
+	}
+	for decision, want := range map[gatehouse.DecisionKind]string{
+		gatehouse.Approve: `{"behavior":"allow","updatedInput":{"command":"approved"}}`,
+		gatehouse.Reject:  `{"behavior":"deny","message":`,
+	} {
+		said := ask("Bash", `{"command":"`+string(decision)+`"}`)
+		w.decide(w.pending("bash"), decision, "not in production")
+		got := <-said
+		if !strings.HasPrefix(got, want) || decision == gatehouse.Reject && !strings.Contains(got, "not in production") {
+			t.Errorf("%s: %s", decision, got)
+		}
+	}
+	if got := <-ask("Bash", `"rm"`); !strings.Contains(got, "deny") && !strings.Contains(got, "object") {
+		t.Errorf("an input that is no object: %s", got)
 	}
 }

@@ -17,7 +17,10 @@ import (
 )
 
 type mcpServeCmd struct {
-	Listen string `placeholder:"HOST:PORT" help:"Serve streamable HTTP there instead of stdio."`
+	mcpStateFlags
+	Listen string             `placeholder:"HOST:PORT" help:"Serve streamable HTTP there instead of stdio."`
+	Prompt string             `placeholder:"AGENT" help:"Serve the tool approve for this agent's permission prompts."`
+	Hold   gatehouse.Duration `default:"45s" help:"How long approve waits for people."`
 }
 
 func (*mcpServeCmd) Help() string {
@@ -26,6 +29,11 @@ Serves Gatehouse itself as an MCP server, with tools to propose a change, look i
 up, wait, cancel, revise, ask what the policy would say, and read decisions and
 notes. No tool decides.
 
+With --prompt claude-code there is also the tool approve, on stdio. Claude Code asks
+it before it runs a tool of its own, when it is started with
+--permission-prompt-tool mcp__gatehouse__approve and this server is called gatehouse
+in its configuration. The call becomes an action of the connector mcp:claude-code.
+
 On stdio it acts with the key of GATEHOUSE_KEY. Over HTTP each request carries
 the key of its caller as the bearer token, and requests of other sites' pages are
 refused; put a proxy with TLS before an address that is not loopback.
@@ -33,20 +41,39 @@ refused; put a proxy with TLS before an address that is not loopback.
 Examples:
 
     gatehouse mcp serve
+    gatehouse mcp serve --prompt claude-code --hold 10m
     gatehouse mcp serve --listen 127.0.0.1:8090
 `
 }
 
 // Run serves until it is interrupted, or the client closes stdin.
 func (c *mcpServeCmd) Run(g *globals) error {
-	if c.Listen != "" {
+	switch {
+	case c.Listen != "" && c.Prompt != "":
+		return usagef("--prompt serves one agent, on stdio: it does not go with --listen")
+	case c.Listen != "":
 		return c.serveHTTP(g)
 	}
 	api, err := g.agent()
 	if err != nil {
 		return err
 	}
-	err = mcp.NewServer(version, api).Run(g.ctx, &sdk.IOTransport{
+	var permission *mcp.Hook
+	if c.Prompt != "" {
+		if !gatehouse.ValidName("mcp:" + c.Prompt) {
+			return usagef("%s cannot name an agent: letters, digits, or any of ._@+-", gatehouse.Quote(c.Prompt))
+		}
+		dir, err := c.folder(g.URL, c.Prompt)
+		if err != nil {
+			return err
+		}
+		folder, err := mcp.OpenFolder(dir)
+		if err != nil {
+			return err
+		}
+		permission = &mcp.Hook{Agent: c.Prompt, Gate: api, Folder: folder, Hold: c.Hold.D()}
+	}
+	err = mcp.NewServer(version, api, permission).Run(g.ctx, &sdk.IOTransport{
 		Reader: io.NopCloser(g.stdin), Writer: nopWriteCloser{g.stdout},
 	})
 	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {

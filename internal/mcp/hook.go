@@ -49,6 +49,11 @@ func ReadHookCall(r io.Reader) (*HookCall, error) {
 	if len(b) > maxClientFrame {
 		return nil, errTooLong
 	}
+	return parseHookCall(b, "tool_input")
+}
+
+// parseHookCall reads a call, with its arguments under the name input.
+func parseHookCall(b []byte, input string) (*HookCall, error) {
 	if err := gatehouse.CheckJSONWithin(b, clientDepth); err != nil {
 		return nil, fmt.Errorf("the agent's input is not JSON as it must be: %w", err)
 	}
@@ -56,8 +61,9 @@ func ReadHookCall(r io.Reader) (*HookCall, error) {
 		return nil, errors.New("the agent's input is not an object")
 	}
 	c := &HookCall{Tool: text(memberOf(b, "tool_name"))}
-	if c.Input, err = gatehouse.Canonicalize(memberOf(b, "tool_input")); err != nil || !c.Input.IsObject() {
-		return nil, errors.New("tool_input is not an object")
+	var err error
+	if c.Input, err = gatehouse.Canonicalize(memberOf(b, input)); err != nil || !c.Input.IsObject() {
+		return nil, errors.New(input + " is not an object")
 	}
 	if c.Tool == "" {
 		return nil, errors.New("tool_name is missing")

@@ -92,8 +92,9 @@ func serverTools() []tool {
 	}
 }
 
-// NewServer makes the MCP server of Gatehouse, for one caller.
-func NewServer(version string, api Service) *sdk.Server {
+// NewServer makes the MCP server of Gatehouse, for one caller. Where permission is not
+// nil, there is the tool approve, which answers an agent's permission prompts.
+func NewServer(version string, api Service, permission *Hook) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "gatehouse", Title: "Gatehouse", Version: version},
 		&sdk.ServerOptions{Instructions: instructions})
 	for _, t := range serverTools() {
@@ -110,6 +111,9 @@ func NewServer(version string, api Service) *sdk.Server {
 			out, err := t.run(ctx, api, r.Params.Arguments)
 			return toolResult(out, err), nil
 		})
+	}
+	if permission != nil {
+		s.AddTool(permissionTool, permission.permit)
 	}
 	return s
 }
@@ -331,7 +335,7 @@ func NewHandler(version string, serviceFor func(key string) (Service, error)) ht
 		if err != nil {
 			return nil // answered as a bad request
 		}
-		return NewServer(version, api)
+		return NewServer(version, api, nil)
 	}, &sdk.StreamableHTTPOptions{
 		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxClientFrame,
 	})
