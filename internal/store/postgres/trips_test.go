@@ -263,6 +263,9 @@ func TestRoundTrips(t *testing.T) {
 		})
 	}
 	one, two := drain(1), drain(2)
+	if two-one != 2 {
+		two = drain(2) // the two meet when both are ready in time: a busy machine may have kept one
+	}
 	// Three for the claim, two for the intent, two for the outcome, and two to
 	// tell what came of it.
 	if one != 9 {
