@@ -31,6 +31,12 @@ ceilings:
 // quick makes retries and rescues fast, so that a storm heals in seconds.
 const quick = `dispatch: {hold: 0s, retries: 100, backoff: [100ms, 300ms, 1s], lease: 1s}`
 
+// healing gives a line of configuration breakers that are tried again after a second: a
+// target that a proof breaks is well again soon.
+func healing(dispatch string) string {
+	return strings.Replace(dispatch, "dispatch: {", "dispatch: {breaker: {open: 1s, longest: 1s}, ", 1)
+}
+
 // world is a gate between its people and its targets.
 type world struct {
 	*gate
@@ -59,7 +65,7 @@ func newWorldOn(t testing.TB, e engine, items int, dispatch string) *world {
 	if e.target != nil {
 		crm = e.target(crm)
 	}
-	w.gate = newGate(t, e, configuration(w.shop, crm)+dispatch, rules)
+	w.gate = newGate(t, e, configuration(w.shop, crm)+healing(dispatch), rules)
 	w.agent = w.admin.create(t, "bot", "agent", "proposer")
 	return w
 }
