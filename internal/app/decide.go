@@ -117,6 +117,7 @@ type ruling struct {
 	hearing       *hearing
 	veto          string
 	drift         *drift
+	full          error // a ceiling that was full, nil for none
 
 	// Set by rule.
 	action   *gatehouse.Action
@@ -199,13 +200,13 @@ func (r *ruling) judge(ctx context.Context) (err error) {
 // look does what takes time, outside the transaction: the veto of the active
 // policy, and the state of the target. A target that does not answer is not a
 // reason to refuse: dispatch looks again before it sends.
-func (r *ruling) look(ctx context.Context) error {
+func (r *ruling) look(ctx context.Context) (err error) {
 	a := r.known
 	if a == nil {
 		return nil // rule tells whether there is reason to
 	}
 	again := r.looked || !r.policyKnown
-	r.looked, r.drift = true, nil
+	r.looked, r.drift, r.full = true, nil, nil
 	if !r.asked(a) {
 		return nil
 	}
@@ -218,8 +219,8 @@ func (r *ruling) look(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.decision.AcknowledgeStale {
-		return nil
+	if r.full, err = r.gate.fullCeiling(ctx, a); err != nil || r.decision.AcknowledgeStale {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.gate.config.CheckTimeout)
 	defer cancel()
@@ -332,6 +333,9 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 		r.code = gatehouse.VoteRecorded
 		return r.record(tx, "hitl.voted", gatehouse.StatusPending)
 	}
+	if r.full != nil {
+		return r.full
+	}
 	if err := reserve(tx, a); err != nil {
 		return err
 	}
@@ -349,9 +353,10 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 
 // plain reports whether there is nothing to look at outside the transaction:
 // the policy that judged the action is the active one, and the target is not
-// asked.
+// asked. A distant store is asked for full ceilings, too: the transaction waits for
+// each ceiling's lock, and what is full would be refused one by one.
 func (r *ruling) plain(a *gatehouse.Action, version int) bool {
-	if version == 0 || version != a.Policy.Version {
+	if version == 0 || version != a.Policy.Version || r.gate.distant() && len(a.Ceilings) > 0 {
 		return false
 	}
 	return r.decision.AcknowledgeStale || !r.gate.checks(a)

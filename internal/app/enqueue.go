@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+
 	"github.com/gatehouse-dev/gatehouse"
 )
 
@@ -38,12 +40,29 @@ func checkCeilings(tx gatehouse.Tx, a *gatehouse.Action) error {
 			return err
 		}
 		if used.Add(c.Amount).Cmp(c.Limit) > 0 {
-			return gatehouse.E(gatehouse.CodeCeilingExceeded, "the ceiling %s would be passed", c.Ceiling).
-				With("ceiling", c.Ceiling).With("scope", c.Scope).
-				With("limit", c.Limit).With("used", used).With("amount", c.Amount)
+			return ceilingExceeded(c, used)
 		}
 	}
 	return nil
+}
+
+func ceilingExceeded(c gatehouse.CeilingClaim, used gatehouse.Decimal) error {
+	return gatehouse.E(gatehouse.CodeCeilingExceeded, "the ceiling %s would be passed", c.Ceiling).
+		With("ceiling", c.Ceiling).With("scope", c.Scope).
+		With("limit", c.Limit).With("used", used).With("amount", c.Amount)
+}
+
+// fullCeiling tells, without a lock, that a claim of an action does not fit now; nil
+// where each fits, and where the store is near and tells it as fast in a transaction.
+func (g *Gate) fullCeiling(ctx context.Context, a *gatehouse.Action) (full, err error) {
+	if !g.distant() || len(a.Ceilings) == 0 {
+		return nil, nil
+	}
+	asked := *a
+	if err := g.readExcesses(ctx, []*gatehouse.Action{&asked}); err != nil || len(asked.Exceeds) == 0 {
+		return nil, err
+	}
+	return ceilingExceeded(asked.Exceeds[0].CeilingClaim, asked.Exceeds[0].Used), nil
 }
 
 // reserve takes what an action claims. The check locks each ceiling until the
