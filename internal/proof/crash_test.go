@@ -34,9 +34,9 @@ const (
 // PostgreSQL it kills one of two replicas, and the other goes on.
 func TestCrashStorm(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
-		short := 30 // and as many as there are failpoints
+		short := 15 // and as many as there are failpoints
 		if e.name == onPostgres.name {
-			short = 15
+			short = 10
 		}
 		inLegs(t, e, "crash", goal{"SIGKILLs at random", short, 2000, 100}, func(t *testing.T, l *leg, n int) { crash(t, e, l, n) })
 	})
