@@ -3,6 +3,7 @@ package gatehouse
 import (
 	"hash/fnv"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -135,6 +136,18 @@ func (r *Run) StepOf(key string) *Step {
 	return nil
 }
 
+// Latest returns the last iteration of a step of the workflow; nil when there is
+// none.
+func (r *Run) Latest(id string) (last *Step) {
+	most := 0
+	for _, s := range r.Steps {
+		if of, n := s.Iteration(); s.Parent == "" && of == id && n > most {
+			last, most = s, n
+		}
+	}
+	return last
+}
+
 // StepByID returns a step by its id; nil when there is none.
 func (r *Run) StepByID(id string) *Step {
 	for _, s := range r.Steps {
@@ -145,13 +158,42 @@ func (r *Run) StepByID(id string) *Step {
 	return nil
 }
 
+// MaxIterations is how many times a run does one step at most, see [StepKey].
+const MaxIterations = 9
+
+// StepKey is the key of a step in one iteration: the step's id in the workflow,
+// followed from the second iteration on by its number, as in "draft#2".
+func StepKey(id string, iteration int) string {
+	if iteration < 2 {
+		return id
+	}
+	return id + "#" + strconv.Itoa(iteration)
+}
+
+// Iteration returns the step's id in the workflow, and which iteration of it this
+// is, from 1. Of an item of a for_each it is the id of the step that the item
+// belongs to.
+func (s *Step) Iteration() (id string, n int) {
+	key, _, _ := strings.Cut(s.Key, "[")
+	id, number, repeated := strings.Cut(key, "#")
+	if !repeated {
+		return id, 1
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return id, 1
+	}
+	return id, n
+}
+
 // Step is one executable unit of a run.
 type Step struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
 	RunID  string `json:"run_id"`
 	// Key is the step's id in the workflow; of an item of a for_each, that and
-	// its index: "notify[3]".
+	// its index: "notify[3]". From the second iteration on the id has the number
+	// of the iteration behind it: "draft#2", "notify#2[3]".
 	Key   string `json:"key"`
 	Index int    `json:"index"`
 	// Parent is the id of the step whose item this is; Item is the value.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,7 +86,7 @@ func (m *moving) hasItems(s *gatehouse.Step) bool {
 	if s.Status != gatehouse.StepWaiting || s.Parent != "" {
 		return false
 	}
-	spec := m.def.Step(s.Key)
+	spec := m.spec(s)
 	return spec != nil && spec.ForEach != nil
 }
 
@@ -170,13 +171,13 @@ func (m *moving) readyNext() error {
 	for carried := true; carried; {
 		carried = false
 		ready := m.def.Ready(func(id string) gatehouse.StepStatus {
-			if s := m.run.StepOf(id); s != nil {
+			if s := m.run.Latest(id); s != nil {
 				return s.Status
 			}
 			return gatehouse.StepBlocked
 		})
 		for _, id := range ready {
-			s := m.run.StepOf(id)
+			s := m.run.Latest(id)
 			done, err := m.carryOn(s)
 			if err == nil && !done {
 				err = m.ready(s)
@@ -295,7 +296,7 @@ func (m *moving) moveRun(to gatehouse.RunStatus) error {
 // result evaluates the workflow's output. What it cannot make, trouble, is no
 // reason to fail a run whose every step has succeeded: then there is none.
 func (m *moving) result() (trouble, err error) {
-	b := &beheld{tx: m.tx, run: m.run}
+	b := &beheld{tx: m.tx, run: m.run, def: m.def}
 	out, trouble := m.def.Result(b.scope(nil))
 	if trouble == nil {
 		m.run.Output = out
@@ -309,6 +310,7 @@ func (m *moving) result() (trouble, err error) {
 type beheld struct {
 	tx    gatehouse.ReadTx
 	run   *gatehouse.Run
+	def   *workflow.Definition
 	known known
 	err   error
 }
@@ -329,7 +331,10 @@ func (k *known) note(id string, output gatehouse.JSON) {
 }
 
 func (b *beheld) scope(item *gatehouse.Step) *workflow.Scope {
-	s := &workflow.Scope{Run: b.run, ReadNow: b.now, ReadInput: b.input, Output: b.output}
+	s := &workflow.Scope{Run: b.run, ReadNow: b.now, ReadInput: b.input, Output: b.output, Rejection: b.rejection}
+	if item != nil {
+		_, s.Iteration = item.Iteration()
+	}
 	if item != nil && item.Parent != "" {
 		s.Item, s.HasItem, s.Index = item.Item, true, place(item)
 	}
@@ -369,11 +374,11 @@ func (b *beheld) output(id string) (gatehouse.JSON, bool) {
 		b.err = errUnread
 		return "", false
 	}
-	step, err := b.tx.FindStepOf(b.run.Tenant, b.run.ID, id)
-	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
-		b.err = errors.Join(b.err, err)
+	var step *gatehouse.Step
+	for s := range b.iterations(id) {
+		step = s
 	}
-	if err != nil || step.Status != gatehouse.StepSucceeded {
+	if step == nil || step.Status != gatehouse.StepSucceeded {
 		return "", false
 	}
 	if step.Skipped {
@@ -381,6 +386,41 @@ func (b *beheld) output(id string) (gatehouse.JSON, bool) {
 	}
 	b.known.note(id, step.Output)
 	return step.Output, !step.Skipped
+}
+
+// iterations yields what there is of a step: itself, and where the workflow may
+// repeat it the later iterations, in their order.
+func (b *beheld) iterations(id string) iter.Seq[*gatehouse.Step] {
+	return func(yield func(*gatehouse.Step) bool) {
+		most := 1
+		if b.def.Repeated(id) {
+			most = gatehouse.MaxIterations
+		}
+		for n := 1; n <= most; n++ {
+			step, err := b.tx.FindStepOf(b.run.Tenant, b.run.ID, gatehouse.StepKey(id, n))
+			if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+				b.err = errors.Join(b.err, err)
+			}
+			if err != nil || !yield(step) {
+				return
+			}
+		}
+	}
+}
+
+// rejection is what came of the last iteration of a step that was refused, and
+// after which the run went on.
+func (b *beheld) rejection(id string) (out gatehouse.JSON, ok bool) {
+	if b.tx == nil {
+		b.err = errUnread
+		return "", false
+	}
+	for step := range b.iterations(id) {
+		if step.Status == gatehouse.StepSucceeded && workflow.Refused(step.Output) {
+			out, ok = step.Output, true
+		}
+	}
+	return out, ok
 }
 
 // place is an item's place among those of its step: the 3 of "notify[3]".

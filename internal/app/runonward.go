@@ -44,13 +44,13 @@ func (r *Runs) closeHeld(ctx context.Context, w *work, worker string, output gat
 // more together than one step may. Whether they are ready shows in the
 // transaction.
 func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
-	if w.onward == 0 {
+	if _, n := w.step.Iteration(); w.onward == 0 || n > 1 {
 		return nil
 	}
 	var ahead map[string]*work
 	left := MaxStepOutput
 	row := map[string]bool{w.step.Key: true}
-	b := &beheld{run: w.run, known: w.known}
+	b := &beheld{run: w.run, def: w.def, known: w.known}
 	b.known.note(w.step.Key, output)
 	for found := true; found; {
 		found = false

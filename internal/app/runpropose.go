@@ -353,9 +353,17 @@ func (r *Runs) dressed(w *work, p *gatehouse.Proposal) *gatehouse.Proposal {
 		member("run", w.run.ID), member("step", w.step.Key), member("trigger", string(w.run.Trigger)), member("workflow", w.run.Workflow),
 		{Name: "workflow_version", Value: encode(w.run.Version)},
 	}
+	repeated := w.def.Repeated(w.spec.ID)
+	if repeated {
+		_, n := w.step.Iteration()
+		members = append(members, gatehouse.Member{Name: "iteration", Value: encode(n)})
+		if w.before != "" {
+			members = append(members, member("previous_action", w.before))
+		}
+	}
 	if given, err := p.Context.Fields(); err == nil {
 		for _, g := range given {
-			if !reserved(g.Name) {
+			if !reserved(g.Name) && !(repeated && g.Name == "iteration") {
 				members = append(members, g)
 			}
 		}
@@ -368,7 +376,7 @@ func (r *Runs) dressed(w *work, p *gatehouse.Proposal) *gatehouse.Proposal {
 // context is.
 func reserved(name string) bool {
 	switch name {
-	case "run", "step", "trigger", "workflow", "workflow_version":
+	case "run", "step", "trigger", "workflow", "workflow_version", "previous_action":
 		return true
 	}
 	return false

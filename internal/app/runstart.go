@@ -186,7 +186,7 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 		run.Steps[i] = &row
 	}
 	if from.again != nil {
-		takeOver(&run, from.again)
+		takeOver(&run, from.again, def)
 	}
 	if d := def.Limits.Deadline.D(); d > 0 {
 		run.Deadline = timePtr(now.Add(d))
@@ -228,7 +228,15 @@ func (r *Runs) insert(tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Defin
 }
 
 // takeOver gives a run what succeeded in the one that it retries.
-func takeOver(run, again *gatehouse.Run) {
+func takeOver(run, again *gatehouse.Run, def *workflow.Definition) {
+	for _, old := range again.Steps {
+		id, n := old.Iteration()
+		if spec := def.Step(id); spec != nil && old.Parent == "" && n > 1 {
+			s := newStep(run, spec)
+			s.Key, s.CreatedAt = old.Key, run.CreatedAt
+			run.Steps = append(run.Steps, s)
+		}
+	}
 	for _, s := range run.Steps {
 		old := again.StepOf(s.Key)
 		if old == nil || old.Status != gatehouse.StepSucceeded {

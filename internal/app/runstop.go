@@ -248,7 +248,7 @@ func (m *moving) listener(event string) (*gatehouse.Step, error) {
 		if waits(s) {
 			return s, nil
 		}
-		if !m.hasItems(s) || m.def.Step(s.Key).Kind != workflow.KindWait {
+		if !m.hasItems(s) || m.spec(s).Kind != workflow.KindWait {
 			continue
 		}
 		items, err := m.tx.ListItems(s.Tenant, s.ID, true)

@@ -189,7 +189,11 @@ func (m *moving) settleAction(s *gatehouse.Step) (settled bool, err error) {
 		if m.run.Stop != "" && a.Status == gatehouse.StatusCanceled {
 			return true, m.end(s, gatehouse.StepCanceled, nil, member("action", a.ID))
 		}
-		return true, m.end(s, gatehouse.StepFailed, refusal(a), member("action", a.ID))
+		why := refusal(a)
+		if wentOn, err := m.refused(s, a, why); wentOn || err != nil {
+			return true, err
+		}
+		return true, m.end(s, gatehouse.StepFailed, why, member("action", a.ID))
 	}
 	return false, nil
 }
@@ -221,12 +225,8 @@ func refusal(a *gatehouse.Action) *gatehouse.Failure {
 		f.Detail += ": " + a.Policy.Reasons[0]
 	case a.Status == gatehouse.StatusRejected:
 		f.Detail += " by " + a.DecidedBy
-		if a.Approval != nil {
-			for _, v := range a.Approval.Votes {
-				if v.Decision == gatehouse.Reject && v.Notes != "" {
-					f.Detail += ": " + v.Notes
-				}
-			}
+		if notes := notesOfRejection(a); notes != "" {
+			f.Detail += ": " + notes
 		}
 	}
 	f.Detail = clip(f.Detail)

@@ -47,6 +47,8 @@ type work struct {
 	// was read to evaluate it.
 	onward int
 	known  known
+	// before is the action that the iteration before this one proposed, if any.
+	before string
 	mate   *mate
 }
 
@@ -74,10 +76,13 @@ func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, 
 		if w.def, err = r.definition(tx, step.Tenant, w.run.Workflow, w.run.Version); err != nil {
 			return err
 		}
-		b := &beheld{tx: tx, run: w.run}
+		b := &beheld{tx: tx, run: w.run, def: w.def}
 		failure = w.look(b.scope(step))
 		w.known = b.known
-		return b.err
+		if b.err != nil || w.spec == nil {
+			return b.err
+		}
+		return w.lookBack(tx)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -99,7 +104,10 @@ func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.F
 	if w.def == nil {
 		return nil, nil
 	}
-	b := &beheld{run: w.run}
+	if _, n := step.Iteration(); n > 1 {
+		return nil, nil // it looks back on the one before
+	}
+	b := &beheld{run: w.run, def: w.def}
 	failure = w.look(b.scope(step))
 	if b.err != nil {
 		return nil, nil
@@ -109,10 +117,7 @@ func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.F
 
 // look evaluates what the workflow says of the step.
 func (w *work) look(scope *workflow.Scope) *gatehouse.Failure {
-	id := w.step.Key
-	if w.step.Parent != "" {
-		id, _, _ = strings.Cut(id, "[")
-	}
+	id, _ := w.step.Iteration()
 	if w.spec = w.def.Step(id); w.spec == nil {
 		return mistake("workflow", "the workflow has no step %s", gatehouse.Quote(id))
 	}
@@ -379,7 +384,8 @@ func (m *moving) spec(s *gatehouse.Step) *workflow.Step {
 			return nil
 		}
 	}
-	return m.def.Step(s.Key)
+	id, _ := s.Iteration()
+	return m.def.Step(id)
 }
 
 // canceled ends a held step that has begun nothing, since its run was told to

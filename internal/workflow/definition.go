@@ -55,6 +55,10 @@ type Definition struct {
 	// outputReads are the steps that the output reads.
 	outputReads map[string]bool
 	byID        map[string]*Step
+	// repeats has the ids of the steps that each step repeats, itself among them;
+	// repeated those that any step repeats.
+	repeats  map[string][]string
+	repeated map[string]bool
 }
 
 // Triggers says what begins a run beside the API.
@@ -152,6 +156,9 @@ type Step struct {
 	// ForEach gives the items; nil for none. MaxItems is set with it.
 	ForEach  *Expr
 	MaxItems int
+	// OnRejected and OnExpired say what becomes of the step when its action is
+	// rejected, or expires.
+	OnRejected, OnExpired Refusal
 	// From lists the senders whose event a wait takes; empty for the default.
 	From []Sender
 	// Line is where it stands in the source.
@@ -164,6 +171,7 @@ type Step struct {
 	ownItems, ownRetry bool
 	withKeys           []string
 	reads              map[string]bool
+	keyRepeats         bool // its idempotency_key has iteration in it
 }
 
 // Retry says how often a step is tried again, and after how long; the last

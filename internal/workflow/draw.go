@@ -54,7 +54,7 @@ func (d *Definition) drawn(run *gatehouse.Run) map[string]drawn {
 	for _, s := range d.Steps {
 		one := drawn{Step: s}
 		if run != nil {
-			if state := run.StepOf(s.ID); state != nil {
+			if state := run.Latest(s.ID); state != nil {
 				one.status, one.mark = state.Status, markOf(state.Status, state.Skipped)
 				for _, item := range run.Steps {
 					if item.Parent == "" || item.Parent != state.ID {

@@ -23,6 +23,11 @@ type Scope struct {
 	ReadInput func() gatehouse.JSON
 	// Output tells a step's output; false when it has none, since it was skipped.
 	Output func(stepID string) (gatehouse.JSON, bool)
+	// Rejection tells what came of a step's action that was rejected or expired;
+	// false when none was.
+	Rejection func(stepID string) (gatehouse.JSON, bool)
+	// Iteration is which time the step is done; 0 is the first.
+	Iteration int
 	// Item and Index are those of a for_each, when HasItem is set.
 	Item    gatehouse.JSON
 	Index   int
@@ -109,6 +114,8 @@ func explain(err error) string {
 	switch {
 	case s == "no such key: output":
 		return "the step was skipped and has no output; has(steps.<id>.output) asks for it"
+	case s == "no such key: rejection":
+		return "the step was not rejected; has(steps.<id>.rejection) asks for it"
 	case strings.HasPrefix(s, "no such key: "):
 		return "there is no " + gatehouse.Quote(strings.TrimPrefix(s, "no such key: ")) + "; has(…) asks for it"
 	}
@@ -179,6 +186,8 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return a.item, a.HasItem
 	case "index":
 		return types.Int(a.Index), a.HasItem
+	case "iteration":
+		return types.Int(max(a.Iteration, 1)), true
 	case "now":
 		if a.ReadNow != nil {
 			return types.Timestamp{Time: a.ReadNow().UTC()}, true
@@ -189,7 +198,14 @@ func (a *activation) ResolveName(name string) (any, bool) {
 }
 
 func (a *activation) step(id string) (ref.Val, bool) {
-	return expr.NewMap([]string{"output"}, func(field string) (ref.Val, bool) {
+	return expr.NewMap([]string{"output", "rejection"}, func(field string) (ref.Val, bool) {
+		if field == "rejection" && a.Rejection != nil {
+			j, ok := a.Rejection(id)
+			if !ok {
+				return nil, false
+			}
+			return expr.ToValue(j), true
+		}
 		if field != "output" || a.Output == nil {
 			return nil, false
 		}

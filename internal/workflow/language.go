@@ -37,6 +37,7 @@ var theLanguage = sync.OnceValues(func() (*expr.Language, error) {
 			{Name: "steps", Type: cel.MapType(cel.StringType, cel.MapType(cel.StringType, cel.DynType))},
 			{Name: "item", Type: cel.DynType},
 			{Name: "index", Type: cel.IntType},
+			{Name: "iteration", Type: cel.IntType},
 			{Name: "now", Type: cel.TimestampType},
 			text("run.id"), text("run.tenant"), text("run.workflow"), text("run.workspace"), text("run.trigger"),
 			text("run.trigger_ref"), text("run.started_by"), text("run.retry_of"),
@@ -176,10 +177,16 @@ type reads struct {
 	clock bool
 	// inputOnly: there is no run yet.
 	inputOnly bool
+	// refused are the steps whose rejection it may read.
+	refused map[string]bool
+	// repeated: it stands in a step that another one repeats, where iteration is.
+	repeated bool
 
-	// seen takes the steps that it reads; seenItem whether item or index.
-	seen     map[string]bool
-	seenItem bool
+	// seen takes the steps that it reads; seenItem whether item or index, and
+	// seenIteration whether iteration.
+	seen          map[string]bool
+	seenItem      bool
+	seenIteration bool
 }
 
 // check refuses, before the types are known, what can never be there.
@@ -233,10 +240,14 @@ func (r *reads) step(e ast.Expr, id, field string, fail func(ast.Expr, string, .
 		fail(e, "there are no steps yet; only input can be read here")
 	case !r.known[id]:
 		fail(e, "there is no step %s", gatehouse.Quote(id))
+	case field == "rejection" && r.refused[id]:
+		r.seen[id] = true
+	case field == "rejection":
+		fail(e, "step %s has no rejection that is read here; it is read in the steps that on_rejected or on_expired of %s repeats, and after it", id, id)
 	case !r.steps[id]:
 		fail(e, "step %s need not have ended by then; put it under needs", gatehouse.Quote(id))
 	case field != "output":
-		fail(e, "a step has an output, and no %s", gatehouse.Quote(field))
+		fail(e, "a step has an output and a rejection, and no %s", gatehouse.Quote(field))
 	default:
 		r.seen[id] = true
 	}
@@ -251,6 +262,10 @@ func (r *reads) ident(e ast.Expr, fail func(ast.Expr, string, ...any)) {
 	case name == "item" || name == "index":
 		if r.seenItem = true; !r.item {
 			fail(e, "%s is there only in a step with for_each", name)
+		}
+	case name == "iteration":
+		if r.seenIteration = true; !r.repeated {
+			fail(e, "iteration is there only in a step that on_rejected or on_expired repeats")
 		}
 	case name == "now" && !r.clock:
 		fail(e, "the time cannot be part of an idempotency key, which must be the same at each attempt")

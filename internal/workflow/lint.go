@@ -51,6 +51,12 @@ func Lint(d *Definition) []gatehouse.WorkflowProblem {
 				say(s, "waits for an event for ever: neither timeout nor limits.deadline is given")
 			}
 		}
+		if d.repeated[s.ID] && s.IdempotencyKey != nil && !s.keyRepeats {
+			say(s, "is repeated under the same idempotency_key; it is done once, and each iteration takes that over. Put iteration in the key to do it each time")
+		}
+		if s.OnRejected.Repeat != "" && !d.readsRejection(s) {
+			say(s, "is repeated when it is rejected, but no step reads steps.%s.rejection, so that the same may be asked again", s.ID)
+		}
 		if s.ForEach != nil && !s.ownItems {
 			say(s, "has for_each without max_items; more than %d items fail it", DefaultItems)
 		}
@@ -71,4 +77,15 @@ func (d *Definition) writes() (n int) {
 		}
 	}
 	return n
+}
+
+// readsRejection reports whether a step that is repeated when this one is rejected
+// reads why, or may know by itself.
+func (d *Definition) readsRejection(s *Step) bool {
+	for _, other := range d.Repeats(s.ID, s.OnRejected) {
+		if other.reads[s.ID] {
+			return true
+		}
+	}
+	return false
 }

@@ -39,9 +39,11 @@ var keys = map[string][]string{
 	"budget":     {"amount", "currency", "window"},
 	"a step": {
 		"id", "uses", "needs", "if", "with", "retry", "timeout", "idempotency_key", "risk", "two_person",
-		"action_type", "for_each", "max_items",
+		"action_type", "for_each", "max_items", "on_rejected", "on_expired",
 	},
-	"retry": {"max", "backoff"},
+	"retry":       {"max", "backoff"},
+	"on_rejected": {"repeat", "max"},
+	"on_expired":  {"repeat", "max"},
 }
 
 // The types that expressions can be asked for.
@@ -57,7 +59,9 @@ type parser struct {
 	def      *Definition
 	known    map[string]bool            // the ids of all steps
 	up       map[string]map[string]bool // what each needs, directly or not
-	compiled int                        // expressions
+	// refused has, for each step, those whose rejection it may read.
+	refused  map[string]map[string]bool
+	compiled int // expressions
 }
 
 // Parse reads a workflow strictly and type-checks its expressions. The error

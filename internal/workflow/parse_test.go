@@ -165,7 +165,7 @@ func TestParseRefuses(t *testing.T) {
 		{steps("- {id: a, uses: transform, with: '${{ steps.a.output }}'}"), `3:39: with: step "a" need not have ended`},
 		{steps(transform, "- {id: b, uses: transform, with: '${{ steps.a }}'}"), `4:39: with: write steps["a"].output`},
 		{steps(transform, "- {id: b, uses: transform, with: '${{ has(steps.a) }}'}"), `with: write steps["a"].output`},
-		{steps(transform, "- {id: b, uses: transform, with: '${{ steps.a.status }}'}"), `4:39: with: a step has an output, and no "status"`},
+		{steps(transform, "- {id: b, uses: transform, with: '${{ steps.a.status }}'}"), `4:39: with: a step has an output and a rejection, and no "status"`},
 		{steps(transform, "- {id: b, uses: transform, with: '${{ steps }}'}"), "4:39: with: steps must be followed by the id of a step"},
 		{steps(transform, "- {id: b, uses: transform, with: '${{ steps[input.x].output }}'}"), "4:39: with: steps must be followed by the id"},
 		{steps(transform, "- {id: b, uses: transform, with: '${{ [1].map(x, steps.c.output) }}'}"), `there is no step "c"`},

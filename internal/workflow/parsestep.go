@@ -32,6 +32,7 @@ func (p *parser) steps(n *yaml.Node) {
 	}
 	steps := p.def.Steps
 	p.graph(read)
+	p.repeats(read)
 	p.def.Steps = nil
 	for i, s := range steps {
 		if read[i].Node == nil {
@@ -119,7 +120,9 @@ func (p *parser) step(s *Step, f form.Fields) {
 	p.uses(s, f.Values["uses"])
 	s.reads = make(map[string]bool)
 	may := func() *reads {
-		return &reads{steps: p.up[s.ID], known: p.known, clock: true, seen: s.reads}
+		return &reads{
+			steps: p.up[s.ID], known: p.known, clock: true, seen: s.reads, refused: p.refused[s.ID], repeated: p.def.repeated[s.ID],
+		}
 	}
 	s.If = p.expression(f.Values["if"], "if", wantCondition, may())
 	s.ForEach = p.list(f.Values["for_each"], may())
@@ -165,8 +168,14 @@ func (p *parser) key(s *Step, n *yaml.Node, each bool) {
 		p.Fail(n, "idempotency_key must be a text")
 		return
 	}
-	r := &reads{steps: p.up[s.ID], known: p.known, item: each, seen: s.reads}
+	r := &reads{
+		steps: p.up[s.ID], known: p.known, item: each, seen: s.reads, refused: p.refused[s.ID], repeated: p.def.repeated[s.ID],
+	}
 	s.IdempotencyKey = p.template(n, "idempotency_key", r)
+	s.keyRepeats = r.seenIteration
+	if len(p.def.repeats[s.ID]) > 0 && !r.seenIteration {
+		p.Fail(n, "idempotency_key must have iteration in it, since each iteration asks anew")
+	}
 	if each && !r.seenItem {
 		p.Fail(n, "idempotency_key must have item or index in it, since each item needs its own")
 	}
@@ -279,7 +288,7 @@ func (p *parser) risk(s *Step, f form.Fields) {
 func (p *parser) idle(s *Step, f form.Fields) {
 	var idle []string
 	if !s.Kind.Proposes() {
-		idle = append(idle, "risk", "two_person", "action_type")
+		idle = append(idle, "risk", "two_person", "action_type", "on_rejected", "on_expired")
 	}
 	switch s.Kind {
 	case KindWait, KindTransform, KindConnector, KindApproval:

@@ -131,6 +131,7 @@ func TestSchemaKeys(t *testing.T) {
 		"with of connector": defs["proposal"], "with of approval": defs["proposal"], "with of model": defs["model"], "with of wait": defs["wait"],
 		"target": defs["proposal"].Properties["target"].AnyOf[1], "magnitude": defs["proposal"].Properties["magnitude"].AnyOf[1],
 		"artifact_diff": defs["proposal"].Properties["artifact_diff"].AnyOf[1],
+		"on_rejected":   defs["refusal"].AnyOf[1], "on_expired": defs["refusal"].AnyOf[1],
 	}
 	parser := workflow.Keys()
 	for what, o := range in {

@@ -47,7 +47,7 @@ func simulate(d *Definition, t *Test) (*simulation, error) {
 		return nil, err
 	}
 	for _, s := range d.Steps {
-		m.run.Steps = append(m.run.Steps, &gatehouse.Step{ID: "stp_" + s.ID, Key: s.ID, Index: s.Index, Uses: s.Uses, Status: gatehouse.StepBlocked})
+		m.add(s, 1)
 	}
 	m.to(gatehouse.RunRunning)
 	m.ready()
@@ -64,6 +64,12 @@ func simulate(d *Definition, t *Test) (*simulation, error) {
 		m.run.Output = out
 	}
 	return m, nil
+}
+
+// add puts an iteration of a step beside the steps of the run.
+func (m *simulation) add(s *Step, iteration int) {
+	key := gatehouse.StepKey(s.ID, iteration)
+	m.run.Steps = append(m.run.Steps, &gatehouse.Step{ID: "stp_" + key, Key: key, Index: s.Index, Uses: s.Uses, Status: gatehouse.StepBlocked})
 }
 
 func (m *simulation) to(status gatehouse.RunStatus) {
@@ -93,8 +99,8 @@ func (m *simulation) ready() {
 	if m.run.Stop != "" {
 		return
 	}
-	for _, id := range m.def.Ready(func(id string) gatehouse.StepStatus { return m.run.StepOf(id).Status }) {
-		m.set(m.run.StepOf(id), gatehouse.StepReady)
+	for _, id := range m.def.Ready(func(id string) gatehouse.StepStatus { return m.run.Latest(id).Status }) {
+		m.set(m.run.Latest(id), gatehouse.StepReady)
 	}
 }
 
@@ -191,21 +197,22 @@ func (m *simulation) wait() bool {
 }
 
 func (m *simulation) spec(s *gatehouse.Step) *Step {
-	if s.Parent != "" {
-		return m.def.Step(m.run.StepByID(s.Parent).Key)
-	}
-	return m.def.Step(s.Key)
+	id, _ := s.Iteration()
+	return m.def.Step(id)
 }
 
 func (m *simulation) scope(item *gatehouse.Step) *Scope {
 	scope := &Scope{Run: m.run, Input: m.run.Input, Now: m.now, Output: func(id string) (gatehouse.JSON, bool) {
-		s := m.run.StepOf(id)
+		s := m.run.Latest(id)
 		return s.Output, s.Status == gatehouse.StepSucceeded && !s.Skipped
-	}}
+	}, Rejection: m.rejection}
+	if item != nil {
+		_, scope.Iteration = item.Iteration()
+	}
 	if item != nil && item.Parent != "" {
 		scope.Item, scope.HasItem = item.Item, true
 		for scope.Index = range m.items(&gatehouse.Step{ID: item.Parent}) {
-			if item.Key == itemKey(m.spec(item).ID, scope.Index) {
+			if item.Key == itemKey(m.run.StepByID(item.Parent).Key, scope.Index) {
 				break
 			}
 		}
@@ -215,19 +222,22 @@ func (m *simulation) scope(item *gatehouse.Step) *Scope {
 
 func itemKey(id string, index int) string { return fmt.Sprintf("%s[%d]", id, index) }
 
-// answer returns what is recorded for a step: of an item its own, or the one
-// for all.
+// answer returns what is recorded for a step: of an item its own, or the one for
+// all; of an iteration its own, or the last one that is recorded.
 func (m *simulation) answer(s *gatehouse.Step) *Answer {
 	spec := m.spec(s)
 	list := m.test.Answers[spec.ID]
+	_, iteration := s.Iteration()
 	switch {
 	case len(list) == 0:
 		return nil
 	case len(list) == 1:
 		return &list[0]
+	case spec.ForEach == nil:
+		return &list[min(iteration, len(list))-1]
 	}
 	for i := range list {
-		if s.Key == itemKey(spec.ID, i) {
+		if s.Key == itemKey(gatehouse.StepKey(spec.ID, iteration), i) {
 			return &list[i]
 		}
 	}

@@ -67,7 +67,7 @@ func (m *simulation) fanOut(s *gatehouse.Step, spec *Step, scope *Scope) {
 	}
 	m.set(s, gatehouse.StepWaiting)
 	for i, item := range items {
-		key := itemKey(spec.ID, i)
+		key := itemKey(s.Key, i)
 		m.run.Steps = append(m.run.Steps, &gatehouse.Step{
 			ID: "stp_" + key, Key: key, Parent: s.ID, Item: item, Index: spec.Index, Uses: s.Uses, Status: gatehouse.StepReady,
 		})
@@ -151,7 +151,38 @@ func (m *simulation) propose(s *gatehouse.Step, spec *Step, with gatehouse.JSON,
 	case answer.Status == gatehouse.StatusApplied || answer.Status == "":
 		m.succeed(s, applied(s.Key, p, answer.Output))
 	default:
+		m.refuse(s, spec, p, answer)
+	}
+}
+
+// refuse ends a step whose action came to nothing as the workflow says.
+func (m *simulation) refuse(s *gatehouse.Step, spec *Step, p *gatehouse.Proposal, answer *Answer) {
+	r := spec.Refusal(answer.Status)
+	again, ok := m.def.Next(m.run, s, r)
+	if !r.Continue && !ok {
 		m.fail(s, string(answer.Status), "the action is "+string(answer.Status))
+		return
+	}
+	s.IdempotencyKey = ""
+	notes := answer.Notes
+	a := &gatehouse.Action{ID: "act_" + s.Key, Proposal: *p, Status: answer.Status, DecidedBy: "test"}
+	m.succeed(s, RefusedOutput(a, s, notes))
+	for _, next := range again {
+		_, n := m.run.Latest(next.ID).Iteration()
+		m.add(next, n+1)
+	}
+}
+
+// rejection is what came of the last iteration of a step that was refused.
+func (m *simulation) rejection(id string) (out gatehouse.JSON, ok bool) {
+	for n := 1; ; n++ {
+		s := m.run.StepOf(gatehouse.StepKey(id, n))
+		if s == nil {
+			return out, ok
+		}
+		if s.Status == gatehouse.StepSucceeded && Refused(s.Output) {
+			out, ok = s.Output, true
+		}
 	}
 }
 

@@ -48,6 +48,8 @@ type Answer struct {
 	// By is who sends the event, as a step's from would list them; "" for somebody
 	// that the step takes it from.
 	By string
+	// Notes are the reviewer's, of an action that is rejected.
+	Notes string
 	// Fail says that attempts fail: the first Times, or all when that is 0.
 	Fail  *AnswerFailure
 	Times int
@@ -88,7 +90,7 @@ var testKeys = map[string][]string{
 	"a file of tests": {"tests"},
 	"a test":          {"name", "input", "now", "steps", "expect"},
 	"an answer": {"output", "applied", "rejected", "denied", "expired", "failed", "canceled", "signal", "after",
-		"by", "fail"},
+		"by", "notes", "fail"},
 	"fail":   {"code", "retryable", "times"},
 	"expect": {"status", "failure", "steps", "proposed", "outputs", "attempts", "output", "took"},
 }
@@ -182,8 +184,8 @@ func (p *testParser) answers(key, n *yaml.Node) []Answer {
 	case s.Kind == KindTransform:
 		p.Fail(key, "a transform needs no answer")
 		return nil
-	case n.Kind == yaml.SequenceNode && s.ForEach == nil:
-		p.Fail(n, "only a step with for_each has a list of answers, one for each item")
+	case n.Kind == yaml.SequenceNode && s.ForEach == nil && !p.def.Repeated(s.ID):
+		p.Fail(n, "only a step with for_each, or one that is repeated, has a list of answers, one for each item or iteration")
 		return nil
 	case n.Kind != yaml.SequenceNode:
 		return []Answer{p.answer(s, n)}
@@ -236,6 +238,11 @@ func (p *testParser) answer(s *Step, n *yaml.Node) (a Answer) {
 			p.Fail(v, "by must be starter, kind:<person, agent or service>, role:<role> or the name of who sends a signal")
 		}
 		a.By = one.String()
+	}
+	if v := f.Values["notes"]; v != nil {
+		if a.Notes = p.Text(v, "notes"); a.Status != gatehouse.StatusRejected {
+			p.Fail(v, "notes are those of who rejects")
+		}
 	}
 	if v := f.Values["fail"]; v != nil {
 		a.Fail, a.Times = p.failure(v)
@@ -339,7 +346,7 @@ func (p *testParser) each(n *yaml.Node, what string, fn func(key string, v *yaml
 				id = ""
 			}
 		}
-		if p.def.Step(id) == nil {
+		if id, _ = (&gatehouse.Step{Key: id}).Iteration(); p.def.Step(id) == nil {
 			p.Fail(key, "the workflow has no step %s", gatehouse.Quote(key.Value))
 			continue
 		}

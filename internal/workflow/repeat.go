@@ -1,0 +1,189 @@
+package workflow
+
+import (
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/form"
+)
+
+// DefaultRepeats is how often a step repeats others where it does not say; it can
+// say MaxRepeats at most.
+const (
+	DefaultRepeats = 3
+	MaxRepeats     = gatehouse.MaxIterations - 1
+)
+
+// Refusal says what becomes of a step whose action was rejected or has expired.
+// The zero Refusal fails it.
+type Refusal struct {
+	// Continue: the step has succeeded, and its output says what came of the action.
+	Continue bool
+	// Repeat is the step that the run goes back to; "" for none. It, the step
+	// itself and those between are done once more, at most Max times.
+	Repeat string
+	Max    int
+}
+
+// Refusal returns what becomes of the step when its action ends in the status.
+func (s *Step) Refusal(status gatehouse.Status) Refusal {
+	switch status {
+	case gatehouse.StatusRejected:
+		return s.OnRejected
+	case gatehouse.StatusExpired:
+		return s.OnExpired
+	}
+	return Refusal{}
+}
+
+// Repeats returns the steps that the run does once more when it goes back from the
+// step of an id to the one that its refusal names, in the order of the file.
+func (d *Definition) Repeats(id string, r Refusal) []*Step {
+	if r.Repeat == "" {
+		return nil
+	}
+	ids := make([]string, len(d.Steps))
+	for i, s := range d.Steps {
+		ids[i] = s.ID
+	}
+	up, _ := upstream(ids, d.Needs())
+	var out []*Step
+	for _, s := range d.Steps {
+		if between(up, r.Repeat, id, s.ID) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Repeated reports whether a step may be done more than once in a run.
+func (d *Definition) Repeated(id string) bool { return d.repeated[id] }
+
+// between reports whether a step is first or last, or is needed by last and needs
+// first.
+func between(up map[string]map[string]bool, first, last, id string) bool {
+	return id == first || id == last || up[last][id] && up[id][first]
+}
+
+// repeats reads what becomes of the steps that are refused, and with it which
+// steps may be done more than once.
+func (p *parser) repeats(read []form.Fields) {
+	p.def.repeats, p.def.repeated = make(map[string][]string), make(map[string]bool)
+	p.refused = make(map[string]map[string]bool)
+	for i, f := range read {
+		s := p.def.Steps[i]
+		if f.Node == nil || s.ID == "" || p.def.byID[s.ID] != s {
+			continue
+		}
+		rejected, expired := f.Values["on_rejected"], f.Values["on_expired"]
+		s.OnRejected = p.refusal(s, f, rejected, "on_rejected")
+		s.OnExpired = p.refusal(s, f, expired, "on_expired")
+		if s.OnRejected == (Refusal{}) && s.OnExpired == (Refusal{}) {
+			continue
+		}
+		for id := range p.known {
+			repeats := false
+			for _, r := range []Refusal{s.OnRejected, s.OnExpired} {
+				repeats = repeats || r.Repeat != "" && between(p.up, r.Repeat, s.ID, id)
+			}
+			if repeats {
+				p.def.repeated[id] = true
+				p.def.repeats[s.ID] = append(p.def.repeats[s.ID], id)
+			}
+			if repeats || p.up[id][s.ID] {
+				if p.refused[id] == nil {
+					p.refused[id] = make(map[string]bool)
+				}
+				p.refused[id][s.ID] = true
+			}
+		}
+		slices.Sort(p.def.repeats[s.ID])
+	}
+}
+
+func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r Refusal) {
+	if n == nil {
+		return r
+	}
+	if n.Kind != yaml.MappingNode {
+		switch word := p.Text(n, what); word {
+		case "fail", "":
+		case "continue":
+			r.Continue = true
+		default:
+			p.Fail(n, "%s must be fail, continue, or repeat with the step to go back to", what)
+		}
+		return r
+	}
+	m := p.mappingOf(n, what)
+	p.need(m, what, "repeat")
+	r.Max = DefaultRepeats
+	if v := m.Values["max"]; v != nil {
+		r.Max = p.Whole(v, "max", MaxRepeats)
+	}
+	v := m.Values["repeat"]
+	to := p.Text(v, "repeat")
+	switch {
+	case to == "":
+		return Refusal{}
+	case !p.known[to]:
+		p.Fail(v, "there is no step %s", gatehouse.Quote(to))
+		return Refusal{}
+	case !p.up[s.ID][to]:
+		p.Fail(v, "step %s does not need %s, so there is no way back to it", s.ID, to)
+		return Refusal{}
+	case f.Values["for_each"] != nil:
+		p.Fail(v, "a step with for_each asks about each item, and goes back to no other step")
+		return Refusal{}
+	}
+	r.Repeat = to
+	// A step beside the way would be done once, on what is drafted anew meanwhile.
+	for _, other := range p.def.Steps {
+		if p.up[other.ID][to] && !between(p.up, to, s.ID, other.ID) && !p.up[other.ID][s.ID] {
+			p.Fail(v, "step %s needs %s too, and is not repeated with it; it must be needed by %s, or need it", other.ID, to, s.ID)
+		}
+	}
+	return r
+}
+
+// Next returns the steps that are to be done once more when a step is refused; ok
+// is false where the run does not go back: the workflow does not say so, or the
+// step has been repeated as often as it may.
+func (d *Definition) Next(run *gatehouse.Run, s *gatehouse.Step, r Refusal) (steps []*Step, ok bool) {
+	id, n := s.Iteration()
+	if r.Repeat == "" || n > r.Max {
+		return nil, false
+	}
+	steps = d.Repeats(id, r)
+	for _, next := range steps {
+		if _, n := run.Latest(next.ID).Iteration(); n >= gatehouse.MaxIterations {
+			return nil, false
+		}
+	}
+	return steps, true
+}
+
+// RefusedOutput is what a step comes to that goes on although its action was
+// rejected or has expired: the rejection that other steps read.
+func RefusedOutput(a *gatehouse.Action, s *gatehouse.Step, notes string) gatehouse.JSON {
+	_, n := s.Iteration()
+	members := []gatehouse.Member{
+		{Name: "action_id", Value: gatehouse.StringJSON(a.ID)}, {Name: "status", Value: gatehouse.StringJSON(string(a.Status))},
+		{Name: "decided_by", Value: gatehouse.StringJSON(a.DecidedBy)}, {Name: "notes", Value: gatehouse.StringJSON(notes)},
+		{Name: "iteration", Value: gatehouse.JSON(strconv.Itoa(n))}, {Name: "change", Value: a.ProposedChange},
+	}
+	if out := gatehouse.ObjectJSON(members...); len(out) <= MaxOutput {
+		return out
+	}
+	return gatehouse.ObjectJSON(members[:5]...)
+}
+
+// Refused reports whether what a step with an action came to is a rejection.
+func Refused(output gatehouse.JSON) bool {
+	status, _ := output.Get("status")
+	return status.Equal(gatehouse.StringJSON(string(gatehouse.StatusRejected))) ||
+		status.Equal(gatehouse.StringJSON(string(gatehouse.StatusExpired)))
+}
