@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
 // paging chooses how much of a list is printed.
@@ -133,6 +134,16 @@ func (c *showCmd) Run(g *globals, api service) error {
 	if a.RebasedBy != "" {
 		if sheet.older, err = api.FindAction(g.ctx, a.Supersedes); err != nil {
 			return err
+		}
+	}
+	if n, previous := card.Iteration(a); n > 1 && previous != "" {
+		before, err := api.FindAction(g.ctx, previous)
+		switch {
+		case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
+		case err != nil:
+			return err
+		case card.Precedes(before, a):
+			sheet.before = before
 		}
 	}
 	sheet.action(a)

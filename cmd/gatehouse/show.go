@@ -30,6 +30,8 @@ type sheet struct {
 	color   bool
 	// older is the action that the one shown is a rebase of, nil for none.
 	older *gatehouse.Action
+	// before is the iteration before the one shown, nil for none.
+	before *gatehouse.Action
 }
 
 const labelWidth = 12
@@ -112,6 +114,7 @@ func (s *sheet) item(text string) {
 func (s *sheet) action(a *gatehouse.Action) {
 	fmt.Fprintf(s.w, "%s\n\n", paint(s.color, bold, s.fold(card.Sentence(a), 2)))
 	s.facts(a)
+	s.iteration(a)
 	s.moved(a)
 	s.change(a)
 	s.evaluations(a)
@@ -172,6 +175,27 @@ func statusText(a *gatehouse.Action) string {
 		return fmt.Sprintf("%s: %s (%s)", a.Status, a.Failure.Detail, a.Failure.Code)
 	}
 	return string(a.Status)
+}
+
+// iteration writes who sent the iteration before back, and what has changed since.
+func (s *sheet) iteration(a *gatehouse.Action) {
+	if s.before == nil {
+		return
+	}
+	n, _ := card.Iteration(a)
+	s.head(fmt.Sprintf("Iteration %d: what has changed since the last, which is %s", n, s.before.Status))
+	for _, v := range card.Refusers(s.before) {
+		if v.Notes != "" {
+			s.quote(v.Name + ": " + v.Notes)
+		}
+	}
+	list := card.Revised(s.before, a)
+	if len(list) == 0 {
+		s.item("Nothing has changed: the same is asked once more.")
+	}
+	for _, c := range list {
+		s.item(movedText(c))
+	}
 }
 
 // moved writes what has moved at the target since the older action was proposed,

@@ -55,7 +55,8 @@ type actionPage struct {
 	canRebase bool
 	once      string
 	// offered: the notice of the last answer offers that already.
-	offered bool
+	offered   bool
+	iteration iteration
 	// moved is what has moved at the target since the action was proposed that
 	// this one is a rebase of.
 	moved moved
@@ -106,6 +107,9 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 			return nil, err
 		}
+	}
+	if p.iteration, err = c.iterationOf(v, a); err != nil {
+		return nil, err
 	}
 	if p.moved, err = c.movedSince(v, a); err != nil {
 		return nil, err

@@ -26,14 +26,8 @@ func (c *Console) movedSince(v *view, a *gatehouse.Action) (m moved, err error) 
 	if err != nil {
 		return m, err
 	}
-	budget := firstWeight
-	all := card.Moved(old, a)
-	for i, x := range all {
-		if budget -= weight(x); budget < 0 {
-			return moved{all[:i], len(all) - i}, nil
-		}
-	}
-	return moved{all, 0}, nil
+	m.changes, m.hidden = fitting(card.Moved(old, a))
+	return m, nil
 }
 
 // rebase has the change proposed on the present state of its target, and shows the

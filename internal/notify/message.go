@@ -181,6 +181,9 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		}
 	}
 	n.about(m, a)
+	if err := iteration(tx, m, a); err != nil {
+		return nil, "", err
+	}
 	if k, ok := c.Channel.(Keeper); ok && m.Kind == gatehouse.NotifyAsked {
 		err = n.offer(tx, k, m, a)
 	}
@@ -254,6 +257,28 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 		}
 	}
 	m.Facts = append(m.Facts, Fact{"Action", a.ID})
+}
+
+// iteration says of a question that is asked again which time that is, and why the
+// iteration before was rejected.
+func iteration(tx gatehouse.ReadTx, m *Message, a *gatehouse.Action) error {
+	n, previous := card.Iteration(a)
+	if n < 2 || previous == "" || !m.Kind.Asks() {
+		return nil
+	}
+	before, err := tx.FindAction(a.Tenant, previous)
+	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && !card.Precedes(before, a) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	text := strconv.Itoa(n) + "; the last is " + string(before.Status)
+	for _, v := range card.Refusers(before) {
+		text += "; " + v.Name + ": " + v.Notes
+	}
+	m.Facts = slices.Insert(m.Facts, len(m.Facts)-1, Fact{"Iteration", line(text, maxWhy)})
+	return nil
 }
 
 // heading says what happened.

@@ -45,3 +45,24 @@ func TestManual(t *testing.T) {
 		t.Errorf("the manual has only %d workflows and %d tests", workflows, tests)
 	}
 }
+
+// TestExamples runs the tests of the examples.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"incident", "letter"} {
+		source, err := os.ReadFile("../../examples/" + name + "/workflow.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests, err := os.ReadFile("../../examples/" + name + "/workflow.test.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := mustParse(t, string(source))
+		for _, r := range workflow.RunTests(d, parseTests(t, d, string(tests))) {
+			if !r.Passed() {
+				t.Errorf("%s, %q: %v", name, r.Name, r.Differences)
+			}
+		}
+	}
+}

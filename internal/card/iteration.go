@@ -1,0 +1,62 @@
+package card
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// Iteration returns which time a question is asked, 0 where its context does not
+// say, and the action that asked it the time before; "" for none.
+func Iteration(a *gatehouse.Action) (n int, previous string) {
+	if x, ok := a.Context.Get("iteration"); ok {
+		if d, ok := x.Number(); ok {
+			n, _ = strconv.Atoi(string(d))
+		}
+	}
+	if x, ok := a.Context.Get("previous_action"); ok {
+		previous, _ = x.Text()
+	}
+	return n, previous
+}
+
+// Precedes reports whether an action is the iteration before another one: the same
+// proposer asked it, by the same connector and operation. What a context says of
+// somebody else's action counts for nothing.
+func Precedes(older, newer *gatehouse.Action) bool {
+	return older.ID != newer.ID && older.Tenant == newer.Tenant && older.ProposerID == newer.ProposerID &&
+		older.Connector == newer.Connector && older.Operation == newer.Operation
+}
+
+// Revised is the difference of two iterations of a question: their targets, their
+// changes and their rationales, from the older to the newer.
+func Revised(older, newer *gatehouse.Action) []Change {
+	var w walker
+	target := []string{"target"}
+	w.single(target, target, textValue(older.Target.EntityRef), textValue(newer.Target.EntityRef))
+	w.objects(nil, nil, older.ProposedChange, newer.ProposedChange)
+	rationale := []string{"rationale"}
+	w.single(rationale, rationale, textValue(older.Rationale), textValue(newer.Rationale))
+	return slices.DeleteFunc(w.out, func(c Change) bool { return c.Kind == Same })
+}
+
+func textValue(s string) Value {
+	if s == "" {
+		return Value{Type: Absent}
+	}
+	return NewValue(gatehouse.StringJSON(s))
+}
+
+// Refusers are the votes by which an action was rejected.
+func Refusers(a *gatehouse.Action) (votes []gatehouse.Vote) {
+	if a.Status != gatehouse.StatusRejected || a.Approval == nil {
+		return nil
+	}
+	for _, v := range a.Approval.Votes {
+		if v.Decision == gatehouse.Reject {
+			votes = append(votes, v)
+		}
+	}
+	return votes
+}

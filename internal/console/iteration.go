@@ -1,0 +1,45 @@
+package console
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// iteration is a question that was asked before, and what has changed since.
+type iteration struct {
+	number  int
+	before  *gatehouse.Action // nil for none
+	changes []card.Change
+	// hidden counts what is left out: it is too much for a page.
+	hidden int
+}
+
+// iterationOf compares an action with the iteration before it.
+func (c *Console) iterationOf(v *view, a *gatehouse.Action) (it iteration, err error) {
+	n, previous := card.Iteration(a)
+	it.number = n
+	if previous == "" || n < 2 {
+		return it, nil
+	}
+	before, err := c.cfg.Actions.FindAction(v.ctx, previous)
+	if gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
+		return it, nil // a context can say anything
+	}
+	if err != nil || !card.Precedes(before, a) {
+		return it, err
+	}
+	it.before = before
+	it.changes, it.hidden = fitting(card.Revised(before, a))
+	return it, nil
+}
+
+// fitting cuts off the changes that are too much for a page, and counts them.
+func fitting(all []card.Change) (shown []card.Change, hidden int) {
+	budget := firstWeight
+	for i, x := range all {
+		if budget -= weight(x); budget < 0 {
+			return all[:i], len(all) - i
+		}
+	}
+	return all, 0
+}

@@ -1,0 +1,46 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestIterationShowsWhatChanged: the page of a question that is asked again has
+// the reviewer's words and only what differs; and a context that names somebody
+// else's action has nothing.
+func TestIterationShowsWhatChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.moving()
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	w.apply("letter", `name: letter
+steps:
+  - {id: draft, uses: transform, with: "${{ has(steps.review.rejection) ? 'shorter' : 'long' }}"}
+  - {id: review, uses: approval, with: {change: {to: all, text: "${{ steps.draft.output }}"}}, on_rejected: {repeat: draft}}
+`)
+	bot := w.agent("bot")
+	run := w.reached(w.start(bot, "letter", `{}`).ID, gatehouse.RunWaitingApproval)
+	first := w.action(run.StepOf("review").ActionID)
+	ana.get("/actions/" + first.ID).want(http.StatusOK).lacks(testid("iteration"))
+	ana.post("/actions/"+first.ID+"/decide", append(decision(first, gatehouse.Reject), "notes", "too <b>long</b>")...).want(http.StatusOK)
+	run = w.run(run.ID, "asking again", func(r *gatehouse.Run) bool { s := r.StepOf("review#2"); return s != nil && s.ActionID != "" })
+
+	page := ana.get("/actions/" + run.StepOf("review#2").ActionID).want(http.StatusOK).has("Iteration 2: what has changed since the last")
+	section := between(page.body, testid("iteration"), "</section>")
+	for _, want := range []string{"ana", "too &lt;b&gt;long&lt;/b&gt;", "text", "shorter", "/actions/" + first.ID} {
+		if !strings.Contains(section, want) {
+			t.Errorf("the section lacks %q: %s", want, section)
+		}
+	}
+	if strings.Contains(section, "<code>to</code>") {
+		t.Errorf("the section shows what is the same: %s", section)
+	}
+
+	forged := w.propose(bot, func(p *gatehouse.Proposal) {
+		p.Context = gatehouse.JSON(`{"iteration":2,"previous_action":"` + first.ID + `"}`)
+	})
+	ana.get("/actions/" + forged.ID).want(http.StatusOK).lacks(testid("iteration"))
+}

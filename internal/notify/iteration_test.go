@@ -1,0 +1,36 @@
+package notify_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/slacktest"
+)
+
+// TestIterationOnTheCard: a card that asks again says so, and why the last was
+// rejected.
+func TestIterationOnTheCard(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		f := slacktest.New(t)
+		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.slackChannel(f)}})
+		first := w.Propose("walnuts", "price_change", 12)
+		w.Decide(first, "ana", gatehouse.Reject)
+		p := first.Proposal
+		p.IdempotencyKey = ""
+		p.Context = gatehouse.JSON(`{"iteration":2,"previous_action":"` + first.ID + `"}`)
+		if _, _, err := w.Gate.Propose(w.As("bot"), &p); err != nil {
+			t.Fatal(err)
+		}
+		w.spread(n)
+		w.deliver(n, "slack")
+		for _, m := range f.Messages() {
+			if strings.Contains(m.All(), "2; the last is rejected; ana: seen") {
+				return
+			}
+		}
+		t.Errorf("no card says that it asks again: %v", f.Messages())
+	})
+}
