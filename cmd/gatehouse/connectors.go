@@ -15,6 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/jira"
 	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
 	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
+	"github.com/gatehouse-dev/gatehouse/connector/salesforce"
 	"github.com/gatehouse-dev/gatehouse/connector/servicenow"
 	"github.com/gatehouse-dev/gatehouse/connector/slack"
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
@@ -39,6 +40,7 @@ func connectorTypes() map[string]maker {
 		"http":          of(httpconn.New),
 		"mcp":           of(newMCP),
 		"netsuite":      of(netsuite.New),
+		"salesforce":    of(salesforce.New),
 		"servicenow":    of(servicenow.New),
 		"slack":         of(slack.New),
 		"sql":           of(sqlconn.New),

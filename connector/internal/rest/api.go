@@ -58,9 +58,19 @@ func (a *API) Ask(
 func (a *API) Do(
 	ctx context.Context, method, path string, query url.Values, body gatehouse.JSON,
 ) (*Request, *Answer, *connector.Error) {
+	return a.DoWith(ctx, method, path, query, nil, body)
+}
+
+// DoWith is Do with headers of this call, which override those of the API.
+func (a *API) DoWith(
+	ctx context.Context, method, path string, query url.Values, header http.Header, body gatehouse.JSON,
+) (*Request, *Answer, *connector.Error) {
 	r, failed := a.request(ctx, method, path, query, body)
 	if failed != nil {
 		return nil, nil, failed
+	}
+	for name := range header {
+		r.Header.Set(name, header.Get(name))
 	}
 	answer, failed := a.send(ctx, r)
 	if failed == nil && answer.Status == http.StatusUnauthorized {

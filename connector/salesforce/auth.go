@@ -1,0 +1,156 @@
+package salesforce
+
+import (
+	"cmp"
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// Salesforce does not say how long a token is good for: the org's session settings do,
+// 15 minutes at least. An assertion is taken for three minutes.
+const (
+	tokenLife     = 10 * time.Minute
+	assertionLife = 2 * time.Minute
+)
+
+// signIn gets access tokens of the org.
+type signIn struct {
+	client *http.Client
+	site   *url.URL
+	auth   Auth
+	secret string
+	signer jose.Signer
+}
+
+func newSignIn(cfg Config, site *url.URL, client *http.Client, secrets func(string) (string, error)) (*signIn, error) {
+	s := &signIn{client: client, site: site, auth: cfg.Auth}
+	named, at := cfg.Auth.ClientSecret, "auth.client_secret"
+	if named == nil {
+		named, at = cfg.Auth.PrivateKey, "auth.private_key"
+	}
+	if named.Secret == "" || secrets == nil {
+		return nil, fmt.Errorf("%s: needs the name of a secret", at)
+	}
+	value, err := secrets(named.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	if s.secret = strings.TrimSpace(value); s.secret == "" {
+		return nil, fmt.Errorf("%s: is empty", at)
+	}
+	if cfg.Auth.PrivateKey == nil {
+		return s, nil
+	}
+	key, err := parseKey(s.secret)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	s.secret = ""
+	s.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot sign", at)
+	}
+	return s, nil
+}
+
+func parseKey(text string) (*rsa.PrivateKey, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errors.New("is no PEM")
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	private, ok := key.(*rsa.PrivateKey)
+	if err != nil || !ok {
+		return nil, errors.New("is no RSA key")
+	}
+	return private, nil
+}
+
+// form is what is posted for a token: RFC 6749, section 4.4, or RFC 7523, section 2.1.
+func (s *signIn) form() (url.Values, error) {
+	if s.signer == nil {
+		return url.Values{
+			"grant_type": {"client_credentials"}, "client_id": {s.auth.ClientID}, "client_secret": {s.secret},
+		}, nil
+	}
+	signed, err := s.signer.Sign([]byte(gatehouse.MustJSON(map[string]any{
+		"iss": s.auth.ClientID, "sub": s.auth.Username, "aud": cmp.Or(s.auth.Audience, defaultAudience),
+		"exp": time.Now().Add(assertionLife).Unix(),
+	})))
+	if err != nil {
+		return nil, err
+	}
+	assertion, err := signed.CompactSerialize()
+	if err != nil {
+		return nil, err
+	}
+	return url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}}, nil
+}
+
+// fetch gets a token. Whatever wanted it has not been sent, so that a failure is always
+// one of kind NotSent: Salesforce refuses right credentials, too, when there are too many
+// sign-ins.
+func (s *signIn) fetch(ctx context.Context) (string, time.Time, *connector.Error) {
+	form, err := s.form()
+	if err != nil {
+		return "", time.Time{}, rest.NotSent("token_refused", "the assertion could not be signed")
+	}
+	u := *s.site
+	u.Path += "/services/oauth2/token"
+	r := rest.NewRequest(http.MethodPost, &u)
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Body, r.HasBody = []byte(form.Encode()), true
+	a, err := rest.Send(ctx, s.client, r)
+	if err != nil {
+		failed := rest.Unanswered(ctx, err)
+		failed.Kind = connector.NotSent
+		return "", time.Time{}, failed
+	}
+	var got struct {
+		AccessToken string `json:"access_token"`
+		InstanceURL string `json:"instance_url"`
+		Error       string `json:"error"`
+	}
+	decoded := json.Unmarshal(a.Body, &got)
+	switch {
+	case a.Status != http.StatusOK:
+		detail := "no access token: " + a.Describe()
+		if decoded == nil && codeForm.MatchString(got.Error) {
+			detail += ", " + got.Error
+		}
+		return "", time.Time{}, &connector.Error{
+			Kind: connector.NotSent, Code: "token_refused", Detail: detail, RetryAfter: rest.RetryAfter(a.Header),
+		}
+	case decoded != nil || got.AccessToken == "":
+		return "", time.Time{}, rest.NotSent("token_refused", "the answer to the request for an access token has none")
+	case !s.isSite(got.InstanceURL):
+		// The token would be sent to another org than the one that was configured.
+		return "", time.Time{}, rest.NotSent("token_refused", "the access token is for "+gatehouse.Quote(got.InstanceURL)+
+			", and site is another address")
+	}
+	return got.AccessToken, time.Now().Add(tokenLife), nil
+}
+
+func (s *signIn) isSite(instance string) bool {
+	u, err := url.Parse(instance)
+	return err == nil && strings.EqualFold(u.Host, s.site.Host) && u.Scheme == s.site.Scheme
+}

@@ -1,0 +1,196 @@
+package salesforce
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// send makes the one call that changes something.
+func (c *Connector) send(
+	ctx context.Context, method, path string, header http.Header, body gatehouse.JSON, want ...int,
+) (connector.Result, *rest.Answer, *connector.Error) {
+	r, a, failed := c.api.DoWith(ctx, method, path, url.Values{}, header, body)
+	var res connector.Result
+	if r != nil {
+		res.RequestMetadata = r.Metadata()
+	}
+	if failed != nil {
+		return res, nil, failed
+	}
+	res.ResponseMetadata = a.Metadata(a.JSON())
+	for _, status := range want {
+		if a.Status == status {
+			return res, a, nil
+		}
+	}
+	return res, a, c.failure(a)
+}
+
+// settled reads a record until its last change is in an earlier second than the answer.
+// Whoever writes after that leaves another time than the one that was read.
+func (c *Connector) settled(ctx context.Context, call connector.Call) (record, *connector.Error) {
+	for range 3 {
+		r, failed := c.before(ctx, call)
+		if failed != nil || r.seen.Unix() > r.modified.Unix() {
+			return r, failed
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return r, rest.NotSent("timeout", "the time was over before the record's last change was a second old")
+		}
+	}
+	e := rest.NotSent("too_recent", "the record changes all the time, or says that it was changed in the future")
+	e.RetryAfter = 5 * time.Second
+	return record{}, e
+}
+
+// update sets fields on the condition that nobody has written since the record was read.
+// The answer shows nothing of them, so they are read again.
+func (c *Connector) update(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	was, failed := c.settled(ctx, call)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	header := http.Header{"If-Unmodified-Since": {was.modified.UTC().Format(http.TimeFormat)}}
+	res, _, failed := c.send(ctx, http.MethodPatch, c.path(call.Target.EntityType, call.Target.EntityRef), header,
+		call.ProposedChange, http.StatusNoContent, http.StatusOK)
+	if failed != nil {
+		return res, failed
+	}
+	res.ExternalID = call.Target.EntityRef
+	now, failed := c.after(ctx, call, call.Target.EntityRef)
+	if failed != nil {
+		return res, failed
+	}
+	if failed := differs(call.ProposedChange, was, now); failed != nil {
+		return res, failed
+	}
+	of := connector.Fields(call.ProposedChange)
+	res.Reversal = &gatehouse.Reversal{
+		Operation: opUpdate, Target: call.Target, CurrentState: now.only(of), ProposedChange: was.only(of),
+	}
+	res.Reversal.Target.Version = now.version
+	return res, nil
+}
+
+// after reads what a change has come to.
+func (c *Connector) after(ctx context.Context, call connector.Call, id string) (record, *connector.Error) {
+	r, gone, _, failed := c.read(ctx, c.names(call), call.Target.EntityType, id)
+	if failed != nil || gone {
+		return r, &connector.Error{
+			Code: "not_confirmed", Detail: "Salesforce has taken the change, but the record could not be read afterwards",
+		}
+	}
+	return r, nil
+}
+
+// differs compares a record with what was approved. Where not even the time of the last
+// change is another, Salesforce has done nothing.
+func differs(change gatehouse.JSON, was, now record) *connector.Error {
+	members, _ := change.Fields()
+	var wrong []string
+	for _, m := range members {
+		if got := now.value(m.Name); !holds(m.Value, got) {
+			wrong = append(wrong, m.Name+" is "+rest.Brief(got)+" instead of "+rest.Brief(m.Value))
+		}
+	}
+	if wrong == nil {
+		return nil
+	}
+	e := &connector.Error{Code: "not_as_approved", Detail: "the record was changed, but " + strings.Join(wrong, "; ")}
+	if !was.modified.IsZero() && was.modified.Equal(now.modified) {
+		e.Kind, e.Detail = connector.Terminal, "Salesforce has dropped the change: "+strings.Join(wrong, "; ")
+	}
+	return e
+}
+
+// remove deletes a record. It lies in the recycle bin for 15 days; the REST API cannot
+// bring it back.
+func (c *Connector) remove(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	if _, failed := c.before(ctx, call); failed != nil {
+		return connector.Result{}, failed
+	}
+	res, _, failed := c.send(ctx, http.MethodDelete, c.path(call.Target.EntityType, call.Target.EntityRef), nil, "",
+		http.StatusNoContent)
+	if failed == nil {
+		res.ExternalID = call.Target.EntityRef
+	}
+	return res, failed
+}
+
+// create makes a record at the address of its key, where Salesforce makes no second one.
+// One that is there was made by an earlier call, and is left as it is.
+func (c *Connector) create(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
+	object, field, key := call.Target.EntityType, c.objects[call.Target.EntityType].KeyField, call.TargetKey()
+	made, gone, _, failed := c.read(ctx, c.names(call), object, field, key)
+	switch {
+	case failed != nil:
+		return connector.Result{}, rest.NothingSent(failed)
+	case !gone:
+		return connector.Result{ExternalID: made.id, ResponseMetadata: found(made.id), Reversal: undoing(call, made)}, nil
+	}
+	res, a, failed := c.send(ctx, http.MethodPatch, c.path(object, field, key), nil, call.ProposedChange,
+		http.StatusCreated, http.StatusOK, http.StatusNoContent)
+	if failed != nil {
+		return res, failed
+	}
+	id := rest.Text(a.JSON(), "id")
+	made, gone, _, failed = c.read(ctx, c.names(call), object, field, key)
+	if failed != nil || gone || id != "" && id != made.id {
+		return res, &connector.Error{Code: "not_confirmed", Detail: "the record was made, but could not be read afterwards"}
+	}
+	res.ExternalID = made.id
+	if failed := differs(call.ProposedChange, record{}, made); failed != nil {
+		return res, failed
+	}
+	res.Reversal = undoing(call, made)
+	return res, nil
+}
+
+// undoing deletes what was made, unless somebody has changed it since.
+func undoing(call connector.Call, made record) *gatehouse.Reversal {
+	back := &gatehouse.Reversal{
+		Operation: opDelete, Target: call.Target, ProposedChange: "{}", CurrentState: made.only(connector.Fields(call.ProposedChange)),
+	}
+	back.Target.EntityRef, back.Target.Version = made.id, made.version
+	return back
+}
+
+func found(what string) gatehouse.JSON {
+	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: gatehouse.StringJSON(what)})
+}
+
+// ReadBack implements [connector.ReadBacker]. Absence is never concluded: an earlier call
+// may still be on its way.
+func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	object, ref := call.Target.EntityType, call.Target.EntityRef
+	parts := []string{object, ref}
+	if call.Operation == opCreate {
+		parts = []string{object, c.objects[object].KeyField, call.TargetKey()}
+	}
+	now, gone, deleted, failed := c.read(ctx, c.names(call), parts...)
+	if failed != nil {
+		return connector.Inconclusive, connector.Result{}, failed
+	}
+	there := !gone // of a creation, by its key
+	switch call.Operation {
+	case opDelete:
+		there, now.id = deleted, ref
+	case opUpdate:
+		there = there && differs(call.ProposedChange, record{}, now) == nil
+	}
+	if !there {
+		return connector.Inconclusive, connector.Result{}, nil
+	}
+	return connector.Present, connector.Result{ExternalID: now.id, ResponseMetadata: found(now.id)}, nil
+}

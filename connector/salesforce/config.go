@@ -1,0 +1,138 @@
+package salesforce
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
+)
+
+// Config defines a connector of type salesforce.
+type Config struct {
+	// Type is salesforce.
+	Type string `yaml:"type"`
+	// Tenants lists who may use the connector; absent means default only.
+	Tenants []string `yaml:"tenants"`
+	// Site is the org's My Domain, such as https://acme.my.salesforce.com.
+	Site string `yaml:"site"`
+	// AllowPrivate permits a site at an inside address, and plain http.
+	AllowPrivate bool `yaml:"allow_private"`
+	// APIVersion is the version of the REST API, v64.0 by default; v46.0 is the least.
+	APIVersion string `yaml:"api_version"`
+	// Auth says how to sign in.
+	Auth Auth `yaml:"auth"`
+	// Objects are the only ones whose records actions can change, by API name.
+	Objects map[string]Object `yaml:"objects"`
+	// Timeout bounds a call, with what it reads before and after; 30s by default.
+	Timeout gatehouse.Span `yaml:"timeout"`
+}
+
+// Auth is an OAuth 2.0 client. It has exactly one of ClientSecret and PrivateKey.
+type Auth struct {
+	// ClientID is the consumer key of the app.
+	ClientID string `yaml:"client_id"`
+	// ClientSecret names the secret that holds the consumer secret: the client
+	// credentials flow.
+	ClientSecret *Secret `yaml:"client_secret"`
+	// PrivateKey names the secret that holds the RSA key of the app's certificate, as
+	// PEM: the JWT bearer flow. It needs Username.
+	PrivateKey *Secret `yaml:"private_key"`
+	// Username is the user for whom the JWT bearer flow signs in.
+	Username string `yaml:"username"`
+	// Audience names the server that the assertion is for, https://login.salesforce.com by
+	// default; for a sandbox it is https://test.salesforce.com.
+	Audience string `yaml:"audience"`
+}
+
+// Secret refers to a secret by name.
+type Secret struct {
+	// Secret is an entry of secrets.
+	Secret string `yaml:"secret"`
+}
+
+// Object is what an operator declares of an object.
+type Object struct {
+	// KeyField is a custom text field of the object, an external id and unique, that
+	// takes the key of a creation. Without it nothing can be created.
+	KeyField string `yaml:"key_field"`
+	// Fields declares levels of fields, 1 to 5. An update whose fields are all declared
+	// has the largest of their levels as its floor.
+	Fields connector.FieldLevels `yaml:"fields"`
+	// Operations declares operations on records of this object, by name: create, update,
+	// delete.
+	Operations map[string]Operation `yaml:"operations"`
+}
+
+// Operation is what an operator declares of an operation.
+type Operation struct {
+	// Floor is its least risk level, 1 to 5; 3 by default, 4 for create and delete.
+	Floor gatehouse.RiskLevel `yaml:"floor"`
+}
+
+const (
+	defaultVersion  = "v64.0"
+	defaultAudience = "https://login.salesforce.com"
+	leastVersion    = "v46.0" // from it on the answer to an upsert says whether it has created
+)
+
+var (
+	versionForm  = regexp.MustCompile(`^v[4-9][0-9]\.0$`)
+	objectForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,79}$`)
+	keyFieldForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,76}__c$`)
+	clientForm   = regexp.MustCompile(`^[!-~]{8,512}$`)
+	userForm     = regexp.MustCompile(`^[^\s]{3,80}$`)
+)
+
+func (c *Config) validate() error {
+	switch {
+	case c.Type != "" && c.Type != "salesforce":
+		return fmt.Errorf("type: is %s, not salesforce", gatehouse.Quote(c.Type))
+	case c.APIVersion != "" && (!versionForm.MatchString(c.APIVersion) || c.APIVersion < leastVersion):
+		return fmt.Errorf("api_version: must be such as %s, and at least %s", defaultVersion, leastVersion)
+	case !clientForm.MatchString(c.Auth.ClientID):
+		return errors.New("auth.client_id: must be the app's consumer key")
+	case (c.Auth.ClientSecret == nil) == (c.Auth.PrivateKey == nil):
+		return errors.New("auth: needs exactly one of client_secret and private_key")
+	case c.Auth.PrivateKey != nil && !userForm.MatchString(c.Auth.Username):
+		return errors.New("auth.username: is needed beside private_key")
+	case c.Auth.PrivateKey == nil && (c.Auth.Username != "" || c.Auth.Audience != ""):
+		return errors.New("auth: username and audience have a meaning beside private_key only")
+	case len(c.Objects) == 0:
+		return errors.New("objects: at least one is needed, such as Opportunity: {}")
+	}
+	folded := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(c.Objects)) {
+		if !objectForm.MatchString(name) {
+			return fmt.Errorf("objects: %s is no API name of an object", gatehouse.Quote(name))
+		}
+		if folded[spelling.Fold(name)] {
+			return fmt.Errorf("objects.%s: stands there in two spellings", name)
+		}
+		folded[spelling.Fold(name)] = true
+		if err := c.Objects[name].validate("objects." + name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o Object) validate(at string) error {
+	if o.KeyField != "" && !keyFieldForm.MatchString(o.KeyField) {
+		return fmt.Errorf("%s.key_field: must be a custom field, such as Gatehouse_Key__c", at)
+	}
+	for _, op := range slices.Sorted(maps.Keys(o.Operations)) {
+		if !slices.Contains(operationNames, op) {
+			return fmt.Errorf("%s.operations.%s: there are %s", at, op, strings.Join(operationNames, ", "))
+		}
+		if f := o.Operations[op].Floor; !f.Valid() {
+			return fmt.Errorf("%s.operations.%s.floor: must be 1 to 5", at, op)
+		}
+	}
+	return o.Fields.Validate(at + ".fields")
+}

@@ -1,0 +1,198 @@
+package salesforce
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
+)
+
+const defaultTimeout = 30 * time.Second
+
+// Connector changes records of one org.
+type Connector struct {
+	api         *rest.API
+	root        string // of the REST API, such as /services/data/v64.0
+	objects     map[string]Object
+	operations  *typed.Operations
+	fingerprint string
+	timeout     time.Duration
+	records     rest.Keyed
+	unique      sync.Map // the objects whose key field was seen to be unique
+}
+
+var (
+	_ connector.Connector   = (*Connector)(nil)
+	_ connector.Checker     = (*Connector)(nil)
+	_ connector.StateReader = (*Connector)(nil)
+	_ connector.ReadBacker  = (*Connector)(nil)
+	_ connector.Validator   = (*Connector)(nil)
+	_ connector.Floorer     = (*Connector)(nil)
+	_ connector.Declarer    = (*Connector)(nil)
+	_ connector.Typed       = (*Connector)(nil)
+	_ connector.Lister      = (*Connector)(nil)
+	_ connector.Prober      = (*Connector)(nil)
+)
+
+// New makes a connector of a configuration, with the value of the secret that it
+// names. It makes no call.
+func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	base, err := rest.ParseBase(cfg.Site, cfg.AllowPrivate, true)
+	if err != nil {
+		return nil, fmt.Errorf("site: %w", err)
+	}
+	client := rest.NewClient(cfg.AllowPrivate)
+	in, err := newSignIn(cfg, base, client, secrets)
+	if err != nil {
+		return nil, err
+	}
+	token := &rest.Token{Fetch: in.fetch}
+	c := &Connector{
+		api: &rest.API{
+			Client: client, Base: base, Header: http.Header{"Accept": {"application/json"}, "User-Agent": {"gatehouse"}},
+			Credential: func(ctx context.Context) (string, *connector.Error) {
+				value, failed := token.Get(ctx)
+				return "Bearer " + value, failed
+			},
+			Refused: func(credential string) bool {
+				token.Drop(strings.TrimPrefix(credential, "Bearer "))
+				return true
+			},
+		},
+		root: "/services/data/" + cmp.Or(cfg.APIVersion, defaultVersion), objects: cfg.Objects,
+		timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout), fingerprint: fingerprint(cfg),
+	}
+	if c.operations, err = newOperations(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// fingerprint hashes the definition; of the secret it has the name. Levels and the
+// time-out are left out.
+func fingerprint(cfg Config) string {
+	keys := make(map[string]string, len(cfg.Objects))
+	for name, o := range cfg.Objects {
+		keys[name] = o.KeyField
+	}
+	b, err := json.Marshal(struct {
+		Type, Site, APIVersion string
+		AllowPrivate           bool
+		Auth                   Auth
+		KeyFields              map[string]string
+		Form                   int
+	}{"salesforce", cfg.Site, cmp.Or(cfg.APIVersion, defaultVersion), cfg.AllowPrivate, cfg.Auth, keys, 1})
+	if err != nil {
+		panic("salesforce: " + err.Error()) // strings always marshal
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Fingerprint implements [connector.Connector].
+func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// Probe reads what each object allows, and once whether its key field is unique.
+func (c *Connector) Probe(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
+		a, failed := c.api.Ask(ctx, http.MethodGet, c.path(name), nil, "")
+		switch {
+		case failed != nil:
+			return errors.New(failed.Detail)
+		case a.Status != http.StatusOK:
+			return fmt.Errorf("object %s: %s", name, outcome(a).Detail)
+		}
+		about, _ := a.JSON().Get("objectDescribe")
+		if got := rest.Text(about, "name"); got != name && a.Cut == "" {
+			return fmt.Errorf("object %s: its API name is %s", name, gatehouse.Quote(got))
+		}
+		if err := c.probeKey(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probeKey looks whether a creation can rely on the key field. A description that is
+// larger than what is read of an answer tells nothing.
+func (c *Connector) probeKey(ctx context.Context, name string) error {
+	key := c.objects[name].KeyField
+	if _, seen := c.unique.Load(name); seen || key == "" {
+		return nil
+	}
+	a, failed := c.api.Ask(ctx, http.MethodGet, c.path(name, "describe"), nil, "")
+	switch {
+	case failed != nil:
+		return errors.New(failed.Detail)
+	case a.Status != http.StatusOK:
+		return fmt.Errorf("object %s: %s", name, outcome(a).Detail)
+	case a.Cut != "":
+		return nil
+	}
+	list, _ := a.JSON().Get("fields")
+	fields, _ := list.Elements()
+	for _, f := range fields {
+		if rest.Text(f, "name") != key {
+			continue
+		}
+		external, _ := f.Get("externalId")
+		unique, _ := f.Get("unique")
+		if external != "true" || unique != "true" {
+			return fmt.Errorf("objects.%s.key_field: %s must be an external id and unique, else two creations make two records", name, key)
+		}
+		c.unique.Store(name, true)
+		return nil
+	}
+	return fmt.Errorf("objects.%s.key_field: there is no field %s that this user can see", name, key)
+}
+
+// Execute implements [connector.Connector].
+func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
+	if err := c.Validate(call); err != nil {
+		return connector.Result{}, &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	name := call.Target.EntityRef
+	if call.Operation == opCreate {
+		name = call.TargetKey()
+	}
+	unlock := c.records.Lock(ctx, name)
+	if unlock == nil {
+		return connector.Result{}, rest.NotSent("timeout", "the time was over before the call's turn came")
+	}
+	defer unlock()
+	var res connector.Result
+	var failed *connector.Error
+	switch call.Operation {
+	case opCreate:
+		res, failed = c.create(ctx, call)
+	case opDelete:
+		res, failed = c.remove(ctx, call)
+	default:
+		res, failed = c.update(ctx, call)
+	}
+	if failed != nil {
+		return res, failed
+	}
+	return res, nil
+}

@@ -1,0 +1,183 @@
+package salesforce
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
+)
+
+// The operations.
+const (
+	opCreate = "create"
+	opUpdate = "update"
+	opDelete = "delete"
+)
+
+var operationNames = []string{opCreate, opUpdate, opDelete}
+
+// What a change may hold: fields by API name, with plain values. Compound fields, such as
+// BillingAddress, are set by their parts.
+const (
+	changesFields = `{"type": "object", "minProperties": 1, "maxProperties": 200,
+		"propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9_]{0,79}$"},
+		"additionalProperties": {"type": ["string", "number", "boolean", "null"], "maxLength": 131072}}`
+	changesNothing = `{"type": "object", "maxProperties": 0}`
+)
+
+// written are the fields that Salesforce writes itself, folded.
+var written = []string{
+	"id", "attributes", "isdeleted", "createdbyid", "createddate", "lastmodifiedbyid", "lastmodifieddate", "systemmodstamp",
+	"lastactivitydate", "lastvieweddate", "lastreferenceddate",
+}
+
+func newOperations() (*typed.Operations, error) {
+	return typed.NewOperations(
+		typed.Operation{
+			Operation: connector.Operation{Name: opCreate, Class: connector.ClassA, Floor: gatehouse.L4, Reverses: true},
+			Change:    changesFields,
+		},
+		typed.Operation{
+			Operation: connector.Operation{Name: opUpdate, Class: connector.ClassB, Floor: gatehouse.L3, Reverses: true},
+			Change:    changesFields,
+		},
+		typed.Operation{
+			Operation: connector.Operation{Name: opDelete, Class: connector.ClassC, Floor: gatehouse.L4},
+			Change:    changesNothing,
+		},
+	)
+}
+
+// Operation implements [connector.Connector].
+func (c *Connector) Operation(name string) (connector.Operation, bool) {
+	return c.operations.Operation(name)
+}
+
+// Schema implements [connector.Typed].
+func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
+	if !c.takes(operation, entityType) {
+		return "", false
+	}
+	return c.operations.Schema(operation)
+}
+
+func (c *Connector) takes(operation, object string) bool {
+	o, ok := c.objects[object]
+	return ok && (operation != opCreate || o.KeyField != "")
+}
+
+// List implements [connector.Lister].
+func (c *Connector) List() []connector.Listed {
+	names := slices.DeleteFunc(c.operations.Names(), func(op string) bool { return len(c.takers(op)) == 0 })
+	return connector.ListOf(c, names, c.takers)
+}
+
+// takers are the objects that an operation takes.
+func (c *Connector) takers(operation string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.objects)), func(o string) bool { return !c.takes(operation, o) })
+}
+
+func (c *Connector) levels(object, operation string) connector.Levels {
+	l := connector.Levels{Floor: c.objects[object].Operations[operation].Floor}
+	if operation != opDelete {
+		l.Fields = c.objects[object].Fields // they lower an update only: a creation is above L3
+	}
+	return l
+}
+
+// Floor implements [connector.Floorer].
+func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
+	op, ok := c.operations.Operation(call.Operation)
+	if !ok || len(call.Target.EntityRefs) > 0 {
+		return gatehouse.L5
+	}
+	return c.levels(call.Target.EntityType, op.Name).Of(op.Floor, call.ProposedChange)
+}
+
+// Declarations implements [connector.Declarer].
+func (c *Connector) Declarations() []connector.Declaration {
+	var out []connector.Declaration
+	for _, object := range slices.Sorted(maps.Keys(c.objects)) {
+		for _, op := range operationNames {
+			l := c.levels(object, op)
+			if op != opUpdate {
+				l.Fields = nil
+			}
+			out = append(out, l.Declarations(op, object)...)
+		}
+	}
+	return out
+}
+
+// Validate implements [connector.Validator].
+func (c *Connector) Validate(call connector.Call) error {
+	var v gatehouse.Violations
+	c.operations.Check(&v, call)
+	object, ref := call.Target.EntityType, call.Target.EntityRef
+	if near, ok := spelling.Near(object, maps.Keys(c.objects)); ok {
+		v.Add("/target/entity_type", "is another spelling of %s; write it so", gatehouse.Quote(near))
+	} else if _, ok := c.objects[object]; !ok {
+		v.Add("/target/entity_type", "%s", connector.UnknownEntity(object, maps.Keys(c.objects)))
+	}
+	key := c.objects[object].KeyField
+	for _, name := range connector.Fields(call.ProposedChange) {
+		folded := spelling.Fold(name)
+		switch near, isNear := spelling.Near(name, maps.Keys(c.objects[object].Fields)); {
+		case isNear:
+			v.Add("/proposed_change/"+name, "is another spelling of %s; write it so", gatehouse.Quote(near))
+		case slices.Contains(written, folded):
+			v.Add("/proposed_change/"+name, "is written by Salesforce")
+		case key != "" && folded == spelling.Fold(key):
+			v.Add("/proposed_change/"+name, "is for the key of a creation")
+		}
+	}
+	pre, _ := call.CurrentState.Fields()
+	switch {
+	case call.Operation == opCreate:
+		if key == "" {
+			v.Add("/operation", "needs the key_field of the object in the configuration")
+		}
+		if call.Target.Version != "" || len(pre) > 0 {
+			v.Add("/current_state", "has no meaning for a record that is not there yet")
+		}
+	case !validID(ref):
+		v.Add("/target/entity_ref", "must be a record id of 18 characters")
+	case call.Target.Version == "" && len(pre) == 0:
+		v.Add("/current_state", "or /target/version is required, so that nobody's change is overwritten unseen")
+	}
+	if t := call.Target.Version; t != "" {
+		if _, ok := parseTime(t); !ok {
+			v.Add("/target/version", "must be the record's LastModifiedDate, such as 2026-11-24T10:00:00.000+0000")
+		}
+	}
+	call.CheckKey(&v, "sf", object, ref)
+	return v.Err()
+}
+
+var idForm = regexp.MustCompile(`^[0-9A-Za-z]{18}$`)
+
+// validID reports whether a text is a record id of 18 characters: 15 and three that tell
+// which of them are capitals, so that ids can be compared without regard to case.
+func validID(id string) bool {
+	if !idForm.MatchString(id) {
+		return false
+	}
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
+	for part := range 3 {
+		bits := 0
+		for i := range 5 {
+			if c := id[5*part+i]; c >= 'A' && c <= 'Z' {
+				bits |= 1 << i
+			}
+		}
+		if !strings.HasPrefix(id[15+part:], letters[bits:bits+1]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,220 @@
+package salesforce
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+const fieldModified = "LastModifiedDate"
+
+// path is the escaped path below sobjects.
+func (c *Connector) path(parts ...string) string {
+	out := c.root + "/sobjects"
+	for _, p := range parts {
+		out += "/" + url.PathEscape(p)
+	}
+	return out
+}
+
+// record is what was read of one. seen is Salesforce's time when it answered.
+type record struct {
+	id, version    string
+	modified, seen time.Time
+	fields         gatehouse.JSON
+}
+
+// names are the fields that a call is about.
+func (c *Connector) names(call connector.Call) []string {
+	out := append(connector.Fields(call.CurrentState), "Id", fieldModified)
+	out = append(out, connector.Fields(call.ProposedChange)...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// read reads a record by the path's parts below sobjects; gone is true where it is not
+// there, or not for this user, and deleted where it is known to have been there.
+func (c *Connector) read(ctx context.Context, fields []string, parts ...string) (r record, gone, deleted bool, failed *connector.Error) {
+	a, failed := c.api.Ask(ctx, http.MethodGet, c.path(parts...), url.Values{"fields": {strings.Join(fields, ",")}}, "")
+	switch {
+	case failed != nil:
+		return r, false, false, failed
+	case a.Status == http.StatusNotFound:
+		return r, true, errorCode(a.JSON()) == "ENTITY_IS_DELETED", nil
+	case a.Status != http.StatusOK:
+		return r, false, false, c.unread(a)
+	}
+	r, ok := recordOf(a)
+	if !ok {
+		return r, false, false, &connector.Error{
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is no record with a time of its last change",
+			Says: a.Says(a.JSON()),
+		}
+	}
+	// Salesforce takes a field's name in any case. A person and a ceiling do not.
+	for _, name := range fields {
+		if _, ok := r.fields.Get(name); !ok {
+			return r, false, false, &connector.Error{
+				Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid),
+				Detail: "the answer has no field " + gatehouse.Quote(name) + "; write the name as the object has it",
+			}
+		}
+	}
+	return r, false, false, nil
+}
+
+func recordOf(a *rest.Answer) (record, bool) {
+	doc := a.JSON()
+	r := record{id: rest.Text(doc, "Id"), version: rest.Text(doc, fieldModified), fields: doc, seen: time.Now()}
+	if date, err := http.ParseTime(a.Header.Get("Date")); err == nil {
+		r.seen = date
+	}
+	var ok bool
+	r.modified, ok = parseTime(r.version)
+	return r, ok && validID(r.id)
+}
+
+// parseTime reads a time as Salesforce writes it, 2026-11-24T10:00:00.000+0000, or as
+// RFC 3339 does.
+func parseTime(s string) (time.Time, bool) {
+	for _, layout := range []string{"2006-01-02T15:04:05.000-0700", time.RFC3339Nano} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// unread is a read that was refused.
+func (c *Connector) unread(a *rest.Answer) *connector.Error {
+	e := c.failure(a)
+	if e.Kind == connector.Ambiguous {
+		e.Kind = connector.Transient
+	}
+	return e
+}
+
+// value is a field of a record, null for none.
+func (r record) value(name string) gatehouse.JSON {
+	if v, ok := r.fields.Get(name); ok {
+		return v
+	}
+	return "null"
+}
+
+// holds reports whether a shown value is the approved one. An empty text is stored as
+// none, numbers are compared by value and times as points in time.
+func holds(approved, shown gatehouse.JSON) bool {
+	if approved.Equal(shown) || approved == `""` && shown == "null" {
+		return true
+	}
+	a, isNumber := approved.Number()
+	b, isNumberToo := shown.Number()
+	if isNumber && isNumberToo {
+		return a.Cmp(b) == 0
+	}
+	s, _ := approved.Text()
+	t, _ := shown.Text()
+	at, ok := parseTime(s)
+	bt, okToo := parseTime(t)
+	return ok && okToo && at.Equal(bt)
+}
+
+// compare tells how a record differs from what a call says of it.
+func compare(call connector.Call, r record) connector.State {
+	members, _ := call.CurrentState.Fields()
+	var expected, actual []gatehouse.Member
+	for _, m := range members {
+		if got := r.value(m.Name); !holds(m.Value, got) {
+			expected = append(expected, m)
+			actual = append(actual, gatehouse.Member{Name: m.Name, Value: got})
+		}
+	}
+	if expected != nil {
+		return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+	}
+	if v := call.Target.Version; v != "" {
+		if t, _ := parseTime(v); !t.Equal(r.modified) {
+			return connector.State{Expected: gatehouse.StringJSON(v), Actual: gatehouse.StringJSON(r.version)}
+		}
+	}
+	return connector.State{Matches: true}
+}
+
+// before reads the record that a call is about to change, and refuses what does not fit.
+func (c *Connector) before(ctx context.Context, call connector.Call) (record, *connector.Error) {
+	r, gone, _, failed := c.read(ctx, c.names(call), call.Target.EntityType, call.Target.EntityRef)
+	switch {
+	case failed != nil:
+		return r, rest.NothingSent(failed)
+	case gone:
+		return r, &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
+			Detail: "the record is not there, or this user may not see it",
+		}
+	}
+	if s := compare(call, r); !s.Matches {
+		return r, rest.Changed(s)
+	}
+	return r, nil
+}
+
+// Check implements [connector.Checker].
+func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
+	if call.Operation == opCreate {
+		return connector.State{Matches: true, Unchecked: true}, nil
+	}
+	r, gone, _, failed := c.read(ctx, c.names(call), call.Target.EntityType, call.Target.EntityRef)
+	switch {
+	case failed != nil:
+		return connector.State{}, failed
+	case gone:
+		return connector.State{Expected: gatehouse.StringJSON(call.Target.EntityRef), Actual: "null"}, nil
+	}
+	return compare(call, r), nil
+}
+
+// ReadsState implements [connector.StateReader].
+func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation != opCreate }
+
+// ReadState implements [connector.StateReader].
+func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
+	if !c.ReadsState(call) {
+		return connector.Snapshot{}, &connector.Error{
+			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be created has no state",
+		}
+	}
+	r, gone, _, failed := c.read(ctx, c.names(call), call.Target.EntityType, call.Target.EntityRef)
+	if failed != nil {
+		return connector.Snapshot{}, failed
+	}
+	if gone {
+		return connector.Snapshot{Gone: true}, nil
+	}
+	out := connector.Snapshot{Matches: compare(call, r).Matches}
+	if call.Target.Version != "" {
+		out.Version = r.version
+	}
+	out.CurrentState = r.only(append(connector.Fields(call.CurrentState), connector.Fields(call.ProposedChange)...))
+	return out, nil
+}
+
+// only are the named fields; "" for none.
+func (r record) only(of []string) gatehouse.JSON {
+	slices.Sort(of)
+	var members []gatehouse.Member
+	for _, name := range slices.Compact(of) {
+		members = append(members, gatehouse.Member{Name: name, Value: r.value(name)})
+	}
+	if members == nil {
+		return ""
+	}
+	return gatehouse.ObjectJSON(members...)
+}

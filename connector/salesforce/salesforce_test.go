@@ -1,0 +1,401 @@
+package salesforce_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/connectortest"
+	"github.com/gatehouse-dev/gatehouse/connector/salesforce"
+)
+
+const (
+	won     = gatehouse.JSON(`{"StageName":"Closed Won"}`)
+	open    = gatehouse.JSON(`{"StageName":"Prospecting"}`)
+	newDeal = gatehouse.JSON(`{"Amount":12.50,"CloseDate":"2027-01-31","Description":"","Name":"Toner","StageName":"Prospecting"}`)
+)
+
+// TestConformance holds each operation to the suite. The target is a fake.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		call    connector.Call
+		creates bool
+		read    func(*fake) gatehouse.JSON
+	}{
+		"update": {call("update", won, open), false, func(f *fake) gatehouse.JSON { return f.field(deal, "StageName") }},
+		"create": {call("create", newDeal, ""), true, func(f *fake) gatehouse.JSON { return f.count() }},
+		"delete": {call("delete", "{}", open), false, func(f *fake) gatehouse.JSON { return f.count() + f.field(deal, "StageName") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			connectortest.Run(t, connectortest.Harness{New: func(t *testing.T) *connectortest.Fixture {
+				f := newFake(t)
+				return &connectortest.Fixture{
+					Connector: f.connector(nil), Call: test.call, Creates: test.creates,
+					Disturb: func(*testing.T) { f.set("StageName", "Closed Lost") },
+					Read:    func(*testing.T) gatehouse.JSON { return test.read(f) },
+					Effects: func(*testing.T) int { return f.effects() },
+					Secrets: []string{consumerSecret},
+				}
+			}})
+		})
+	}
+}
+
+func wantFailure(t *testing.T, err error, kind connector.Kind, code string) {
+	t.Helper()
+	var e *connector.Error
+	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
+		t.Errorf("got %v, want %s: %s", err, kind, code)
+	}
+}
+
+func finding(t *testing.T, c *salesforce.Connector, call connector.Call, want connector.Finding) connector.Result {
+	t.Helper()
+	got, res, err := c.ReadBack(t.Context(), call)
+	if err != nil || got != want {
+		t.Errorf("read back %v (%v), want %v", got, err, want)
+	}
+	return res
+}
+
+// TestTwoReplicas: two processes read the same state, and both write. Salesforce's
+// condition lets one of them win.
+func TestTwoReplicas(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	var both sync.WaitGroup
+	both.Add(2)
+	f.behave(func() { f.beforeWrite = func() { both.Done(); both.Wait() } })
+	failures := make(chan error, 2)
+	for _, stage := range []gatehouse.JSON{won, `{"StageName":"Closed Lost"}`} {
+		c := f.connector(nil)
+		go func() {
+			_, err := c.Execute(t.Context(), call("update", stage, open))
+			failures <- err
+		}()
+	}
+	first, second := <-failures, <-failures
+	if first == nil {
+		first, second = second, first
+	}
+	if second != nil {
+		t.Errorf("nobody has won: %v", second)
+	}
+	wantFailure(t, first, connector.Terminal, "target_changed")
+	if f.effects() != 1 {
+		t.Errorf("%d effects", f.effects())
+	}
+}
+
+// TestWithinASecond: the record was changed in this very second. If-Unmodified-Since
+// would not tell a second change of the same second from the first, so the connector
+// waits until the second is over.
+func TestWithinASecond(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.connector(nil)
+	f.set("StageName", "Prospecting")
+	changed, err := time.Parse(`"2006-01-02T15:04:05.000-0700"`, string(f.field(deal, "LastModifiedDate")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent time.Time
+	f.behave(func() {
+		f.beforeWrite = func() {
+			sent = time.Now()
+			f.set("StageName", "Closed Lost") // somebody else, between read and write
+		}
+	})
+	_, err = c.Execute(t.Context(), call("update", won, open))
+	wantFailure(t, err, connector.Terminal, "target_changed")
+	if sent.Unix() <= changed.Unix() || f.effects() != 0 {
+		t.Errorf("sent at %v on a state of %v, %d effects", sent, changed, f.effects())
+	}
+
+	f = newFake(t) // a record of the future, such as an import leaves
+	f.behave(func() { f.records[deal]["LastModifiedDate"] = stamp(time.Now().Add(time.Hour)) })
+	_, err = f.connector(nil).Execute(t.Context(), call("update", won, open))
+	wantFailure(t, err, connector.NotSent, "too_recent")
+}
+
+// TestLostAnswers: the answer is lost after the effect. Each operation is found again, and
+// the same call makes it no second time.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]connector.Call{
+		"create": call("create", newDeal, ""), "update": call("update", won, open), "delete": call("delete", "{}", open),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			c := f.connector(nil)
+			finding(t, c, call, connector.Inconclusive)
+			f.behave(func() { f.lose = true })
+			_, err := c.Execute(t.Context(), call)
+			wantFailure(t, err, connector.Ambiguous, "connection_lost")
+			f.behave(func() { f.lose = false })
+			made := finding(t, c, call, connector.Present)
+			if made.ExternalID == "" {
+				t.Error("without an external id")
+			}
+			res, err := c.Execute(t.Context(), call)
+			if f.effects() != 1 {
+				t.Errorf("%d effects", f.effects())
+			}
+			if name == "create" {
+				if err != nil || res.ExternalID != made.ExternalID || res.Reversal == nil {
+					t.Errorf("%v, %q after %q", err, res.ExternalID, made.ExternalID)
+				}
+			} else {
+				wantFailure(t, err, connector.Terminal, "target_changed")
+			}
+		})
+	}
+}
+
+// TestCutAnswer: the answer to a creation breaks off. The record is read by its key.
+func TestCutAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.behave(func() { f.cut = true })
+	res, err := f.connector(nil).Execute(t.Context(), call("create", newDeal, ""))
+	if err != nil || res.ExternalID == "" || f.effects() != 1 {
+		t.Errorf("%v, %q, %d effects", err, res.ExternalID, f.effects())
+	}
+}
+
+// TestCreatedIsNotOverwritten: a person has changed the record that a call made. The
+// same call, repeated, leaves it so.
+func TestCreatedIsNotOverwritten(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.connector(nil)
+	res, err := c.Execute(t.Context(), call("create", newDeal, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.behave(func() { f.records[res.ExternalID]["Name"] = "Toner, black" })
+	if _, err := c.Execute(t.Context(), call("create", newDeal, "")); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.field(res.ExternalID, "Name"); got != `"Toner, black"` || f.effects() != 1 {
+		t.Errorf("the name is %s, %d effects", got, f.effects())
+	}
+	// Somebody has copied the key: nothing can be told any more.
+	f.behave(func() { f.records[deal]["Gatehouse_Key__c"] = f.records[res.ExternalID]["Gatehouse_Key__c"] })
+	_, err = c.Execute(t.Context(), call("create", newDeal, ""))
+	wantFailure(t, err, connector.Terminal, "several_records")
+}
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	both := gatehouse.JSON(`{"Amount":99,"StageName":"Closed Won"}`)
+	answers := func(status int, code string) func() (int, string) {
+		return func() (int, string) { return status, code }
+	}
+	for name, test := range map[string]struct {
+		set    func(*fake)
+		change gatehouse.JSON
+		kind   connector.Kind
+		code   string
+	}{
+		"all dropped":        {func(f *fake) { f.drop = "StageName" }, won, connector.Terminal, "not_as_approved"},
+		"a part dropped":     {func(f *fake) { f.drop = "Amount" }, both, connector.Ambiguous, "not_as_approved"},
+		"another value":      {func(f *fake) { f.rewrite = object{"StageName": "Negotiation"} }, won, connector.Ambiguous, "not_as_approved"},
+		"an unknown field":   {nil, `{"Discount__c":1}`, connector.Terminal, "invalid_field"},
+		"a name in capitals": {nil, `{"STAGENAME":"Closed Won"}`, connector.Terminal, "invalid"},
+		"a bad value":        {nil, `{"StageName":"Nonsense"}`, connector.Terminal, "invalid_or_null_for_restricted_picklist"},
+		"validation":         {func(f *fake) { f.fail = answers(400, "FIELD_CUSTOM_VALIDATION_EXCEPTION") }, won, connector.Terminal, "field_custom_validation_exception"},
+		"a locked row":       {func(f *fake) { f.fail = answers(400, "UNABLE_TO_LOCK_ROW") }, won, connector.Transient, "row_locked"},
+		"a lost session":     {func(f *fake) { f.fail = answers(401, "INVALID_SESSION_ID") }, won, connector.Transient, "session_expired"},
+		"the org's limit":    {func(f *fake) { f.refuse = answers(403, "REQUEST_LIMIT_EXCEEDED") }, won, connector.NotSent, "rate_limited"},
+		"no right":           {func(f *fake) { f.fail = answers(403, "INSUFFICIENT_ACCESS_OR_READONLY") }, won, connector.Terminal, "insufficient_access_or_readonly"},
+		"down":               {func(f *fake) { f.refuse = answers(503, "SERVER_UNAVAILABLE") }, won, connector.NotSent, "http_503"},
+		"down at the write":  {func(f *fake) { f.fail = answers(503, "SERVER_UNAVAILABLE") }, won, connector.Ambiguous, "http_503"},
+		"an exception":       {func(f *fake) { f.fail = answers(500, "UNKNOWN_EXCEPTION") }, won, connector.Ambiguous, "http_500"},
+		"a hostile code":     {func(f *fake) { f.fail = answers(400, "<script>") }, won, connector.Terminal, "http_400"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			if test.set != nil {
+				test.set(f)
+			}
+			_, err := f.connector(nil).Execute(t.Context(), call("update", test.change, open))
+			wantFailure(t, err, test.kind, test.code)
+		})
+	}
+}
+
+// TestLimit: after the org's limit was reached nothing is sent for a while.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.connector(nil)
+	f.behave(func() { f.refuse = func() (int, string) { return http.StatusForbidden, "REQUEST_LIMIT_EXCEEDED" } })
+	_, _ = c.Execute(t.Context(), call("update", won, open))
+	f.behave(func() { f.refuse = nil })
+	_, err := c.Execute(t.Context(), call("update", won, open))
+	wantFailure(t, err, connector.NotSent, "rate_limited")
+	var e *connector.Error
+	if errors.As(err, &e); e.RetryAfter < 50*time.Second || f.effects() != 0 {
+		t.Errorf("%+v, %d effects", e, f.effects())
+	}
+}
+
+// TestSignIn: both flows, one token for many calls, another one after it was refused, and
+// no token of another org.
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	bearer := func(c *salesforce.Config) {
+		c.Auth = salesforce.Auth{
+			ClientID: consumerKey, PrivateKey: &salesforce.Secret{Secret: "KEY"}, Username: "gate@acme.example",
+			Audience: "https://test.salesforce.com",
+		}
+	}
+	for name, change := range map[string]func(*salesforce.Config){"client credentials": nil, "bearer": bearer} {
+		c := f.connector(change)
+		before := f.signIns
+		for range 3 {
+			if err := c.Probe(t.Context()); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		f.behave(func() { clear(f.tokens) })
+		if err := c.Probe(t.Context()); err != nil {
+			t.Errorf("%s, after the session has ended: %v", name, err)
+		}
+		if got := f.signIns - before; got != 2 {
+			t.Errorf("%s: %d sign-ins", name, got)
+		}
+	}
+	wrong := f.connector(func(c *salesforce.Config) { bearer(c); c.Auth.Audience = "" })
+	_, err := wrong.Execute(t.Context(), call("update", won, open))
+	wantFailure(t, err, connector.NotSent, "token_refused")
+	f.behave(func() { f.instance = "https://evil.example" })
+	_, err = f.connector(nil).Execute(t.Context(), call("update", won, open))
+	wantFailure(t, err, connector.NotSent, "token_refused")
+	if f.effects() != 0 {
+		t.Errorf("%d effects", f.effects())
+	}
+}
+
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.behave(func() { f.unique = false })
+	if err := f.connector(nil).Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "unique") {
+		t.Errorf("a key field that is not unique: %v", err)
+	}
+	missing := f.connector(func(c *salesforce.Config) {
+		c.Objects["Opportunity"] = salesforce.Object{KeyField: "Other__c"}
+	})
+	if err := missing.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "no field Other__c") {
+		t.Errorf("no key field: %v", err)
+	}
+	other := f.connector(func(c *salesforce.Config) { c.Objects = map[string]salesforce.Object{"Nothing": {}} })
+	if err := other.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "object Nothing") {
+		t.Errorf("no object: %v", err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.connector(func(cfg *salesforce.Config) {
+		cfg.Objects["Opportunity"] = salesforce.Object{
+			KeyField: "Gatehouse_Key__c", Fields: connector.FieldLevels{"Description": 1, "Amount": 4},
+			Operations: map[string]salesforce.Operation{"delete": {Floor: 2}},
+		}
+		cfg.Objects["Lead"] = salesforce.Object{}
+	})
+	object := func(to, ref string) connector.Call {
+		c := call("update", won, open)
+		c.Target.EntityType, c.Target.EntityRef = to, ref
+		return c
+	}
+	lead := call("create", newDeal, "")
+	lead.Target.EntityType = "Lead"
+	version := call("update", won, "")
+	version.Target.Version = "yesterday"
+	for name, bad := range map[string]connector.Call{
+		"another object": object("Account", deal), "another spelling": object("opportunity", deal),
+		"a path": object("Opportunity", "../Account/001"), "an id of 15": object("Opportunity", deal[:15]),
+		"a mistyped id": object("Opportunity", "0068a00001rbqb8AAC"), "blind": call("update", won, ""),
+		"a field of Salesforce":      call("update", `{"lastModifiedDate":"2026-01-01"}`, open),
+		"the key":                    call("create", `{"gatehouse_key__c":"x","Name":"y"}`, ""),
+		"a declared field, misspelt": call("update", `{"amount":1}`, open), "a relation": call("update", `{"Account":{"Name":"x"}}`, open),
+		"a path as a field": call("update", `{"Name,Id":"x"}`, open), "no fields": call("update", `{}`, open),
+		"a deletion of fields": call("delete", won, open), "a state of nothing": call("create", newDeal, open),
+		"no key field": lead, "no time": version,
+	} {
+		if code := gatehouse.CodeOf(c.Validate(bad)); code != gatehouse.CodeInvalid {
+			t.Errorf("%s: code %q", name, code)
+		}
+		if _, err := c.Execute(t.Context(), bad); err == nil {
+			t.Errorf("%s was carried out", name)
+		}
+	}
+	for change, floor := range map[gatehouse.JSON]gatehouse.RiskLevel{
+		`{"Description":"a"}`: 1, won: 3, `{"Amount":1}`: 4, `{"Description":"a","StageName":"b"}`: 3,
+	} {
+		if got := c.Floor(call("update", change, open)); got != floor {
+			t.Errorf("%s: floor %v", change, got)
+		}
+	}
+	if c.Floor(call("delete", "{}", open)) != 2 || c.Floor(call("create", newDeal, "")) != 4 || len(c.Declarations()) != 2 {
+		t.Errorf("floors and %+v", c.Declarations())
+	}
+	if l := c.List(); len(l) != 3 || len(l[0].EntityTypes) != 1 || len(l[2].EntityTypes) != 2 {
+		t.Errorf("%+v", l)
+	}
+	if f.effects() != 0 {
+		t.Error("something was done")
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	base := f.connector(nil).Fingerprint()
+	for name, change := range map[string]func(*salesforce.Config){
+		"site: ":              func(c *salesforce.Config) { c.Site = "ftp://x" },
+		"api_version: ":       func(c *salesforce.Config) { c.APIVersion = "v45.0" },
+		"auth.client_id: ":    func(c *salesforce.Config) { c.Auth.ClientID = "" },
+		"auth.client_secret:": func(c *salesforce.Config) { c.Auth.ClientSecret.Secret = "OTHER" },
+		"auth: needs exactly": func(c *salesforce.Config) { c.Auth.PrivateKey = &salesforce.Secret{Secret: "KEY"} },
+		"auth.private_key: is no PEM": func(c *salesforce.Config) {
+			c.Auth.ClientSecret, c.Auth.PrivateKey, c.Auth.Username = nil, &salesforce.Secret{Secret: "SF"}, "a@b"
+		},
+		"objects: at least": func(c *salesforce.Config) { c.Objects = nil },
+		"objects: \"a/b\"":  func(c *salesforce.Config) { c.Objects = map[string]salesforce.Object{"a/b": {}} },
+		"objects.Opportunity.key_field": func(c *salesforce.Config) {
+			c.Objects["Opportunity"] = salesforce.Object{KeyField: "Name"}
+		},
+		"objects.opportunity: stands": func(c *salesforce.Config) { c.Objects["opportunity"] = salesforce.Object{} },
+		"objects.Opportunity.operations.undelete": func(c *salesforce.Config) {
+			c.Objects["Opportunity"] = salesforce.Object{Operations: map[string]salesforce.Operation{"undelete": {}}}
+		},
+	} {
+		cfg := f.config()
+		change(&cfg)
+		if _, err := salesforce.New(t.Context(), cfg, secrets); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := f.connector(func(c *salesforce.Config) { c.Auth.ClientID = "another-consumer" }).Fingerprint(); got == base {
+		t.Error("another client has the same fingerprint")
+	}
+	if got := f.connector(func(c *salesforce.Config) {
+		c.Objects["Opportunity"] = salesforce.Object{KeyField: "Gatehouse_Key__c", Fields: connector.FieldLevels{"Name": 1}}
+	}).Fingerprint(); got != base {
+		t.Error("levels are in the fingerprint")
+	}
+}
