@@ -1,0 +1,66 @@
+package proof
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestBreaker: a target that fails again and again gets no calls for a while. Operators
+// are told so everywhere, what is approved meanwhile loses no attempt, and all of it is
+// carried out once when the target is well again.
+func TestBreaker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, `dispatch: {hold: 0s, retries: 100, backoff: [50ms], lease: 5s}`)
+	ana := w.admin.create(t, "ana", "person", "approver")
+	op := w.admin.create(t, "op", "person", "operator")
+	approved := func(ref string) *gatehouse.Action {
+		a := w.agent.propose(t, contact(ref, "keyed", "new"))
+		must(t, ana.decide(a, "approved"), 200, "decided")
+		return a
+	}
+	open := func() string {
+		var page gatehouse.Page[gatehouse.BreakerState]
+		op.get("/connectors").decode(t, &page)
+		for _, b := range page.Items {
+			if b.Connector == "crm" && b.State != gatehouse.BreakerClosed {
+				return b.ErrorCode
+			}
+		}
+		return ""
+	}
+	down := make([]int, 1000)
+	for i := range down {
+		down[i] = 503
+	}
+	w.target.script("first", down...)
+	w.target.script("second", down...)
+	first := approved("first")
+	until(t, "an open breaker", func() bool { return open() == "http_503" })
+	second := approved("second")
+	until(t, "a push that waits", func() bool {
+		p := w.admin.action(t, second.ID).Push
+		return strings.Contains(p.LastError, "breaker") && p.Attempts == 0
+	})
+	if said, err := w.cli(op, "doctor"); !strings.Contains(said, "crm: no calls, since too many in a row have failed") {
+		t.Errorf("doctor says %s (%v)", said, err)
+	}
+	if metrics := string(w.admin.get("/metrics").raw); !strings.Contains(metrics, `gatehouse_breaker_open{connector="crm"} 1`) ||
+		!strings.Contains(metrics, `gatehouse_breaker_open{connector="shop"} 0`) {
+		t.Error("the metrics do not tell of the breaker")
+	}
+	w.target.script("first")
+	w.target.script("second")
+	for _, a := range []*gatehouse.Action{first, second} {
+		end := w.admin.finished(t, a.ID)
+		if calls := w.target.callsFor(a.IdempotencyKey); end.Status != gatehouse.StatusApplied || end.Push.Attempts != calls {
+			t.Errorf("it is %s after %d attempts and %d calls", end.Status, end.Push.Attempts, calls)
+		}
+		w.oneEffect(t, a)
+	}
+	if code := open(); code != "" {
+		t.Errorf("the breaker is open after a success: %s", code)
+	}
+	w.check(t, newJournal())
+}
