@@ -77,6 +77,10 @@ type Vote struct {
 	Via         Channel      `json:"via"`
 	Digest      Digest       `json:"digest,omitempty"`
 	At          time.Time    `json:"at"`
+	// For is the principal whose right the vote uses, by a delegation, and ForName
+	// its name; both are "" of a vote by the voter's own right.
+	For     string `json:"for,omitempty"`
+	ForName string `json:"for_name,omitempty"`
 }
 
 // Approvals counts the approving votes.

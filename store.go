@@ -76,6 +76,7 @@ type ReadTx interface {
 	RingReader
 	ReviewReader
 	SlackReader
+	DelegationReader
 }
 
 // Tx reads and writes. A guarded write whose guard fails returns ErrConflict,
@@ -95,6 +96,7 @@ type Tx interface {
 	RingWriter
 	ReviewWriter
 	SlackWriter
+	DelegationWriter
 }
 
 // Outlook is what a closure is about to ask, as far as it is known beforehand.

@@ -9,23 +9,32 @@ import (
 
 // votersStand checks, under a lock, that everyone whose approval counts, and
 // whoever is about to give one, still has the right to: known, enabled,
-// entitled, and not meanwhile the sponsor of who proposed. The proposer is
+// entitled, by their own right or that of whom they voted for, and not meanwhile the
+// sponsor of who proposed. A delegation that has ended since leaves its votes as they
+// are. The proposer is
 // read and not locked: a sponsor set while this transaction runs is one that
 // was set after it, and whom the next check bars.
-func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter *gatehouse.Principal) error {
-	type counted struct{ id, name string }
+func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter, from *gatehouse.Principal) error {
+	// lender is the id of the one whose right the vote uses, "" for the voter's own.
+	type counted struct{ id, name, lender string }
 	var voters []counted
 	for _, v := range a.Approval.Votes {
 		if v.Decision == gatehouse.Approve {
-			voters = append(voters, counted{v.PrincipalID, v.Name})
+			voters = append(voters, counted{v.PrincipalID, v.Name, v.For})
 		}
 	}
 	if voter != nil {
-		voters = append(voters, counted{voter.ID, voter.Name})
+		c := counted{voter.ID, voter.Name, ""}
+		if from != nil {
+			c.lender = from.ID
+		}
+		voters = append(voters, c)
 	}
-	ids := make([]string, len(voters))
-	for i, v := range voters {
-		ids[i] = v.id
+	ids := make([]string, 0, len(voters))
+	for _, v := range voters {
+		if ids = append(ids, v.id); v.lender != "" {
+			ids = append(ids, v.lender)
+		}
 	}
 	found, err := tx.PrincipalsForShare(a.Tenant, ids)
 	if err != nil {
@@ -35,13 +44,22 @@ func (g *Gate) votersStand(tx gatehouse.Tx, a *gatehouse.Action, voter *gatehous
 	if err != nil {
 		return err
 	}
+	of := func(id string) int {
+		return slices.IndexFunc(found, func(p *gatehouse.Principal) bool { return p.ID == id })
+	}
 	for _, v := range voters {
-		at := slices.IndexFunc(found, func(p *gatehouse.Principal) bool { return p.ID == v.id })
-		if at < 0 || entitled(a.Approval, found[at], tx.Now()) != nil || excluded(barred, found[at]) {
+		at, whose := of(v.id), of(v.id)
+		if v.lender != "" {
+			whose = of(v.lender)
+		}
+		if at < 0 || whose < 0 || a.Approval.Bars(found[at]) || !found[at].MayDecide() || excluded(barred, found[at]) ||
+			entitled(a.Approval, found[whose], tx.Now()) != nil || excluded(barred, found[whose]) {
 			return revoked("%s voted, and has lost the right to", v.name).With("voter", v.name)
 		}
-		if err := g.counts(tx.Now(), a, found[at]); err != nil {
-			return revoked("%s", err).With("voter", v.name)
+		for _, p := range []*gatehouse.Principal{found[at], found[whose]} {
+			if err := g.counts(tx.Now(), a, p); err != nil {
+				return revoked("%s", err).With("voter", v.name)
+			}
 		}
 	}
 	return nil
@@ -81,5 +99,5 @@ func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Approval.Status != gatehouse.ApprovalApproved || a.Approval.Approvals() < a.Approval.Required {
 		return revoked("the approval does not stand")
 	}
-	return g.votersStand(tx, a, nil)
+	return g.votersStand(tx, a, nil, nil)
 }

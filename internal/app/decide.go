@@ -119,7 +119,10 @@ type ruling struct {
 	drift         *drift
 	full          error // a ceiling that was full, nil for none
 
-	// Set by rule.
+	// Set by rule. lenders are those whose right the caller may use, from the one
+	// whose right it does; both are nil for the caller's own.
+	lenders  []*gatehouse.Principal
+	from     *gatehouse.Principal
 	action   *gatehouse.Action
 	proof    *gatehouse.StepUp // the one that was used up, nil for none
 	code     string
@@ -238,6 +241,7 @@ func (r *ruling) look(ctx context.Context) (err error) {
 // vote, then, when it settles the question, the decision.
 func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action) error {
 	r.code, r.replayed, r.standing, r.proof = "", false, false, nil
+	r.lenders, r.from = nil, nil
 	person := r.caller.Principal
 	r.action = a
 	ap := a.Approval
@@ -245,7 +249,7 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action) error {
 		r.standing = true
 		return nil // allowed or denied by policy: nobody was asked
 	}
-	if err := entitled(ap, person, tx.Now()); err != nil {
+	if err := r.mayAnswer(tx, a); err != nil {
 		return err
 	}
 	if a.Status != gatehouse.StatusPending {
@@ -263,6 +267,9 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if done, err := r.ownVote(ap, person); done || err != nil {
 		return err
 	}
+	if err := r.borrow(tx); err != nil {
+		return err
+	}
 	if r.decision.Digest != "" && r.decision.Digest != a.Digest {
 		return gatehouse.E(gatehouse.CodeDigestMismatch, "this is not what you saw: the digest is another").With("digest", a.Digest)
 	}
@@ -273,6 +280,26 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action) error {
 		return r.reject(tx)
 	}
 	return r.approve(tx)
+}
+
+// mayAnswer checks the caller's right, and finds those whose right it may use.
+func (r *ruling) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action) error {
+	person := r.caller.Principal
+	refusal := entitled(a.Approval, person, tx.Now())
+	if refusal == nil {
+		return nil
+	}
+	if own := a.Approval.VoteOf(person.Person); own != nil && own.For != "" && a.Status != gatehouse.StatusPending {
+		return nil // what stands, the voter is told, whatever has ended meanwhile
+	}
+	var err error
+	if r.lenders, err = r.gate.standsFor(tx, a, person); err != nil {
+		return err
+	}
+	if len(r.lenders) == 0 {
+		return refusal
+	}
+	return nil
 }
 
 // ownVote handles a person who voted before. done is true when there is
@@ -323,7 +350,7 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 	if r.veto != "" {
 		return revoked("%s", r.veto)
 	}
-	if err := r.gate.votersStand(tx, a, r.caller.Principal); err != nil {
+	if err := r.gate.votersStand(tx, a, r.caller.Principal, r.from); err != nil {
 		return err
 	}
 	if err := r.vote(tx); err != nil {
@@ -378,6 +405,9 @@ func (r *ruling) vote(tx gatehouse.Tx) error {
 		Person: p.Person, PrincipalID: p.ID, Name: p.Name, Decision: r.decision.Decision,
 		Notes: r.decision.Notes, Via: r.caller.Via, Digest: r.decision.Digest, At: tx.Now(),
 	}
+	if r.from != nil {
+		v.For, v.ForName = r.from.ID, r.from.Name
+	}
 	if err := tx.PutVote(p.Tenant, r.action.Approval.ID, v); err != nil {
 		return err
 	}
@@ -413,7 +443,7 @@ func (r *ruling) settle(tx gatehouse.Tx, to gatehouse.Status, approval gatehouse
 // record appends the leaf of the vote, and of what it made of the action.
 func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) error {
 	ap, push := r.action.Approval, r.action.Push
-	data := make([]gatehouse.Member, 0, 10)
+	data := make([]gatehouse.Member, 0, 11)
 	put := func(name string, value any) { data = append(data, gatehouse.Member{Name: name, Value: encode(value)}) }
 	// In the order of the names, in which they are written.
 	if r.decision.AcknowledgeStale {
@@ -421,6 +451,9 @@ func (r *ruling) record(tx gatehouse.Tx, event string, to gatehouse.Status) erro
 	}
 	put("approval", ap.ID)
 	put("decision", r.decision.Decision)
+	if r.from != nil {
+		put("for", r.from.ID)
+	}
 	if push != nil {
 		put("not_before", push.NextAttempt)
 	}

@@ -10,7 +10,7 @@ import (
 
 // Exists returns nil when the caller's tenant has the thing, else not_found.
 // Kinds are action (an approval's id names its action), push, principal, key,
-// session, link_key, policy, group and workflow (by name), run and step; of a kind that it does not
+// session, link_key, delegation, policy, group and workflow (by name), run and step; of a kind that it does not
 // know, everything exists.
 func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 	return g.view(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
@@ -43,6 +43,8 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 			if err == nil && !slices.ContainsFunc(keys, func(k *gatehouse.RingKey) bool { return k.ID == id }) {
 				err = gatehouse.ErrNotFound
 			}
+		case "delegation":
+			_, err = tx.FindDelegation(tenant, id)
 		case "policy":
 			version, convErr := strconv.Atoi(id)
 			if convErr != nil || version < 1 {

@@ -33,8 +33,12 @@ func (w *world) minted() map[string]func(context.Context) error {
 		"rotate edit token": func(ctx context.Context) error { _, err := w.gate.RotateEditToken(ctx, "ana"); return err },
 		"set-up link":       func(ctx context.Context) error { _, err := w.gate.CreateSetupLink(ctx, "ana"); return err },
 		"create tenant":     func(ctx context.Context) error { _, err := w.gate.CreateTenant(ctx, "acme"); return err },
-		"apply policy":      func(ctx context.Context) error { _, err := w.gate.ApplyPolicy(ctx, "version: 1\n"); return err },
-		"activate policy":   func(ctx context.Context) error { _, err := w.gate.ActivatePolicy(ctx, version); return err },
+		"delegate": func(ctx context.Context) error {
+			_, err := w.gate.CreateDelegation(ctx, gatehouse.NewDelegation{From: "admin", To: "ana", Ends: w.clock.Now().Add(time.Hour)})
+			return err
+		},
+		"apply policy":    func(ctx context.Context) error { _, err := w.gate.ApplyPolicy(ctx, "version: 1\n"); return err },
+		"activate policy": func(ctx context.Context) error { _, err := w.gate.ActivatePolicy(ctx, version); return err },
 	}
 }
 

@@ -197,7 +197,7 @@ func (g *Gate) stand(tx gatehouse.ReadTx, o *opened, id string, caller *gatehous
 		return badToken("this link is for something else")
 	}
 	other := caller != nil && (caller.Principal.Tenant != v.Tenant || caller.Principal.ID != v.Recipient)
-	o.lost = entitled(o.action.Approval, o.Person, tx.Now())
+	o.lost = g.mayAnswer(tx, o.action, o.Person)
 	if o.State, o.Detail = o.state(tx.Now(), other, caller); o.State == gatehouse.ReviewRevoked ||
 		o.State == gatehouse.ReviewNotYours {
 		return nil

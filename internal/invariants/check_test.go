@@ -329,6 +329,9 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"one person becomes two", `UPDATE principal SET person = 'prn_x' WHERE name = 'ben' AND tenant = 'default'`, 23, "", false},
 		{"a principal that nobody made", `INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at)
 SELECT tenant, 'prn_x', 'mallory', 'person', '["approver"]', 'prn_x', '', disabled, 1 FROM principal WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
+		{"a delegation that nobody made", `INSERT INTO delegation (tenant, id, from_id, to_id, starts_at, ends_at, types, level, created_at, created_by, ended_by)
+SELECT 'default', 'dlg_x', (SELECT id FROM principal WHERE name = 'ana' AND tenant = 'default'), id, 1, 2, '[]', 0, 1, 'ana', '' FROM principal WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
+		{"a vote for somebody", `UPDATE vote SET for_id = 'prn_x' WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair", true},
 		{"another policy text", `UPDATE policy_version SET source = source || '#' WHERE tenant = 'default'`, 23, "", true},
 		{"nobody is asked", `DELETE FROM approval WHERE seq = ` + where("pending"), 17, "pending", false},
 	}...) {

@@ -30,6 +30,9 @@ func (c *checker) rights(ctx context.Context) error {
 		if err := c.principals(ctx, tx, h); err != nil {
 			return err
 		}
+		if err := c.checkDelegations(ctx, tx, h); err != nil {
+			return err
+		}
 		return c.policies(ctx, tx, h)
 	})
 }
@@ -44,6 +47,8 @@ type rightsHistory struct {
 	// the version that was applied or activated last.
 	policies map[subject]string
 	active   map[string]int
+	// delegations by their ids, as their last entries leave them.
+	delegations map[subject]loggedDelegation
 }
 
 // loggedPrincipal is a principal as its entries leave it. A member that an
@@ -65,8 +70,9 @@ type loggedPrincipal struct {
 // readRights reads the entries of principals and policies in the order in which
 // they were written. It keeps one record for each principal and policy version.
 func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
-	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{}, active: map[string]int{}}
-	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%' OR body LIKE '%"approver_since":%')
+	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{}, active: map[string]int{},
+		delegations: map[subject]loggedDelegation{}}
+	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%' OR body LIKE '%"type":"delegation.%' OR body LIKE '%"approver_since":%')
 ORDER BY seq`
 	err := each(ctx, tx, query, func(rows *sql.Rows) error {
 		var tenant, body string
@@ -102,6 +108,8 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 		if json.Unmarshal([]byte(l.Data), &d) == nil {
 			h.policies[at], h.active[tenant] = d.SHA256, d.Version
 		}
+	case "delegation.made", "delegation.ended":
+		h.delegated(tenant, l)
 	default:
 		h.renewed(tenant, l)
 	}
@@ -238,21 +246,24 @@ func (f *file) checkQuestion(say sayer) {
 
 // checkVotes: 23. Each vote is in the log, and what the log has is a vote.
 func (f *file) checkVotes(say sayer) {
-	logged := map[string]gatehouse.DecisionKind{}
+	logged, whose := map[string]gatehouse.DecisionKind{}, map[string]string{}
 	for _, l := range f.leaves {
 		if l.Type != "hitl.voted" && l.Type != "hitl.approved" && l.Type != "hitl.rejected" {
 			continue
 		}
 		var d struct {
 			Decision gatehouse.DecisionKind `json:"decision"`
+			For      string                 `json:"for"`
 		}
 		if l.Data != "" && json.Unmarshal([]byte(l.Data), &d) == nil && strings.HasPrefix(l.Actor, "prn_") {
-			logged[l.Actor] = d.Decision
+			logged[l.Actor], whose[l.Actor] = d.Decision, d.For
 		}
 	}
 	for _, v := range f.votes {
 		if logged[v.principalID] != v.decision {
 			say(23, "%s has %s, the log says %q", v.name, v.decision, logged[v.principalID])
+		} else if whose[v.principalID] != v.lender {
+			say(23, "%s voted for %q, the log says for %q", v.name, v.lender, whose[v.principalID])
 		}
 		delete(logged, v.principalID)
 	}

@@ -72,11 +72,11 @@ func (t *tx) insertAsked(a *gatehouse.Action, args []any) error {
 
 // selectVotes ends before what seq is compared with; orderVotes follows that.
 const (
-	selectVotes = `SELECT person, principal_id, name, decision, notes, via, digest, at FROM vote WHERE seq `
+	selectVotes = `SELECT person, principal_id, name, decision, notes, via, digest, at, for_id, for_name FROM vote WHERE seq `
 	orderVotes  = ` ORDER BY at, person`
 	// Where they are joined; there are so many columns.
-	joinedVotes = `v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at`
-	voteWidth   = 8
+	joinedVotes = `v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at, v.for_id, v.for_name`
+	voteWidth   = 10
 )
 
 // count are the votes on an action as they come after its lock.
@@ -107,6 +107,7 @@ func scanVote(r *row) gatehouse.Vote {
 	return gatehouse.Vote{
 		Person: r.text(), PrincipalID: r.text(), Name: r.text(), Decision: gatehouse.DecisionKind(r.text()),
 		Notes: r.text(), Via: gatehouse.Channel(r.text()), Digest: gatehouse.Digest(r.text()), At: r.time(),
+		For: r.text(), ForName: r.text(),
 	}
 }
 
@@ -133,12 +134,13 @@ func (t *tx) TellApproval(tenant, approvalID string, from, told int, next *time.
 }
 
 const (
-	voteColumns = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
-SELECT seq, tenant, $3, $4, $5, $6, $7, $8, $9, $10 FROM `
+	voteColumns = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at, for_id, for_name)
+SELECT seq, tenant, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 FROM `
 	voteAsked   = `approval WHERE tenant = $1 AND id = $2 AND status = 'requested'`
 	replaceVote = `
 ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name, decision = excluded.decision,
-  notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at`
+  notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at,
+  for_id = excluded.for_id, for_name = excluded.for_name`
 	insertVote = guarded + voteColumns + voteAsked + ` FOR NO KEY UPDATE` + replaceVote +
 		unless + `SELECT 1 FROM approval WHERE tenant = $1 AND id = $2` + orSo
 	insertVotes = voteColumns + ofEach + voteAsked + once + replaceVote
@@ -147,5 +149,5 @@ ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, na
 // PutVote stores a person's vote, in the place of an earlier one. There is no
 // voting on a question that has its answer.
 func (t *tx) PutVote(tenant, approvalID string, v gatehouse.Vote) error {
-	return t.write(insertVote, tenant, approvalID, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At)
+	return t.write(insertVote, tenant, approvalID, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName)
 }

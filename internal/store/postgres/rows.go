@@ -52,7 +52,8 @@ LEFT JOIN LATERAL (SELECT *, octet_length(proposed_change) + octet_length(curren
   + octet_length(extra) + octet_length(rationale) + octet_length(entity_refs) AS size FROM proposal WHERE proposal.seq = a.seq` + kept + ` p ON p.size <= `
 	rowsAsked = `
 LEFT JOIN LATERAL (SELECT *, (SELECT json_agg(json_build_object('person', v.person, 'principal_id', v.principal_id, 'name', v.name,
-    'decision', v.decision, 'notes', v.notes, 'via', v.via, 'digest', v.digest, 'micros', v.at))
+    'decision', v.decision, 'notes', v.notes, 'via', v.via, 'digest', v.digest, 'micros', v.at, 'for', v.for_id,
+    'for_name', v.for_name))
     FROM vote v WHERE v.seq = approval.seq) AS votes FROM approval WHERE approval.seq = a.seq` + kept + ` o ON true`
 	rowsSent = `
 LEFT JOIN LATERAL (SELECT * FROM push WHERE push.action_seq = a.seq` + kept + ` h ON true

@@ -329,3 +329,11 @@ func (w readWalls) FindCard(tenant, channel, actionID string) (*gatehouse.Posted
 }
 
 func (w readWalls) NextCardAt(channel string) (time.Time, error) { return w.all().NextCardAt(channel) }
+
+func (w readWalls) ListDelegations(tenant, principal string, open bool, limit int) ([]*gatehouse.Delegation, error) {
+	return w.in(tenant).ListDelegations(tenant, principal, open, limit)
+}
+
+func (w readWalls) FindDelegation(tenant, id string) (*gatehouse.Delegation, error) {
+	return w.in(tenant).FindDelegation(tenant, id)
+}

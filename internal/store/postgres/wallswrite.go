@@ -369,3 +369,11 @@ func (w walls) PurgeCards(olderThan time.Time, limit int) (int, error) {
 	w.all()
 	return w.w.PurgeCards(olderThan, limit)
 }
+
+func (w walls) InsertDelegation(d *gatehouse.Delegation) error {
+	return w.in(d.Tenant).InsertDelegation(d)
+}
+
+func (w walls) EndDelegation(tenant, id, by string) error {
+	return w.in(tenant).EndDelegation(tenant, id, by)
+}

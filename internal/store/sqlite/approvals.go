@@ -56,13 +56,14 @@ confirm_prompt, confirm_value, groups, timing, told, next_at) VALUES (?, ?, ?, ?
 	return nil
 }
 
-const voteColumns = `v.seq, v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at`
+const voteColumns = `v.seq, v.person, v.principal_id, v.name, v.decision, v.notes, v.via, v.digest, v.at, v.for_id, v.for_name`
 
 func scanVote(r *stmt) (seq int64, v gatehouse.Vote) {
 	seq = r.int()
 	v = gatehouse.Vote{
 		Person: r.text(), PrincipalID: r.text(), Name: r.text(), Decision: gatehouse.DecisionKind(r.text()),
 		Notes: r.text(), Via: gatehouse.Channel(r.text()), Digest: gatehouse.Digest(r.text()), At: r.time(),
+		For: r.text(), ForName: r.text(),
 	}
 	return seq, v
 }
@@ -101,11 +102,12 @@ func (t *tx) TellApproval(tenant, approvalID string, from, told int, next *time.
 		told, next, tenant, approvalID, from)
 }
 
-const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at, for_id, for_name)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 const replaceVote = ` ON CONFLICT (seq, person) DO UPDATE SET principal_id = excluded.principal_id, name = excluded.name,
-  decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at`
+  decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest, at = excluded.at,
+  for_id = excluded.for_id, for_name = excluded.for_name`
 
 // PutVote stores a person's vote, in the place of an earlier one. There is no
 // voting on a question that has its answer.
@@ -119,16 +121,16 @@ func (t *tx) PutVote(tenant, approvalID string, v gatehouse.Vote) error {
 		if slices.Contains(h.voters, v.Person) {
 			sql = insertVote + replaceVote
 		}
-		_, err := t.exec(sql, h.seq, tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At)
+		_, err := t.exec(sql, h.seq, tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName)
 		if err == nil {
 			h.voters = append(h.voters, v.Person)
 		}
 		return err
 	}
-	n, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at)
-SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ? FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'
+	n, err := t.exec(`INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at, for_id, for_name)
+SELECT seq, tenant, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'
 `+replaceVote,
-		v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, tenant, approvalID)
+		v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes, string(v.Via), string(v.Digest), v.At, v.For, v.ForName, tenant, approvalID)
 	if err != nil || n > 0 {
 		return err
 	}

@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"CeilingRace", (*suite).ceilingRace},
 		{"Relock", (*suite).relock},
 		{"Stages", (*suite).stages},
+		{"Delegations", (*suite).delegations},
 		{"Moments", (*suite).moments},
 		{"WriteAfterLock", (*suite).writeAfterLock},
 		{"PushRoundTrip", (*suite).pushRoundTrip},

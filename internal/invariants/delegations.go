@@ -1,0 +1,64 @@
+package invariants
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// loggedDelegation is a delegation as its entries leave it.
+type loggedDelegation struct {
+	ID     string    `json:"delegation"`
+	From   string    `json:"-"`
+	To     string    `json:"to"`
+	Starts time.Time `json:"starts_at"`
+	Ends   time.Time `json:"ends_at"`
+	Types  []string  `json:"action_types"`
+	Level  int       `json:"max_level"`
+	Ended  bool      `json:"-"`
+}
+
+// delegated takes up the entry of a delegation.
+func (h *rightsHistory) delegated(tenant string, l *gatehouse.Leaf) {
+	var d loggedDelegation
+	if json.Unmarshal([]byte(l.Data), &d) != nil {
+		return // the row is then one that the log does not know
+	}
+	d.From, d.Ended = l.Subject, l.Type == "delegation.ended"
+	h.delegations[subject{tenant, d.ID}] = d
+}
+
+// checkDelegations: 23. Who may answer for whom is what the log says.
+func (c *checker) checkDelegations(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
+	const query = `SELECT tenant, id, from_id, to_id, starts_at, ends_at, types, level, ended_at IS NOT NULL FROM delegation`
+	return each(ctx, tx, query, func(rows *sql.Rows) error {
+		var at subject
+		var row loggedDelegation
+		var starts, ends int64
+		var types string
+		if err := rows.Scan(&at.tenant, &at.id, &row.From, &row.To, &starts, &ends, &types, &row.Level, &row.Ended); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(types), &row.Types); err != nil {
+			return fmt.Errorf("%s: %w", at.id, err)
+		}
+		row.ID, row.Starts, row.Ends = at.id, time.UnixMicro(starts), time.UnixMicro(ends)
+		c.r.examined(23, 1)
+		logged, known := h.delegations[at]
+		switch {
+		case !known:
+			c.r.violated(23, at.tenant, at.id, "the log does not know the delegation")
+		case logged.From != row.From || logged.To != row.To || !logged.Starts.Equal(row.Starts) || !logged.Ends.Equal(row.Ends) ||
+			!slices.Equal(logged.Types, row.Types) || logged.Level != row.Level:
+			c.r.violated(23, at.tenant, at.id, "the delegation is from or to somebody else, or for something else, than the log says")
+		case logged.Ended && !row.Ended:
+			c.r.violated(23, at.tenant, at.id, "the delegation holds, and the log says that it was ended")
+		}
+		return nil
+	})
+}

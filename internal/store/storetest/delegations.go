@@ -1,0 +1,80 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// delegations: what a person delegates is found from both sides, ends once, and is
+// nobody else's; a vote keeps whose right it uses.
+func (s *suite) delegations() {
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
+	})
+	now := s.now()
+	d := &gatehouse.Delegation{
+		ID: "dlg_1", Tenant: tenant, From: "prn_ana", To: "prn_ben", Starts: now, Ends: now.Add(time.Hour),
+		Types: []string{"price_change"}, Level: gatehouse.L4, CreatedAt: now, CreatedBy: "ana",
+	}
+	over := *d
+	over.ID, over.Starts, over.Ends, over.Types, over.Level = "dlg_0", now.Add(-2*time.Hour), now.Add(-time.Hour), nil, 0
+	over.CreatedAt = now.Add(-2 * time.Hour)
+	s.update(func(tx gatehouse.Tx) error {
+		if err := tx.InsertDelegation(&over); err != nil {
+			return err
+		}
+		return tx.InsertDelegation(d)
+	})
+	ids := func(in, principal string, open bool) (list []string) {
+		s.view(func(tx gatehouse.ReadTx) error {
+			found, err := tx.ListDelegations(in, principal, open, 10)
+			for _, d := range found {
+				list = append(list, d.ID)
+			}
+			return err
+		})
+		return list
+	}
+	s.same("from ana", ids(tenant, "prn_ana", false), []string{"dlg_1", "dlg_0"})
+	s.same("to ben, open", ids(tenant, "prn_ben", true), []string{"dlg_1"})
+	s.same("all", ids(tenant, "", false), []string{"dlg_1", "dlg_0"})
+	s.same("of nobody else", ids(tenant, "prn_cleo", false), []string(nil))
+	s.same("of another tenant", ids("acme", "", false), []string(nil))
+	s.view(func(tx gatehouse.ReadTx) error {
+		got, err := tx.FindDelegation(tenant, d.ID)
+		if err == nil {
+			got.FromName, got.ToName = "", ""
+			s.same("the delegation", got, d)
+		}
+		return err
+	})
+	s.refused(gatehouse.ErrNotFound, "found in another tenant", func(tx gatehouse.Tx) error { _, err := tx.FindDelegation("acme", d.ID); return err })
+	s.refused(gatehouse.ErrConflict, "ended in another tenant", func(tx gatehouse.Tx) error { return tx.EndDelegation("acme", d.ID, "eve") })
+	s.update(func(tx gatehouse.Tx) error { return tx.EndDelegation(tenant, d.ID, "ben") })
+	s.same("open after the end", ids(tenant, "prn_ben", true), []string(nil))
+	s.refused(gatehouse.ErrConflict, "ended twice", func(tx gatehouse.Tx) error { return tx.EndDelegation(tenant, d.ID, "ana") })
+
+	a := s.pending()
+	v := gatehouse.Vote{
+		Person: "per_ben", PrincipalID: "prn_ben", Name: "ben", Decision: gatehouse.Approve, Via: gatehouse.ViaAPI, Digest: a.Digest, At: s.now(),
+		For: "prn_ana", ForName: "ana",
+	}
+	s.update(func(tx gatehouse.Tx) error { return tx.PutVote(tenant, a.Approval.ID, v) })
+	v.At = s.find(a.ID).Approval.Votes[0].At
+	s.same("the vote", s.find(a.ID).Approval.Votes, []gatehouse.Vote{v})
+	s.update(func(tx gatehouse.Tx) error {
+		locked, err := tx.LockAction(tenant, a.ID)
+		if err == nil {
+			s.same("the vote, locked", locked.Approval.Votes, []gatehouse.Vote{v})
+		}
+		return err
+	})
+	s.view(func(tx gatehouse.ReadTx) error {
+		page, err := tx.ListActions(tenant, gatehouse.ActionFilter{Limit: 10})
+		if err == nil {
+			s.same("the vote, in a list", page.Items[0].Approval.Votes, []gatehouse.Vote{v})
+		}
+		return err
+	})
+}
