@@ -24,6 +24,7 @@ type service interface {
 	gatehouse.NoticeService
 	gatehouse.NotificationService
 	gatehouse.LinkKeyService
+	gatehouse.DelegationService
 	gatehouse.InsightService
 }
 

@@ -64,6 +64,7 @@ type cli struct {
 	Admin     adminCmd     `cmd:"" group:"administer" help:"For administrators: notices, reset."`
 	Policy    policyCmd    `cmd:"" group:"administer" help:"Policies: lint, test, explain, apply, show, list, usage, activate."`
 	Group     groupCmd     `cmd:"" group:"administer" help:"Groups of people whom policies ask."`
+	Delegate  delegateCmd  `cmd:"" group:"administer" help:"Answer for people who are away: to, list, end."`
 	Principal principalCmd `cmd:"" group:"administer" help:"People, agents and services."`
 	Key       keyCmd       `cmd:"" group:"administer" help:"API keys: create, list, revoke."`
 	Link      linkCmd      `cmd:"" group:"administer" help:"Links of mails: keys."`

@@ -305,7 +305,11 @@ func (s *sheet) votes(a *gatehouse.Action) {
 	}
 	s.head("Votes")
 	for _, v := range a.Approval.Votes {
-		s.item(fmt.Sprintf("%s: %s %s, via %s", v.Name, v.Decision, s.when(v.At), v.Via))
+		who := v.Name
+		if v.ForName != "" {
+			who += ", for " + v.ForName
+		}
+		s.item(fmt.Sprintf("%s: %s %s, via %s", who, v.Decision, s.when(v.At), v.Via))
 		if v.Notes != "" {
 			s.quote(v.Notes)
 		}

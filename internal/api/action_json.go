@@ -303,6 +303,8 @@ func appendVote(b []byte, v *gatehouse.Vote) []byte {
 	b = member(b, `,"via":`, v.Via)
 	b = optional(b, `,"digest":`, v.Digest)
 	b = moment(b, `,"at":`, v.At)
+	b = optional(b, `,"for":`, v.For)
+	b = optional(b, `,"for_name":`, v.ForName)
 	return append(b, '}')
 }
 

@@ -47,6 +47,8 @@ const (
 	ThingStep      = "step"
 	ThingGroup     = "group" // by name
 	ThingLinkKey   = "link_key"
+
+	ThingDelegation = "delegation"
 )
 
 // Lookup tells whether the caller's tenant has a thing, whatever the caller's
@@ -86,6 +88,8 @@ type Config struct {
 	// LinkKeys and Reviews, when nil, leave their routes out.
 	LinkKeys gatehouse.LinkKeyService
 	Reviews  gatehouse.ReviewService
+	// Delegations, when nil, leaves its routes out.
+	Delegations gatehouse.DelegationService
 	// PublicURL is how browsers reach the console, "" where nobody said.
 	PublicURL string
 	// Insights, when nil, leaves its route out.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -41,3 +42,22 @@ func (*fake) ReviewNonce(context.Context, string, string, string) (string, error
 func (*fake) TakeReviewNonce(context.Context, string, string, string, string) error { return nil }
 
 func (*fake) DeviceToken(context.Context, *gatehouse.Session) (string, error) { return "", nil }
+
+func testDelegation() *gatehouse.Delegation {
+	return &gatehouse.Delegation{
+		ID: "dlg_1", Tenant: "default", From: "prn_1", FromName: "ana", To: "prn_2", ToName: "ben", Starts: testTime, Ends: testTime.Add(time.Hour),
+		Types: []string{"price_change"}, Level: gatehouse.L3, CreatedAt: testTime, CreatedBy: "ana",
+	}
+}
+
+func (f *fake) ListDelegations(ctx context.Context) ([]*gatehouse.Delegation, error) {
+	return use[[]*gatehouse.Delegation](ctx, f, "ListDelegations", "")
+}
+
+func (f *fake) CreateDelegation(ctx context.Context, _ gatehouse.NewDelegation) (*gatehouse.Delegation, error) {
+	return use[*gatehouse.Delegation](ctx, f, "CreateDelegation", "")
+}
+
+func (f *fake) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegation, error) {
+	return use[*gatehouse.Delegation](ctx, f, "EndDelegation", id)
+}

@@ -39,7 +39,7 @@ var testTime = time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 // exists are the ids that the fake's tenant has.
 var exists = map[string]bool{
 	"act_1": true, "apr_1": true, "psh_1": true, "prn_1": true, "key_1": true, "finance": true, "ses_1": true, "1": true,
-	"triage": true, "run_1": true, "stp_1": true, "rgk_1": true,
+	"triage": true, "run_1": true, "stp_1": true, "rgk_1": true, "dlg_1": true,
 }
 
 func testAction() *gatehouse.Action {
@@ -107,8 +107,9 @@ func newFake() *fake {
 			"ResolvePush":        push,
 			"CreatePrincipal":    credentials, "CreateKey": credentials, "RotateEditToken": credentials,
 			"FindPrincipal": principal, "UpdatePrincipal": principal, "WhoAmI": principal,
-			"ListPrincipals": gatehouse.Page[*gatehouse.Principal]{Items: []*gatehouse.Principal{principal}},
-			"ListLinkKeys":   []*gatehouse.RingKey{testRingKey()}, "RotateLinkKeys": testRingKey(), "RevokeLinkKey": testRingKey(),
+			"ListPrincipals":  gatehouse.Page[*gatehouse.Principal]{Items: []*gatehouse.Principal{principal}},
+			"ListDelegations": []*gatehouse.Delegation{testDelegation()}, "CreateDelegation": testDelegation(), "EndDelegation": testDelegation(),
+			"ListLinkKeys": []*gatehouse.RingKey{testRingKey()}, "RotateLinkKeys": testRingKey(), "RevokeLinkKey": testRingKey(),
 			"ListKeys":     []*gatehouse.Key{{ID: "key_1", Tenant: "default", PrincipalID: "prn_1", CreatedAt: testTime}},
 			"ListSessions": gatehouse.Page[*gatehouse.Session]{Items: []*gatehouse.Session{session}}, "RevokeSession": session,
 			"CreateSetupLink": &gatehouse.NewSetupLink{
@@ -254,7 +255,7 @@ func newServer(t testing.TB, f *fake, change ...func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{
 		Actions: f, Dispatch: f, Admin: f, Policies: f, Audit: f, Sessions: f, Auth: f, Lookup: f,
-		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f, LinkKeys: f, Reviews: f,
+		Runs: f, Workers: f, Hooks: f, Checks: f, Keeper: f, Notices: f, Insights: f, LinkKeys: f, Reviews: f, Delegations: f,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Build: testBuild,
 	}
 	for _, c := range change {

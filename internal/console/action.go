@@ -57,6 +57,8 @@ type actionPage struct {
 	// offered: the notice of the last answer offers that already.
 	offered   bool
 	iteration iteration
+	// standsFor names those for whom the person may answer.
+	standsFor []string
 	// moved is what has moved at the target since the action was proposed that
 	// this one is a rebase of.
 	moved moved
@@ -85,7 +87,7 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 	full := v.query("full") != "" || v.shownInFull(a)
 	p := &actionPage{
 		a: a, step: card.Ladder(a), target: c.targetOf(v, a),
-		cannot: mayDecide(a, v.person, v.now), looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
+		cannot: v.mayDecide(a), looks: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
 			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
@@ -107,6 +109,9 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 		if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 			return nil, err
 		}
+	}
+	if p.cannot == nil {
+		p.standsFor = v.standsFor(a)
 	}
 	if p.iteration, err = c.iterationOf(v, a); err != nil {
 		return nil, err
@@ -226,7 +231,7 @@ func historyOf(a *gatehouse.Action) []moment {
 			if vote.Decision == gatehouse.Reject {
 				what = "voted to reject"
 			}
-			list = append(list, moment{at: vote.At, what: what, who: vote.Name, via: string(vote.Via), notes: vote.Notes, vote: true, person: vote.Person})
+			list = append(list, moment{at: vote.At, what: what, who: voterOf(vote), via: string(vote.Via), notes: vote.Notes, vote: true, person: vote.Person})
 		}
 	}
 	if a.Status != gatehouse.StatusPending {
@@ -249,6 +254,14 @@ func historyOf(a *gatehouse.Action) []moment {
 		}
 	}
 	return list
+}
+
+// voterOf names who voted, and for whom.
+func voterOf(v gatehouse.Vote) string {
+	if v.ForName != "" {
+		return v.Name + ", for " + v.ForName
+	}
+	return v.Name
 }
 
 // decidedWord names the decision that stands behind a state.

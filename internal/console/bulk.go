@@ -57,7 +57,7 @@ func (c *Console) bulkPage(v *view) error {
 
 func (b *bulkView) add(v *view, a *gatehouse.Action) {
 	item := bulkItem{a: a, short: shortOf(a)}
-	switch err := mayDecide(a, v.person, v.now); {
+	switch err := v.mayDecide(a); {
 	case err != nil:
 		item.why = asError(err).Detail
 	case card.ClaimDiffers(a):

@@ -28,6 +28,8 @@ type Config struct {
 	Reviews gatehouse.ReviewService
 	// Slack links people to their Slack users.
 	Slack gatehouse.SlackService
+	// Delegations lets people answer for each other; nil leaves its page out.
+	Delegations Delegations
 	// LogChecker verifies the log from the inside.
 	LogChecker LogChecker
 	// PolicyChecker lints and tests policies that are not stored.

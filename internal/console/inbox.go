@@ -153,7 +153,7 @@ func (c *Console) listed(v *view, q inboxQuery, a *gatehouse.Action) bool {
 	if a.Status != gatehouse.StatusPending || !q.Snap.IsZero() && a.ProposedAt.After(q.Snap) {
 		return false
 	}
-	return q.Tab == tabTeam || mayDecide(a, v.person, v.now) == nil
+	return q.Tab == tabTeam || v.mayDecide(a) == nil
 }
 
 func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow {
@@ -165,23 +165,23 @@ func (c *Console) inboxRow(v *view, q inboxQuery, a *gatehouse.Action) inboxRow 
 	if a.Approval != nil {
 		row.voted = a.Approval.VoteOf(v.person.Person) != nil
 	}
-	row.bulk = a.Status == gatehouse.StatusPending && !a.RiskLevel.NeedsConfirmation() && row.claim == "" && mayDecide(a, v.person, v.now) == nil
+	row.bulk = a.Status == gatehouse.StatusPending && !a.RiskLevel.NeedsConfirmation() && row.claim == "" && v.mayDecide(a) == nil
 	return row
 }
 
 // mayDecide tells why a person has nothing to decide here: nil when the
 // question is open to them and they have not answered it.
-func mayDecide(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
+func (v *view) mayDecide(a *gatehouse.Action) error {
 	switch {
 	case a.Status == gatehouse.StatusExpired:
 		return gatehouse.E(gatehouse.CodeExpired, "nobody decided in time")
 	case a.Approval == nil, a.Status != gatehouse.StatusPending:
 		return gatehouse.E(gatehouse.CodeAlreadyDecided, "it is %s", a.Status)
 	}
-	if err := app.MayAnswer(a.Approval, p, now); err != nil {
+	if err := app.MayAnswer(a.Approval, v.person, v.now); err != nil && len(v.standsFor(a)) == 0 {
 		return err
 	}
-	if own := a.Approval.VoteOf(p.Person); own != nil {
+	if own := a.Approval.VoteOf(v.person.Person); own != nil {
 		return gatehouse.E(gatehouse.CodeAlreadyVoted, "you have voted: %s", own.Decision)
 	}
 	return nil

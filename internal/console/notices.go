@@ -82,6 +82,7 @@ func noticeWords(kind string) string {
 		"key.created": "Key made for", "key.revoked": "Key revoked of", "edit_token.rotated": "New edit token for",
 		"setup_link.created": "Set-up link made for", "passkey.added": "Passkey added by", "passkey.removed": "Passkey removed of",
 		"identity.linked": "Sign-in identity linked to", "identity.unlinked": "Sign-in identity unlinked from",
+		"delegation.made": "Delegation made by", "delegation.ended": "Delegation ended of",
 		"group.created": "Group made:", "group.deleted": "Group removed:",
 		"policy.applied": "Policy applied:", "policy.activated": "Policy activated:", "policy.break_glass": "Policy changed past the gate:",
 		"admin.reset": "Administrator reset at the machine:",

@@ -25,6 +25,9 @@ type view struct {
 	now       time.Time
 	requestID string
 	prefs     preferences
+	// standings are the delegations to the person, once they are read.
+	standings     []gatehouse.Standing
+	standingsRead bool
 
 	// ctx is the request's, with the caller in it: what the services are
 	// called with. person and session are nil on a public page without a
