@@ -168,8 +168,15 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 	if old {
 		return nil, "there is nothing left to do: the action is " + string(a.Status), nil
 	}
+	var answered []*gatehouse.Principal // for whom the recipient answers
 	if row.Kind.Asks() && m.To != nil && !mayAnswer(a, m.To, tx.Now()) {
-		return nil, "the recipient may not answer, or has answered", nil
+		standings, err := gatehouse.Standings(tx, row.Tenant, m.To.ID)
+		if err != nil {
+			return nil, "", err
+		}
+		if answered = answersFor(a, m.To, standings, tx.Now()); len(answered) == 0 {
+			return nil, "the recipient may not answer, or has answered", nil
+		}
 	}
 	if !row.Kind.Asks() && row.Recipient == "" && !c.Trait().Every {
 		var waits bool
@@ -181,6 +188,9 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		}
 	}
 	n.about(m, a)
+	for _, p := range answered {
+		m.Facts = slices.Insert(m.Facts, len(m.Facts)-1, Fact{"You answer for", line(p.Name, maxLine)})
+	}
 	if err := iteration(tx, m, a); err != nil {
 		return nil, "", err
 	}

@@ -183,6 +183,8 @@ type spreading struct {
 	now    time.Time
 	routes *routing
 	people []*gatehouse.Principal
+	// standings are the delegations that hold.
+	standings []gatehouse.Standing
 	// loads are the recipients' messages in the window, by channel and recipient.
 	loads map[[2]string]*load
 	rows  []*gatehouse.Notification
@@ -195,6 +197,9 @@ func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*
 		return s, err
 	}
 	if s.people, err = tx.ListPeople(tenant); err != nil {
+		return nil, err
+	}
+	if s.standings, err = gatehouse.Standings(tx, tenant, ""); err != nil {
 		return nil, err
 	}
 	for _, t := range list {
@@ -284,10 +289,15 @@ func (s *spreading) recipients(t told, a *gatehouse.Action) ([]*gatehouse.Princi
 	case gatehouse.NotifyEscalated:
 		// Those of the stages before know already.
 		concerned = func(p *gatehouse.Principal) bool {
-			return a.Approval.AsksFirst(p, t.leaf.Data.Stage) && mayAnswer(a, p, s.now)
+			return a.Approval.AsksFirst(p, t.leaf.Data.Stage) && mayAnswer(a, p, s.now) ||
+				slices.ContainsFunc(answersFor(a, p, s.standings, s.now), func(from *gatehouse.Principal) bool {
+					return a.Approval.AsksFirst(from, t.leaf.Data.Stage)
+				})
 		}
 	case gatehouse.NotifyAsked, gatehouse.NotifyReminded:
-		concerned = func(p *gatehouse.Principal) bool { return mayAnswer(a, p, s.now) }
+		concerned = func(p *gatehouse.Principal) bool {
+			return mayAnswer(a, p, s.now) || len(answersFor(a, p, s.standings, s.now)) > 0
+		}
 	case gatehouse.NotifyDeadLetter, gatehouse.NotifyUnknown:
 		concerned = func(p *gatehouse.Principal) bool { return p.Has(gatehouse.RoleOperator) }
 	case gatehouse.NotifyDecided, gatehouse.NotifyExpired:
@@ -333,6 +343,19 @@ func (s *spreading) person(id string) string {
 func mayAnswer(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) bool {
 	return a.Approval != nil && p.MayDecide() && a.Approval.Asks(p, now) && !a.Approval.Bars(p) &&
 		a.Approval.VoteOf(p.Person) == nil
+}
+
+// answersFor lists those whose question a person may answer by a delegation: neither
+// they nor the person have answered it.
+func answersFor(
+	a *gatehouse.Action, p *gatehouse.Principal, list []gatehouse.Standing, now time.Time,
+) []*gatehouse.Principal {
+	if a.Approval == nil || a.Approval.VoteOf(p.Person) != nil {
+		return nil
+	}
+	return slices.DeleteFunc(a.StandsFor(p, list, now), func(from *gatehouse.Principal) bool {
+		return a.Approval.VoteOf(from.Person) != nil
+	})
 }
 
 // add queues a message, or counts it in the recipient's digest.

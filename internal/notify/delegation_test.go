@@ -1,0 +1,61 @@
+package notify_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
+)
+
+// TestDelegateIsTold: the delegate hears of the question as the person does, and of
+// none once the person has answered.
+func TestDelegateIsTold(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
+		if _, err := w.Gate.PutGroup(w.Admin(), "finance", gatehouse.GroupMembers{Members: []string{"ana"}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Gate.ApplyPolicy(w.Admin(), "version: 1\napprovals:\n  3: {groups: [finance]}\n"); err != nil {
+			t.Fatal(err)
+		}
+		told := func() (to []string, text string) {
+			for _, m := range w.smtp.Mails() {
+				if !strings.HasPrefix(m.To, "sam") { // the sponsor hears the outcome
+					to = append(to, m.To)
+				}
+				if strings.HasPrefix(m.To, "bo") {
+					text += string(m.Raw)
+				}
+			}
+			slices.Sort(to)
+			return to, text
+		}
+		w.Propose("walnuts", "price_change", 12)
+		w.spread(n)
+		w.deliver(n, "mail")
+		if to, _ := told(); len(to) != 1 || !strings.HasPrefix(to[0], "ana") {
+			t.Fatalf("without a delegation %v are told", to)
+		}
+		_, err := w.Gate.CreateDelegation(w.Admin(), gatehouse.NewDelegation{From: "ana", To: "bo", Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Propose("almonds", "price_change", 12)
+		w.spread(n)
+		w.deliver(n, "mail")
+		if to, text := told(); len(to) != 3 || !strings.Contains(text, "You answer for") {
+			t.Errorf("told are %v, bo %q", to, text)
+		}
+		late := w.Propose("pecans", "price_change", 12)
+		w.spread(n)
+		w.Decide(late, "ana", gatehouse.Approve)
+		w.deliver(n, "mail")
+		if to, _ := told(); len(to) != 3 {
+			t.Errorf("told of what was answered: %v", to)
+		}
+	})
+}
