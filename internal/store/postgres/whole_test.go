@@ -167,7 +167,7 @@ func TestWholeIsOneDecision(t *testing.T) {
 		}
 		x := &tx{readTx: readTx{s: s}, opened: opened{"t", "apr", "act"}}
 		x.queue = []query{
-			{sql: insertVote, args: args(10, map[int]any{0: "t", 1: "apr"})},
+			{sql: insertVote, args: args(12, map[int]any{0: "t", 1: "apr"})},
 			{sql: moveApproval, args: args(3, map[int]any{1: "t", 2: "apr"})},
 			{sql: moveOther, args: args(10, map[int]any{7: "t", 8: "act"})},
 			{sql: insertPush, args: args(23, map[int]any{0: "t", 1: "act"})},
