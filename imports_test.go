@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"connector/worker":        {"", "connector"},
 	"connector/netsuite":      {"", "connector", "connector/internal/rest", "internal/jsonshape", "internal/spelling"},
 	"connector/jira":          {"", "connector", "connector/internal/rest", "connector/internal/typed"},
+	"connector/kubernetes":    {"", "connector", "connector/internal/rest", "connector/internal/typed"},
 	"connector/salesforce":    {"", "connector", "connector/internal/rest", "connector/internal/typed", "internal/spelling"},
 	"connector/stripe":        {"", "connector", "connector/internal/rest", "internal/jsonshape"},
 	"connector/stepfunctions": {"", "connector", "connector/internal/rest", "internal/jsonshape"},

@@ -13,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/github"
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 	"github.com/gatehouse-dev/gatehouse/connector/jira"
+	"github.com/gatehouse-dev/gatehouse/connector/kubernetes"
 	mcpconn "github.com/gatehouse-dev/gatehouse/connector/mcp"
 	"github.com/gatehouse-dev/gatehouse/connector/netsuite"
 	"github.com/gatehouse-dev/gatehouse/connector/salesforce"
@@ -38,6 +39,7 @@ func connectorTypes() map[string]maker {
 		"github":        of(github.New),
 		"jira":          of(jira.New),
 		"http":          of(httpconn.New),
+		"kubernetes":    of(kubernetes.New),
 		"mcp":           of(newMCP),
 		"netsuite":      of(netsuite.New),
 		"salesforce":    of(salesforce.New),

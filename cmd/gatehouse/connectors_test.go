@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"math/big"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,6 +37,15 @@ func TestConnectorPages(t *testing.T) {
 		}
 		return "value-of-" + name, nil
 	}
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	if der, err = x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := regexp.MustCompile(`ca_file: \S+`)
 	places := regexp.MustCompile(`\$\{[A-Z_]+\}|file:[^\s}]+`)
 	for _, page := range pages {
 		src, err := os.ReadFile(page)
@@ -45,7 +55,7 @@ func TestConnectorPages(t *testing.T) {
 		made := 0
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(src, -1) {
 			// The secrets of a page are not here.
-			c, err := config.Parse(page, places.ReplaceAll(block[1], []byte("x")))
+			c, err := config.Parse(page, files.ReplaceAll(places.ReplaceAll(block[1], []byte("x")), []byte("ca_file: "+authority)))
 			if err != nil {
 				t.Errorf("%v in\n%s", err, block[1])
 				continue

@@ -41,6 +41,8 @@ var sections = []section{
 		"Config"},
 	{"Connectors of type jira", "See [Jira](connectors/jira.md).", "connectors.NAME.", "../../connector/jira",
 		"Config"},
+	{"Connectors of type kubernetes", "See [Kubernetes](connectors/kubernetes.md).", "connectors.NAME.",
+		"../../connector/kubernetes", "Config"},
 	{"Connectors of type salesforce", "See [Salesforce](connectors/salesforce.md).", "connectors.NAME.",
 		"../../connector/salesforce", "Config"},
 	{"Connectors of type github", "See [GitHub](connectors/github.md).", "connectors.NAME.",

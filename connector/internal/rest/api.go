@@ -19,7 +19,7 @@ type API struct {
 	Base   *url.URL
 	// Header is sent with each request.
 	Header http.Header
-	// Credential returns the value of the header Authorization.
+	// Credential returns the value of the header Authorization; "" sends none.
 	Credential func(ctx context.Context) (string, *connector.Error)
 	// Refused, if not nil, is told of a credential that was answered with 401;
 	// it reports whether another one can be had.
@@ -37,10 +37,20 @@ func (a *API) Ask(
 	query url.Values,
 	body gatehouse.JSON,
 ) (*Answer, *connector.Error) {
+	return a.AskWith(ctx, method, path, query, nil, body)
+}
+
+// AskWith is Ask with headers of this call, which override those of the API.
+func (a *API) AskWith(
+	ctx context.Context, method, path string, query url.Values, header http.Header, body gatehouse.JSON,
+) (*Answer, *connector.Error) {
 	for again := true; ; again = false {
 		r, failed := a.request(ctx, method, path, query, body)
 		if failed != nil {
 			return nil, failed
+		}
+		for name := range header {
+			r.Header.Set(name, header.Get(name))
 		}
 		answer, failed := a.send(ctx, r)
 		switch {
@@ -114,7 +124,9 @@ func (a *API) request(
 	if failed != nil {
 		return nil, failed
 	}
-	r.SetSecret("Authorization", credential)
+	if credential != "" {
+		r.SetSecret("Authorization", credential)
+	}
 	return r, nil
 }
 

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -96,6 +97,13 @@ func NewClient(allowPrivate bool) *http.Client {
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// Trust lets a client of [NewClient] trust these authorities alone, where roots is not
+// nil, and show these certificates.
+func Trust(client *http.Client, roots *x509.CertPool, certificates ...tls.Certificate) {
+	config := client.Transport.(*http.Transport).TLSClientConfig
+	config.RootCAs, config.Certificates = roots, certificates
 }
 
 // Answer is what came back.

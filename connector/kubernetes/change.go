@@ -1,0 +1,308 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// write is a request that changes something, or its dry run.
+type write struct {
+	method, path string
+	query        url.Values
+	contentType  string
+	body         gatehouse.JSON
+	success      []int
+}
+
+func member1(name string, value gatehouse.JSON) gatehouse.JSON {
+	return gatehouse.ObjectJSON(gatehouse.Member{Name: name, Value: value})
+}
+
+// write makes the request of a call on an object that was read.
+func (c *Connector) write(call connector.Call, p place, o object) write {
+	w := write{
+		method: http.MethodPatch, path: p.path(), contentType: "application/merge-patch+json",
+		query: url.Values{"fieldManager": {c.manager}, "fieldValidation": {"Strict"}}, success: []int{http.StatusOK},
+	}
+	same := gatehouse.MustJSON(map[string]string{"uid": o.uid, "resourceVersion": o.version})
+	switch call.Operation {
+	case opScale:
+		w.path = p.path("scale")
+		w.body = gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "metadata", Value: same}, gatehouse.Member{Name: "spec", Value: call.ProposedChange})
+	case opRestart:
+		at := member1("annotations", member1(restartedAt, get(call.ProposedChange, "restartedAt")))
+		w.body = gatehouse.ObjectJSON(
+			gatehouse.Member{Name: "metadata", Value: same},
+			gatehouse.Member{Name: "spec", Value: member1("template", member1("metadata", at))})
+	case opDelete:
+		w.method, w.query, w.contentType = http.MethodDelete, nil, "application/json"
+		w.success = []int{http.StatusOK, http.StatusAccepted}
+		w.body = gatehouse.MustJSON(map[string]any{
+			"apiVersion": "v1", "kind": "DeleteOptions",
+			"preconditions":     map[string]string{"uid": o.uid, "resourceVersion": o.version},
+			"propagationPolicy": cmp.Or(rest.Text(call.ProposedChange, "propagation"), "Background"),
+		})
+	case opApply:
+		w.contentType = "application/apply-patch+yaml" // JSON is YAML
+		if c.resources[call.Target.EntityType].Force {
+			w.query.Set("force", "true")
+		}
+		w.body = p.manifest(call.ProposedChange, same)
+	default:
+		w.method, w.path, w.contentType, w.success = http.MethodPost, p.collection, "application/json", []int{http.StatusCreated}
+		w.body = p.manifest(call.ProposedChange,
+			member1("annotations", member1(keyAnnotation, gatehouse.StringJSON(call.TargetKey()))))
+	}
+	return w
+}
+
+// manifest is a change with what names its object, and more of the object's metadata.
+func (p place) manifest(change, metadata gatehouse.JSON) gatehouse.JSON {
+	change = withoutNull(change)
+	metadata = both(orObject(member(change, "metadata")), metadata)
+	metadata = rest.With(metadata, "name", gatehouse.StringJSON(p.name))
+	if p.namespace != "" {
+		metadata = rest.With(metadata, "namespace", gatehouse.StringJSON(p.namespace))
+	}
+	change = rest.With(change, "metadata", metadata)
+	change = rest.With(change, "apiVersion", gatehouse.StringJSON(p.apiVersion))
+	return rest.With(change, "kind", gatehouse.StringJSON(p.kind))
+}
+
+func orObject(j gatehouse.JSON) gatehouse.JSON {
+	if !j.IsObject() {
+		return "{}"
+	}
+	return j
+}
+
+// dry is the request's dry run. In a deletion it stands in the body: the server ignores
+// the query where there is one.
+func (w write) dry() write {
+	if w.method == http.MethodDelete {
+		w.body = rest.With(w.body, "dryRun", `["All"]`)
+		return w
+	}
+	query := url.Values{"dryRun": {"All"}}
+	for name := range w.query {
+		query.Set(name, w.query.Get(name))
+	}
+	w.query = query
+	return w
+}
+
+func (w write) done(status int) bool {
+	for _, s := range w.success {
+		if s == status {
+			return true
+		}
+	}
+	return false
+}
+
+// preview makes a dry run, and returns the request that can follow. A failure is never
+// ambiguous: it is Terminal where the server refuses the change, or would make something
+// else of the object than was approved.
+func (c *Connector) preview(ctx context.Context, w write, call connector.Call, o object) (write, *connector.Error) {
+	for {
+		dry := w.dry()
+		a, failed := c.api.AskWith(ctx, dry.method, dry.path, dry.query, http.Header{"Content-Type": {w.contentType}}, dry.body)
+		if failed != nil {
+			return w, rest.NothingSent(failed)
+		}
+		if w.done(a.Status) {
+			return w, fits(call, o, a)
+		}
+		e := unread(a)
+		switch {
+		case call.Operation == opApply && w.query.Get("force") == "" && ours(a.JSON(), c.manager):
+			w.query.Set("force", "true") // the version guards the rest
+			continue
+		case strings.Contains(e.Detail, "does not support dry run") && call.Operation != opApply && call.Operation != opCreate:
+			return w, nil // a webhook with side effects; what these operations change is known
+		}
+		return w, rest.NothingSent(e)
+	}
+}
+
+// fits compares what a dry run shows with what was approved.
+func fits(call connector.Call, o object, a *rest.Answer) *connector.Error {
+	if call.Operation == opDelete {
+		return nil
+	}
+	will := a.JSON()
+	if !will.IsObject() {
+		return rest.NotSent("check_failed", "the answer to the dry run is not the object, or larger than 1 MiB")
+	}
+	wrong := differs("", call.ProposedChange, view(call.Operation, will))
+	if call.Operation == opApply {
+		wrong = append(wrong, outside("", call.ProposedChange, content(o.doc), content(will))...)
+	}
+	if wrong == nil {
+		return nil
+	}
+	return &connector.Error{
+		Kind: connector.Terminal, Code: "not_as_approved",
+		Detail: "nothing was sent, since a dry run shows that " + strings.Join(wrong, "; "),
+	}
+}
+
+// content is an object without what the server writes of its own.
+func content(doc gatehouse.JSON) gatehouse.JSON {
+	meta := get(doc, "metadata")
+	return rest.With(rest.With(doc, "status", "null"), "metadata", gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "labels", Value: get(meta, "labels")},
+		gatehouse.Member{Name: "annotations", Value: get(meta, "annotations")}))
+}
+
+// send makes the one call that changes something.
+func (c *Connector) send(ctx context.Context, w write) (connector.Result, gatehouse.JSON, *connector.Error) {
+	r, a, failed := c.api.DoWith(ctx, w.method, w.path, w.query, http.Header{"Content-Type": {w.contentType}}, w.body)
+	var res connector.Result
+	if r != nil {
+		res.RequestMetadata = r.Metadata()
+	}
+	if failed != nil {
+		return res, "", failed
+	}
+	doc := a.JSON()
+	res.ResponseMetadata = a.Metadata(doc)
+	switch {
+	case !w.done(a.Status):
+		return res, doc, outcome(a)
+	case !doc.IsObject():
+		return res, doc, &connector.Error{
+			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Says(doc),
+		}
+	}
+	return res, doc, nil
+}
+
+// change applies, scales or restarts.
+func (c *Connector) change(ctx context.Context, call connector.Call, p place) (connector.Result, *connector.Error) {
+	was, failed := c.before(ctx, call, p)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	w, failed := c.preview(ctx, c.write(call, p, was), call, was)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	res, doc, failed := c.send(ctx, w)
+	if failed != nil {
+		return res, failed
+	}
+	res.ExternalID = was.uid
+	before, now := view(call.Operation, was.doc), view(call.Operation, doc)
+	if failed := notAsApproved(call, now); failed != nil {
+		return res, failed
+	}
+	if call.Operation == opRestart {
+		return res, nil // the pods are new
+	}
+	res.Reversal = &gatehouse.Reversal{
+		Operation: call.Operation, Target: call.Target, CurrentState: old(call.ProposedChange, now, now),
+		ProposedChange: old(call.ProposedChange, before, now),
+	}
+	res.Reversal.Target.Version = "" // whoever writes the status makes another one
+	return res, nil
+}
+
+func notAsApproved(call connector.Call, now gatehouse.JSON) *connector.Error {
+	wrong := differs("", call.ProposedChange, now)
+	if wrong == nil {
+		return nil
+	}
+	return &connector.Error{
+		Code: "not_as_approved", Detail: "the object was changed, but " + strings.Join(wrong, "; "),
+	}
+}
+
+// create makes an object. One that is there with the key of this call was made by an
+// earlier attempt.
+func (c *Connector) create(ctx context.Context, call connector.Call, p place) (connector.Result, *connector.Error) {
+	if res, there, failed := c.created(ctx, call, p); failed != nil || there {
+		return res, failed
+	}
+	w, failed := c.preview(ctx, c.write(call, p, object{}), call, object{})
+	if failed != nil {
+		if failed.Code == "already_exists" {
+			if res, there, again := c.created(ctx, call, p); again == nil && there {
+				return res, nil
+			}
+		}
+		return connector.Result{}, failed
+	}
+	res, doc, failed := c.send(ctx, w)
+	if failed != nil {
+		if failed.Code == "already_exists" {
+			if res, there, again := c.created(ctx, call, p); again == nil && there {
+				return res, nil
+			}
+		}
+		return res, failed
+	}
+	made, ok := objectOf(doc)
+	if !ok {
+		return res, &connector.Error{Code: "answer_unreadable", Detail: "the answer to the creation has no uid"}
+	}
+	res.ExternalID = made.uid
+	if failed := notAsApproved(call, doc); failed != nil {
+		return res, failed
+	}
+	res.Reversal = undoing(call, made)
+	return res, nil
+}
+
+// created looks for the object of a call. Another one of the name is a failure.
+func (c *Connector) created(ctx context.Context, call connector.Call, p place) (connector.Result, bool, *connector.Error) {
+	o, why, failed := c.read(ctx, call, p)
+	switch {
+	case failed != nil:
+		return connector.Result{}, false, rest.NothingSent(failed)
+	case why != "":
+		return connector.Result{}, false, nil
+	case o.key != call.TargetKey():
+		return connector.Result{}, false, &connector.Error{
+			Kind: connector.Terminal, Code: "already_exists", Detail: "there is another object of the name",
+		}
+	}
+	return connector.Result{ExternalID: o.uid, ResponseMetadata: found(o.uid), Reversal: undoing(call, o)}, true, nil
+}
+
+// undoing deletes what was made, unless somebody has changed it since.
+func undoing(call connector.Call, made object) *gatehouse.Reversal {
+	return &gatehouse.Reversal{
+		Operation: opDelete, Target: call.Target, ProposedChange: "{}", CurrentState: old(call.ProposedChange, made.doc, made.doc),
+	}
+}
+
+// remove deletes an object, and says how to make it anew.
+func (c *Connector) remove(ctx context.Context, call connector.Call, p place) (connector.Result, *connector.Error) {
+	was, failed := c.before(ctx, call, p)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	w, failed := c.preview(ctx, c.write(call, p, was), call, was)
+	if failed != nil {
+		return connector.Result{}, failed
+	}
+	res, _, failed := c.send(ctx, w)
+	if failed != nil {
+		return res, failed
+	}
+	res.ExternalID = call.Target.EntityRef
+	if change := manifest(call.Target.EntityType, was.doc); change != "" {
+		res.Reversal = &gatehouse.Reversal{Operation: opCreate, Target: call.Target, ProposedChange: change}
+		res.Reversal.Target.Version = ""
+	}
+	return res, nil
+}

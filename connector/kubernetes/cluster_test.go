@@ -1,0 +1,256 @@
+package kubernetes_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/kubernetes"
+)
+
+const token = "token-of-the-gate"
+
+// cluster is an API server behind a recorder, which counts what was written and loses
+// answers. It has a namespace of the test's own with the deployment web, whose replicas
+// the gate has applied, and whose rest is kubectl's.
+type cluster struct {
+	t         testing.TB
+	backend   http.Handler
+	real      bool
+	url, ca   string
+	namespace string
+
+	mu      sync.Mutex
+	writes  []string
+	lose    bool
+	fail    func(r *http.Request) (int, string)
+	pause   func()
+	queries []string
+}
+
+// newCluster takes the server that GATEHOUSE_TEST_KUBERNETES names (its certificates in
+// the file _CA, an administrator's token in _TOKEN), else a fake.
+func newCluster(t testing.TB) *cluster {
+	c := &cluster{t: t, namespace: "t-" + strings.ToLower(rand.Text()[:12])}
+	if address := os.Getenv("GATEHOUSE_TEST_KUBERNETES"); address != "" {
+		c.backend, c.real = realServer(t, address), true
+	} else {
+		c.backend = &fake{objects: map[string]*stored{}}
+	}
+	s := httptest.NewUnstartedServer(c)
+	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	c.url, c.ca = s.URL, filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(c.ca, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.do("POST", "/api/v1/namespaces", "kubectl", `{"metadata":{"name":"`+c.namespace+`"}}`)
+	c.do("POST", c.deployments(), "kubectl", `{"metadata":{"name":"web","labels":{"app":"web"}},"spec":{"replicas":1,
+		"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
+		"spec":{"containers":[{"name":"app","image":"nginx:1"},{"name":"log","image":"fluent:1"}]}}}}`)
+	c.do("APPLY", c.deployments()+"/web?force=true", "gatehouse",
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":2}}`)
+	return c
+}
+
+func realServer(t testing.TB, address string) http.Handler {
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(os.Getenv("GATEHOUSE_TEST_KUBERNETES_CA"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	admin := os.Getenv("GATEHOUSE_TEST_KUBERNETES_TOKEN")
+	return &httputil.ReverseProxy{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}},
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(u)
+			if r.In.Header.Get("Authorization") == "Bearer "+token {
+				r.Out.Header.Set("Authorization", "Bearer "+admin)
+			}
+		},
+	}
+}
+
+func (c *cluster) deployments() string {
+	return "/apis/apps/v1/namespaces/" + c.namespace + "/deployments"
+}
+
+// do asks the server behind the recorder as another manager; APPLY and MERGE are patches.
+func (c *cluster) do(method, path, manager, body string) gatehouse.JSON {
+	c.t.Helper()
+	kind := "application/json"
+	switch method {
+	case "APPLY":
+		method, kind = "PATCH", "application/apply-patch+yaml"
+	case "MERGE":
+		method, kind = "PATCH", "application/merge-patch+json"
+	}
+	if method != "GET" {
+		path += map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "fieldManager=" + manager
+	}
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", kind)
+	w := httptest.NewRecorder()
+	c.backend.ServeHTTP(w, r)
+	if w.Code == http.StatusNotFound {
+		return "null"
+	}
+	if w.Code > 299 {
+		c.t.Errorf("%s %s: %d %s", method, path, w.Code, w.Body)
+	}
+	j, err := gatehouse.Canonicalize(w.Body.Bytes())
+	if err != nil {
+		c.t.Error(err)
+	}
+	return j
+}
+
+// web is a part of the deployment.
+func (c *cluster) web(path ...string) gatehouse.JSON {
+	j := c.do("GET", c.deployments()+"/web", "", "")
+	for _, name := range path {
+		j, _ = j.Get(name)
+	}
+	return j
+}
+
+func (c *cluster) effects() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.writes)
+}
+
+// behave changes how the recorder behaves from now on.
+func (c *cluster) behave(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	dry := r.URL.Query().Get("dryRun") != "" && (r.Method != "DELETE" || len(body) == 0) || bytes.Contains(body, []byte(`"dryRun":["All"]`))
+	writes := r.Method != http.MethodGet && !dry
+	c.mu.Lock()
+	fail, pause, lose := c.fail, c.pause, c.lose
+	c.queries = append(c.queries, r.Method+" "+r.URL.String())
+	c.mu.Unlock()
+	if writes && pause != nil {
+		pause()
+	}
+	if fail != nil {
+		if code, reason := fail(r); code != 0 {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			fmt.Fprintf(w, `{"kind":"Status","status":"Failure","reason":%q,"message":"no","code":%d}`, reason, code)
+			return
+		}
+	}
+	answer := httptest.NewRecorder()
+	c.backend.ServeHTTP(answer, r)
+	if writes && answer.Code < 300 {
+		c.mu.Lock()
+		c.writes = append(c.writes, r.Method+" "+r.URL.Path)
+		c.mu.Unlock()
+		if lose {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+func (c *cluster) config() kubernetes.Config {
+	return kubernetes.Config{
+		Server: c.url, AllowPrivate: true, CAFile: c.ca, Auth: kubernetes.Auth{Token: &kubernetes.Secret{Secret: "TOKEN"}},
+		Resources: map[string]kubernetes.Resource{
+			"deployments.apps": {Kind: "Deployment", Namespaces: []string{c.namespace}},
+			"configmaps":       {Kind: "ConfigMap", Namespaces: []string{c.namespace}},
+			"namespaces":       {Kind: "Namespace"},
+		},
+	}
+}
+
+func secrets(name string) (string, error) {
+	if name == "TOKEN" {
+		return token + "\n", nil
+	}
+	return "", fmt.Errorf("there is no secret %s", name)
+}
+
+func (c *cluster) connector(change func(*kubernetes.Config)) *kubernetes.Connector {
+	c.t.Helper()
+	cfg := c.config()
+	if change != nil {
+		change(&cfg)
+	}
+	made, err := kubernetes.New(c.t.Context(), cfg, secrets)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return made.(*kubernetes.Connector)
+}
+
+func force(cfg *kubernetes.Config) {
+	r := cfg.Resources["deployments.apps"]
+	r.Force = true
+	cfg.Resources["deployments.apps"] = r
+}
+
+func (c *cluster) call(operation string, change, pre gatehouse.JSON) connector.Call {
+	return connector.Call{
+		Tenant: "default", ActionID: "act_1", IdempotencyKey: "act_1:1", Digest: gatehouse.NewDigest(change), Attempt: 1,
+		Operation: operation, Target: gatehouse.Target{EntityType: "deployments.apps", EntityRef: c.namespace + "/web"},
+		CurrentState: pre, ProposedChange: change,
+	}
+}
+
+// create makes the config map settings.
+func (c *cluster) create(change gatehouse.JSON) connector.Call {
+	call := c.call("create", change, "")
+	call.Target = gatehouse.Target{EntityType: "configmaps", EntityRef: c.namespace + "/settings"}
+	return call
+}
+
+func (c *cluster) settings() gatehouse.JSON {
+	return c.do("GET", "/api/v1/namespaces/"+c.namespace+"/configmaps/settings", "", "")
+}
+
+func wantFailure(t *testing.T, err error, kind connector.Kind, code string) (detail string) {
+	t.Helper()
+	var e *connector.Error
+	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
+		t.Errorf("got %v, want %s: %s", err, kind, code)
+		return ""
+	}
+	return e.Detail
+}

@@ -1,0 +1,146 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+)
+
+// Config defines a connector of type kubernetes.
+type Config struct {
+	// Type is kubernetes.
+	Type string `yaml:"type"`
+	// Tenants lists who may use the connector; absent means default only.
+	Tenants []string `yaml:"tenants"`
+	// Server is the address of the API server, such as https://kube.acme.example:6443.
+	Server string `yaml:"server"`
+	// AllowPrivate permits a server at an inside address.
+	AllowPrivate bool `yaml:"allow_private"`
+	// CAFile is a file of certificates, as PEM, that the server's is checked against;
+	// without it the system's are.
+	CAFile string `yaml:"ca_file"`
+	// Auth says how to authenticate.
+	Auth Auth `yaml:"auth"`
+	// FieldManager is the name under which the server remembers who has set a field,
+	// gatehouse by default.
+	FieldManager string `yaml:"field_manager"`
+	// Resources are the only ones whose objects actions can change, by plural name and
+	// group, such as deployments.apps or configmaps.
+	Resources map[string]Resource `yaml:"resources"`
+	// Timeout bounds a call, with what it reads before; 30s by default.
+	Timeout gatehouse.Span `yaml:"timeout"`
+}
+
+// Auth has exactly one of Token, and Certificate with Key.
+type Auth struct {
+	// Token names the secret that holds a bearer token, such as a service account's.
+	Token *Secret `yaml:"token"`
+	// Certificate names the secret that holds a client certificate, as PEM.
+	Certificate *Secret `yaml:"certificate"`
+	// Key names the secret that holds the certificate's private key, as PEM.
+	Key *Secret `yaml:"key"`
+}
+
+// Secret refers to a secret by name.
+type Secret struct {
+	// Secret is an entry of secrets.
+	Secret string `yaml:"secret"`
+}
+
+// Resource is a resource of the API server.
+type Resource struct {
+	// Version is that of the resource's group, v1 by default.
+	Version string `yaml:"version"`
+	// Kind is that of its objects, such as Deployment.
+	Kind string `yaml:"kind"`
+	// Namespaces are the only ones whose objects can be changed; without them the
+	// resource has none, such as namespaces itself.
+	Namespaces []string `yaml:"namespaces"`
+	// Force takes fields over that another manager has set; without it an apply to such
+	// a field is refused.
+	Force bool `yaml:"force"`
+	// Fields declares levels of the top-level fields of an apply, such as spec, 1 to 5. An
+	// apply whose fields are all declared has the largest of their levels as its floor.
+	Fields connector.FieldLevels `yaml:"fields"`
+	// Operations declares operations on objects of this resource, by name: create, apply,
+	// scale, restart, delete.
+	Operations map[string]Operation `yaml:"operations"`
+}
+
+// Operation is what an operator declares of an operation.
+type Operation struct {
+	// Floor is its least risk level, 1 to 5; 3 by default, 4 for create and delete.
+	Floor gatehouse.RiskLevel `yaml:"floor"`
+}
+
+// restartable are the resources that have a template of pods, and roll out a new one.
+var restartable = []string{"daemonsets.apps", "deployments.apps", "statefulsets.apps"}
+
+const label = `[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?`
+
+var (
+	resourceForm  = regexp.MustCompile(`^[a-z][a-z0-9]{0,62}(\.` + label + `(\.` + label + `)*)?$`)
+	versionForm   = regexp.MustCompile(`^v[1-9][0-9]{0,2}((alpha|beta)[1-9][0-9]{0,2})?$`)
+	kindForm      = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
+	namespaceForm = regexp.MustCompile(`^` + label + `$`)
+	nameForm      = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	managerForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
+	tokenForm     = regexp.MustCompile(`^[!-~]{8,}$`)
+)
+
+func (c *Config) validate() error {
+	certificate := c.Auth.Certificate != nil && c.Auth.Key != nil
+	switch {
+	case c.Type != "" && c.Type != "kubernetes":
+		return fmt.Errorf("type: is %s, not kubernetes", gatehouse.Quote(c.Type))
+	case (c.Auth.Certificate != nil) != (c.Auth.Key != nil):
+		return errors.New("auth: certificate and key need each other")
+	case (c.Auth.Token != nil) == certificate:
+		return errors.New("auth: needs either token, or certificate and key")
+	case c.FieldManager != "" && !managerForm.MatchString(c.FieldManager):
+		return errors.New("field_manager: must be small letters, digits, dots and hyphens")
+	case len(c.Resources) == 0:
+		return errors.New("resources: at least one is needed, such as deployments.apps: {kind: Deployment, namespaces: [shop]}")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Resources)) {
+		if !resourceForm.MatchString(name) {
+			return fmt.Errorf("resources: %s is no plural name with its group, such as deployments.apps", gatehouse.Quote(name))
+		}
+		if name == "secrets" {
+			return errors.New("resources.secrets: their values would stand in proposals, receipts and logs; they are not taken")
+		}
+		if err := c.Resources[name].validate("resources." + name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r Resource) validate(at string) error {
+	switch {
+	case r.Version != "" && !versionForm.MatchString(r.Version):
+		return fmt.Errorf("%s.version: must be such as v1 or v1beta1", at)
+	case !kindForm.MatchString(r.Kind):
+		return fmt.Errorf("%s.kind: is needed, such as Deployment", at)
+	}
+	for _, n := range r.Namespaces {
+		if !namespaceForm.MatchString(n) {
+			return fmt.Errorf("%s.namespaces: %s is no name of a namespace", at, gatehouse.Quote(n))
+		}
+	}
+	for _, op := range slices.Sorted(maps.Keys(r.Operations)) {
+		if !slices.Contains(operationNames, op) {
+			return fmt.Errorf("%s.operations.%s: there are %s", at, op, strings.Join(operationNames, ", "))
+		}
+		if f := r.Operations[op].Floor; !f.Valid() {
+			return fmt.Errorf("%s.operations.%s.floor: must be 1 to 5", at, op)
+		}
+	}
+	return r.Fields.Validate(at + ".fields")
+}

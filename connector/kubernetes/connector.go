@@ -1,0 +1,219 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
+)
+
+const (
+	defaultTimeout = 30 * time.Second
+	defaultManager = "gatehouse"
+)
+
+// Connector changes objects of one cluster.
+type Connector struct {
+	api         *rest.API
+	manager     string
+	resources   map[string]Resource
+	operations  *typed.Operations
+	fingerprint string
+	timeout     time.Duration
+	objects     rest.Keyed
+}
+
+var (
+	_ connector.Connector   = (*Connector)(nil)
+	_ connector.Checker     = (*Connector)(nil)
+	_ connector.StateReader = (*Connector)(nil)
+	_ connector.ReadBacker  = (*Connector)(nil)
+	_ connector.Validator   = (*Connector)(nil)
+	_ connector.Floorer     = (*Connector)(nil)
+	_ connector.Declarer    = (*Connector)(nil)
+	_ connector.Typed       = (*Connector)(nil)
+	_ connector.Lister      = (*Connector)(nil)
+	_ connector.Prober      = (*Connector)(nil)
+)
+
+// New makes a connector of a configuration, with the values of the secrets that it
+// names. It makes no call.
+func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	base, err := rest.ParseBase(cfg.Server, cfg.AllowPrivate, true)
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	if base.Scheme != "https" {
+		return nil, errors.New("server: must be https")
+	}
+	client := rest.NewClient(cfg.AllowPrivate)
+	credential, err := authenticate(client, cfg, secrets)
+	if err != nil {
+		return nil, err
+	}
+	c := &Connector{
+		api: &rest.API{
+			Client: client, Base: base, Header: http.Header{"Accept": {"application/json"}, "User-Agent": {"gatehouse"}},
+			Credential: func(context.Context) (string, *connector.Error) { return credential, nil },
+		},
+		manager: cmp.Or(cfg.FieldManager, defaultManager), resources: cfg.Resources,
+		timeout: cmp.Or(cfg.Timeout.D(), defaultTimeout), fingerprint: fingerprint(cfg),
+	}
+	if c.operations, err = newOperations(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// authenticate sets what the client trusts and shows, and returns the value of the header
+// Authorization.
+func authenticate(client *http.Client, cfg Config, secrets func(string) (string, error)) (string, error) {
+	var roots *x509.CertPool
+	if cfg.CAFile != "" {
+		text, err := os.ReadFile(cfg.CAFile)
+		if err != nil {
+			return "", fmt.Errorf("ca_file: %w", err)
+		}
+		if roots = x509.NewCertPool(); !roots.AppendCertsFromPEM(text) {
+			return "", fmt.Errorf("ca_file: %s has no certificate as PEM", gatehouse.Quote(cfg.CAFile))
+		}
+	}
+	if cfg.Auth.Token != nil {
+		rest.Trust(client, roots)
+		token, err := value("auth.token", cfg.Auth.Token, secrets)
+		if err != nil {
+			return "", err
+		}
+		if token = strings.TrimSpace(token); !tokenForm.MatchString(token) {
+			return "", errors.New("auth.token: is no bearer token")
+		}
+		return "Bearer " + token, nil
+	}
+	certificate, err := value("auth.certificate", cfg.Auth.Certificate, secrets)
+	if err != nil {
+		return "", err
+	}
+	key, err := value("auth.key", cfg.Auth.Key, secrets)
+	if err != nil {
+		return "", err
+	}
+	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
+	if err != nil {
+		return "", errors.New("auth.certificate: certificate and key are not PEM, or do not belong together")
+	}
+	rest.Trust(client, roots, pair)
+	return "", nil
+}
+
+func value(at string, s *Secret, secrets func(string) (string, error)) (string, error) {
+	if s.Secret == "" || secrets == nil {
+		return "", fmt.Errorf("%s: needs the name of a secret", at)
+	}
+	v, err := secrets(s.Secret)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", at, err)
+	}
+	return v, nil
+}
+
+// fingerprint hashes the definition; of secrets it has the names. Levels, the time-out and
+// which namespaces may be named are left out.
+func fingerprint(cfg Config) string {
+	resources := make(map[string]string, len(cfg.Resources))
+	for name, r := range cfg.Resources {
+		resources[name] = fmt.Sprint(cmp.Or(r.Version, "v1"), " ", r.Kind, " ", len(r.Namespaces) > 0, " ", r.Force)
+	}
+	b, err := json.Marshal(struct {
+		Type, Server, CAFile, FieldManager string
+		AllowPrivate                       bool
+		Auth                               Auth
+		Resources                          map[string]string
+		Form                               int
+	}{"kubernetes", cfg.Server, cfg.CAFile, cmp.Or(cfg.FieldManager, defaultManager), cfg.AllowPrivate, cfg.Auth, resources, 1})
+	if err != nil {
+		panic("kubernetes: " + err.Error()) // strings always marshal
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Fingerprint implements [connector.Connector].
+func (c *Connector) Fingerprint() string { return c.fingerprint }
+
+// Probe reads what the server says of each resource.
+func (c *Connector) Probe(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(c.resources)) {
+		r := c.resources[name]
+		root, _, plural := r.root(name)
+		a, failed := c.api.Ask(ctx, http.MethodGet, root, nil, "")
+		switch {
+		case failed != nil:
+			return errors.New(failed.Detail)
+		case a.Status != http.StatusOK:
+			return fmt.Errorf("resource %s: %s", name, outcome(a).Detail)
+		}
+		list, _ := a.JSON().Get("resources")
+		all, _ := list.Elements()
+		at := slices.IndexFunc(all, func(j gatehouse.JSON) bool { return rest.Text(j, "name") == plural })
+		if at < 0 {
+			return fmt.Errorf("resource %s: the server has none of the name in %s", name, root)
+		}
+		if got := rest.Text(all[at], "kind"); got != r.Kind {
+			return fmt.Errorf("resource %s: its kind is %s", name, gatehouse.Quote(got))
+		}
+		if got, _ := all[at].Get("namespaced"); (got == "true") != (len(r.Namespaces) > 0) {
+			return fmt.Errorf("resource %s: namespaces are for resources that lie in one, and only for those", name)
+		}
+	}
+	return nil
+}
+
+// Execute implements [connector.Connector].
+func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
+	if err := c.Validate(call); err != nil {
+		return connector.Result{}, &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	p, _ := c.place(call)
+	unlock := c.objects.Lock(ctx, p.path())
+	if unlock == nil {
+		return connector.Result{}, rest.NotSent("timeout", "the time was over before the call's turn came")
+	}
+	defer unlock()
+	var res connector.Result
+	var failed *connector.Error
+	switch call.Operation {
+	case opCreate:
+		res, failed = c.create(ctx, call, p)
+	case opDelete:
+		res, failed = c.remove(ctx, call, p)
+	default:
+		res, failed = c.change(ctx, call, p)
+	}
+	if failed != nil {
+		return res, failed
+	}
+	return res, nil
+}

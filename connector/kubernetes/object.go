@@ -1,0 +1,255 @@
+package kubernetes
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+)
+
+// object is what was read of one.
+type object struct {
+	doc          gatehouse.JSON
+	uid, version string
+	key          string // of the call that has created it
+}
+
+func objectOf(doc gatehouse.JSON) (object, bool) {
+	meta := get(doc, "metadata")
+	o := object{
+		doc: doc, uid: rest.Text(meta, "uid"), version: rest.Text(meta, "resourceVersion"),
+		key: rest.Text(get(meta, "annotations"), keyAnnotation),
+	}
+	return o, o.uid != "" && o.version != ""
+}
+
+// read reads what an operation is about: an object, or its scale. why tells what the
+// server says of one that is not there.
+func (c *Connector) read(ctx context.Context, call connector.Call, p place) (o object, why string, failed *connector.Error) {
+	path := p.path()
+	if call.Operation == opScale {
+		path = p.path("scale")
+	}
+	a, failed := c.api.Ask(ctx, http.MethodGet, path, nil, "")
+	switch {
+	case failed != nil:
+		return o, "", failed
+	case a.Status == http.StatusNotFound:
+		return o, outcome(a).Detail, nil
+	case a.Status != http.StatusOK:
+		return o, "", unread(a)
+	}
+	o, ok := objectOf(a.JSON())
+	if !ok || rest.Text(get(o.doc, "metadata"), "name") != p.name {
+		return o, "", &connector.Error{
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the object, or larger than 1 MiB",
+			Says: a.Says(a.JSON()),
+		}
+	}
+	return o, "", nil
+}
+
+// unread is a read that was refused.
+func unread(a *rest.Answer) *connector.Error {
+	e := outcome(a)
+	if e.Kind == connector.Ambiguous {
+		e.Kind = connector.Transient
+	}
+	return e
+}
+
+// view is what an operation's change and pre-image speak of.
+func view(operation string, doc gatehouse.JSON) gatehouse.JSON {
+	switch operation {
+	case opScale:
+		n := get(doc, "spec", "replicas")
+		if n == "null" {
+			n = "0" // the server leaves out a zero
+		}
+		return gatehouse.ObjectJSON(gatehouse.Member{Name: "replicas", Value: n})
+	case opRestart:
+		return gatehouse.ObjectJSON(gatehouse.Member{
+			Name: "restartedAt", Value: get(doc, "spec", "template", "metadata", "annotations", restartedAt),
+		})
+	}
+	return doc
+}
+
+// compare tells how an object differs from what a call says of it.
+func compare(call connector.Call, o object) connector.State {
+	members, _ := call.CurrentState.Fields()
+	shown := view(call.Operation, o.doc)
+	var expected, actual []gatehouse.Member
+	for _, m := range members {
+		if got := get(shown, m.Name); len(differs("", m.Value, got)) > 0 {
+			expected = append(expected, m)
+			actual = append(actual, gatehouse.Member{Name: m.Name, Value: old(m.Value, got, got)})
+		}
+	}
+	if expected != nil {
+		return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}
+	}
+	if v := call.Target.Version; v != "" && v != o.version {
+		return connector.State{Expected: gatehouse.StringJSON(v), Actual: gatehouse.StringJSON(o.version)}
+	}
+	return connector.State{Matches: true}
+}
+
+// before reads the object that a call is about to change, and refuses what does not fit.
+func (c *Connector) before(ctx context.Context, call connector.Call, p place) (object, *connector.Error) {
+	o, why, failed := c.read(ctx, call, p)
+	switch {
+	case failed != nil:
+		return o, rest.NothingSent(failed)
+	case why != "":
+		return o, &connector.Error{Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged), Detail: why}
+	}
+	if s := compare(call, o); !s.Matches {
+		return o, rest.Changed(s)
+	}
+	return o, nil
+}
+
+// Check implements [connector.Checker]. Where the object is as the proposal says, a dry run
+// shows whether the server would take the change.
+func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
+	p, ok := c.place(call)
+	if !ok {
+		return connector.State{Matches: true, Unchecked: true}, nil
+	}
+	o, why, failed := c.read(ctx, call, p)
+	if failed != nil {
+		return connector.State{}, failed
+	}
+	if call.Operation == opCreate {
+		if why == "" && o.key != call.TargetKey() {
+			return connector.State{Expected: "null", Actual: gatehouse.StringJSON(call.Target.EntityRef + " is there already")}, nil
+		}
+		if why == "" {
+			return connector.State{Matches: true}, nil
+		}
+	} else {
+		if why != "" {
+			return connector.State{Expected: gatehouse.StringJSON(call.Target.EntityRef), Actual: "null"}, nil
+		}
+		if s := compare(call, o); !s.Matches {
+			return s, nil
+		}
+	}
+	if _, failed = c.preview(ctx, c.write(call, p, o), call, o); failed == nil {
+		return connector.State{Matches: true}, nil
+	}
+	if failed.Kind == connector.Terminal {
+		return connector.State{
+			Expected: gatehouse.StringJSON("accepted by a dry run"), Actual: gatehouse.StringJSON(failed.Detail),
+		}, nil
+	}
+	return connector.State{}, failed
+}
+
+// ReadsState implements [connector.StateReader].
+func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation != opCreate }
+
+// ReadState implements [connector.StateReader].
+func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
+	p, ok := c.place(call)
+	if !ok || !c.ReadsState(call) {
+		return connector.Snapshot{}, &connector.Error{
+			Kind: connector.Terminal, Code: "unsupported", Detail: "what is to be created has no state",
+		}
+	}
+	o, why, failed := c.read(ctx, call, p)
+	if failed != nil {
+		return connector.Snapshot{}, failed
+	}
+	if why != "" {
+		return connector.Snapshot{Gone: true}, nil
+	}
+	out := connector.Snapshot{Matches: compare(call, o).Matches}
+	if call.Target.Version != "" {
+		out.Version = o.version
+	}
+	of := call.ProposedChange
+	if call.Operation == opDelete {
+		of = "{}"
+	}
+	if call.CurrentState.IsObject() {
+		of = both(of, call.CurrentState)
+	}
+	if of != "{}" {
+		shown := view(call.Operation, o.doc)
+		out.CurrentState = old(of, shown, shown)
+	}
+	return out, nil
+}
+
+// ReadBack implements [connector.ReadBacker]. Absence is never concluded: an earlier call
+// may still be on its way.
+func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
+	p, ok := c.place(call)
+	if !ok {
+		return connector.Inconclusive, connector.Result{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	o, why, failed := c.read(ctx, call, p)
+	if failed != nil {
+		return connector.Inconclusive, connector.Result{}, failed
+	}
+	id := o.uid
+	var there bool
+	switch call.Operation {
+	case opCreate:
+		there = why == "" && o.key == call.TargetKey()
+	case opDelete:
+		there, id = why != "" || get(o.doc, "metadata", "deletionTimestamp") != "null", call.Target.EntityRef
+	default:
+		there = why == "" && len(differs("", call.ProposedChange, view(call.Operation, o.doc))) == 0
+	}
+	if !there {
+		return connector.Inconclusive, connector.Result{}, nil
+	}
+	return connector.Present, connector.Result{ExternalID: id, ResponseMetadata: found(id)}, nil
+}
+
+func found(what string) gatehouse.JSON {
+	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: gatehouse.StringJSON(what)})
+}
+
+// manifest is what makes a deleted object anew; "" where that would not be the same one:
+// another object owns it, a finalizer has cleaned up after it, or it held others.
+func manifest(resource string, doc gatehouse.JSON) gatehouse.JSON {
+	meta := get(doc, "metadata")
+	if slices.Contains(holders, resource) || !isEmpty(get(meta, "ownerReferences")) || !isEmpty(get(meta, "finalizers")) {
+		return ""
+	}
+	members, _ := doc.Fields()
+	members = slices.DeleteFunc(members, func(m gatehouse.Member) bool {
+		return m.Name == "apiVersion" || m.Name == "kind" || m.Name == "status" || m.Name == "metadata"
+	})
+	var kept []gatehouse.Member
+	if labels := get(meta, "labels"); !isEmpty(labels) {
+		kept = append(kept, gatehouse.Member{Name: "labels", Value: labels})
+	}
+	annotations, _ := get(meta, "annotations").Fields()
+	annotations = slices.DeleteFunc(annotations, func(m gatehouse.Member) bool { return strings.HasPrefix(m.Name, "gatehouse/") })
+	if len(annotations) > 0 {
+		kept = append(kept, gatehouse.Member{Name: "annotations", Value: gatehouse.ObjectJSON(annotations...)})
+	}
+	if kept != nil {
+		members = append(members, gatehouse.Member{Name: "metadata", Value: gatehouse.ObjectJSON(kept...)})
+	}
+	if len(members) == 0 {
+		return ""
+	}
+	return gatehouse.ObjectJSON(members...)
+}
+
+// holders are the resources whose objects hold others, or data: with one of them these go.
+var holders = []string{
+	"customresourcedefinitions.apiextensions.k8s.io", "namespaces", "persistentvolumeclaims", "persistentvolumes",
+}

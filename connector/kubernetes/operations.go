@@ -1,0 +1,202 @@
+package kubernetes
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
+)
+
+// The operations.
+const (
+	opCreate  = "create"
+	opApply   = "apply"
+	opScale   = "scale"
+	opRestart = "restart"
+	opDelete  = "delete"
+)
+
+var operationNames = []string{opCreate, opApply, opScale, opRestart, opDelete}
+
+// keyAnnotation holds the key of the call that has created an object, and restartedAt, in
+// the template of pods, the time of the last restart, as kubectl rollout restart sets it.
+const (
+	keyAnnotation = "gatehouse/key"
+	restartedAt   = "kubectl.kubernetes.io/restartedAt"
+)
+
+// What a change may hold. Of metadata these are labels and annotations; name, namespace,
+// kind and version are those of the target.
+const (
+	changesObject = `{"type": "object", "minProperties": 1,
+		"properties": {"metadata": {"type": "object", "additionalProperties": false, "properties": {
+			"labels": {"type": ["object", "null"], "additionalProperties": {"type": ["string", "null"]}},
+			"annotations": {"type": ["object", "null"], "additionalProperties": {"type": ["string", "null"]},
+				"propertyNames": {"not": {"pattern": "^gatehouse/"}}}}}},
+		"propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9]{0,62}$", "not": {"enum": ["apiVersion", "kind", "status"]}}}`
+	changesScale = `{"type": "object", "required": ["replicas"], "additionalProperties": false,
+		"properties": {"replicas": {"type": "integer", "minimum": 0, "maximum": 100000}}}`
+	changesRestart = `{"type": "object", "required": ["restartedAt"], "additionalProperties": false,
+		"properties": {"restartedAt": {"type": "string", "pattern": "^[0-9TZ:.+-]{20,40}$"}}}`
+	changesDelete = `{"type": "object", "additionalProperties": false,
+		"properties": {"propagation": {"enum": ["Background", "Foreground", "Orphan"]}}}`
+)
+
+func newOperations() (*typed.Operations, error) {
+	of := func(name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string) typed.Operation {
+		return typed.Operation{
+			Operation: connector.Operation{Name: name, Class: class, Floor: floor, Reverses: reverses}, Change: change,
+		}
+	}
+	return typed.NewOperations(
+		of(opCreate, connector.ClassA, gatehouse.L4, true, changesObject),
+		of(opApply, connector.ClassB, gatehouse.L3, true, changesObject),
+		of(opScale, connector.ClassB, gatehouse.L3, true, changesScale),
+		of(opRestart, connector.ClassB, gatehouse.L3, false, changesRestart),
+		of(opDelete, connector.ClassB, gatehouse.L4, true, changesDelete),
+	)
+}
+
+// Operation implements [connector.Connector].
+func (c *Connector) Operation(name string) (connector.Operation, bool) {
+	return c.operations.Operation(name)
+}
+
+// Schema implements [connector.Typed].
+func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) {
+	if !c.takes(operation, entityType) {
+		return "", false
+	}
+	return c.operations.Schema(operation)
+}
+
+func (c *Connector) takes(operation, resource string) bool {
+	_, ok := c.resources[resource]
+	return ok && (operation != opRestart || slices.Contains(restartable, resource))
+}
+
+// List implements [connector.Lister].
+func (c *Connector) List() []connector.Listed {
+	takers := func(op string) []string {
+		return slices.DeleteFunc(slices.Sorted(maps.Keys(c.resources)), func(r string) bool { return !c.takes(op, r) })
+	}
+	names := slices.DeleteFunc(c.operations.Names(), func(op string) bool { return len(takers(op)) == 0 })
+	return connector.ListOf(c, names, takers)
+}
+
+func (c *Connector) levels(resource, operation string) connector.Levels {
+	l := connector.Levels{Floor: c.resources[resource].Operations[operation].Floor}
+	if operation == opApply || operation == opCreate {
+		l.Fields = c.resources[resource].Fields // they lower an apply only: a creation is above L3
+	}
+	return l
+}
+
+// Floor implements [connector.Floorer].
+func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
+	op, ok := c.operations.Operation(call.Operation)
+	if !ok || len(call.Target.EntityRefs) > 0 {
+		return gatehouse.L5
+	}
+	undeclared := op.Floor
+	if op.Name == opDelete && slices.Contains(holders, call.Target.EntityType) {
+		undeclared = gatehouse.L5 // all that it holds goes with it
+	}
+	return c.levels(call.Target.EntityType, op.Name).Of(undeclared, call.ProposedChange)
+}
+
+// Declarations implements [connector.Declarer].
+func (c *Connector) Declarations() []connector.Declaration {
+	var out []connector.Declaration
+	for _, resource := range slices.Sorted(maps.Keys(c.resources)) {
+		for _, op := range operationNames {
+			l := c.levels(resource, op)
+			if op != opApply {
+				l.Fields = nil
+			}
+			out = append(out, l.Declarations(op, resource)...)
+		}
+	}
+	return out
+}
+
+// Validate implements [connector.Validator].
+func (c *Connector) Validate(call connector.Call) error {
+	var v gatehouse.Violations
+	c.operations.Check(&v, call)
+	resource := call.Target.EntityType
+	switch _, ok := c.resources[resource]; {
+	case !ok:
+		v.Add("/target/entity_type", "%s", connector.UnknownEntity(resource, maps.Keys(c.resources)))
+	case !c.takes(call.Operation, resource):
+		v.Add("/target/entity_type", "cannot be restarted: %s can", strings.Join(restartable, ", "))
+	default:
+		if _, ok := c.place(call); !ok {
+			v.Add("/target/entity_ref", "%s", c.resources[resource].refForm())
+		}
+	}
+	pre, _ := call.CurrentState.Fields()
+	if call.Operation == opCreate {
+		if call.Target.Version != "" || len(pre) > 0 {
+			v.Add("/current_state", "has no meaning for an object that is not there yet")
+		}
+	} else if call.Target.Version == "" && len(pre) == 0 {
+		v.Add("/current_state", "or /target/version is required, so that nobody's change is overwritten unseen")
+	}
+	if call.Operation == opRestart {
+		if _, err := time.Parse(time.RFC3339, rest.Text(call.ProposedChange, "restartedAt")); err != nil {
+			v.Add("/proposed_change/restartedAt", "must be a time such as 2026-11-24T10:00:00Z")
+		}
+	}
+	call.CheckKey(&v, "k8s", resource, call.Target.EntityRef)
+	return v.Err()
+}
+
+func (r Resource) refForm() string {
+	if len(r.Namespaces) == 0 {
+		return "must be the name of an object"
+	}
+	return "must be NAMESPACE/NAME, in one of the namespaces " + strings.Join(r.Namespaces, ", ")
+}
+
+// place is where an object lies.
+type place struct {
+	apiVersion, kind, namespace, name string
+	collection                        string // its path
+}
+
+func (p place) path(more ...string) string {
+	return strings.Join(append([]string{p.collection, url.PathEscape(p.name)}, more...), "/")
+}
+
+// root is the path of a resource's group and version, and its plural name.
+func (r Resource) root(resource string) (root, apiVersion, plural string) {
+	plural, group, _ := strings.Cut(resource, ".")
+	version := cmp.Or(r.Version, "v1")
+	if group == "" {
+		return "/api/" + version, version, plural
+	}
+	return "/apis/" + group + "/" + version, group + "/" + version, plural
+}
+
+// place finds the object of a call; false where the target has another form.
+func (c *Connector) place(call connector.Call) (place, bool) {
+	r, ok := c.resources[call.Target.EntityType]
+	root, apiVersion, plural := r.root(call.Target.EntityType)
+	p := place{apiVersion: apiVersion, kind: r.Kind, name: call.Target.EntityRef}
+	if len(r.Namespaces) > 0 {
+		var both bool
+		p.namespace, p.name, both = strings.Cut(call.Target.EntityRef, "/")
+		ok = ok && both && slices.Contains(r.Namespaces, p.namespace)
+		root += "/namespaces/" + url.PathEscape(p.namespace)
+	}
+	p.collection = root + "/" + plural
+	return p, ok && nameForm.MatchString(p.name) && !strings.Contains(p.name, "..")
+}
