@@ -45,6 +45,9 @@ type Approval struct {
 	Extended bool `json:"extended,omitempty"`
 	// Told counts the moments that the log tells of: see [Approval.Moments].
 	Told int `json:"-"`
+	// TargetChanged is set once somebody has said that the target is another since
+	// the proposal; see [TargetChange].
+	TargetChanged *TargetMark `json:"target_changed,omitempty"`
 	// Confirm is set at L4 and L5.
 	Confirm *Confirm `json:"confirm"`
 	Votes   []Vote   `json:"votes"`

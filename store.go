@@ -151,6 +151,10 @@ type ActionReader interface {
 	FindAction(tenant, id string) (*Action, error)
 	// FindActionByKey finds by the unique idempotency key.
 	FindActionByKey(tenant, idempotencyKey string) (*Action, error)
+	// OpenOnTarget returns up to limit ids of pending actions on a target, in their
+	// order, that were proposed on another version and do not say yet that it has
+	// this one.
+	OpenOnTarget(tenant string, t TargetChange, limit int) ([]string, error)
 	// ListActions returns a page; see ActionFilter. The cursor is opaque; a
 	// malformed one is an Error with code invalid. Walking the pages yields
 	// every action that matched throughout exactly once, whatever is written
@@ -192,6 +196,9 @@ type ActionWriter interface {
 	MoveAction(m ActionMove) error
 	// MoveApproval moves a requested approval on: guarded by its status.
 	MoveApproval(tenant, approvalID string, to ApprovalStatus) error
+	// MarkTarget writes what a question that waits says of its target; of one that has
+	// its answer it is ErrConflict.
+	MarkTarget(tenant, approvalID string, m TargetMark) error
 	// TellApproval stores how many moments the log tells of, and when the next one
 	// comes, nil for never. It is guarded by the number as it was read, and by the
 	// approval's being requested.

@@ -143,6 +143,13 @@ func (s *sheet) facts(a *gatehouse.Action) {
 		s.line("approval", votesText(p))
 		if a.Status == gatehouse.StatusPending {
 			s.line("expires", s.when(p.ExpiresAt))
+			if m := p.TargetChanged; m != nil {
+				text := "changed since the proposal, " + m.By + " said " + s.when(m.At)
+				if m.Version != "" {
+					text += ": its version is now " + m.Version
+				}
+				s.line("target", text)
+			}
 			s.timing(&p.Timing, p.Stage, p.Extended)
 		}
 	}

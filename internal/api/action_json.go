@@ -245,6 +245,12 @@ func appendApproval(b []byte, a *gatehouse.Approval) []byte {
 	if a.Extended {
 		b = append(b, `,"extended":true`...)
 	}
+	if m := a.TargetChanged; m != nil {
+		b = moment(b, `,"target_changed":{"at":`, m.At)
+		b = optional(b, `,"version":`, m.Version)
+		b = member(b, `,"by":`, m.By)
+		b = append(b, '}')
+	}
 	if c := a.Confirm; c != nil {
 		b = member(b, `,"confirm":{"prompt":`, c.Prompt)
 		b = member(b, `,"value":`, c.Value)

@@ -90,6 +90,8 @@ type Config struct {
 	Reviews  gatehouse.ReviewService
 	// Delegations, when nil, leaves its routes out.
 	Delegations gatehouse.DelegationService
+	// Targets, when nil, leaves its route out.
+	Targets gatehouse.TargetService
 	// PublicURL is how browsers reach the console, "" where nobody said.
 	PublicURL string
 	// Insights, when nil, leaves its route out.

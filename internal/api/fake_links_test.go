@@ -61,3 +61,7 @@ func (f *fake) CreateDelegation(ctx context.Context, _ gatehouse.NewDelegation) 
 func (f *fake) EndDelegation(ctx context.Context, id string) (*gatehouse.Delegation, error) {
 	return use[*gatehouse.Delegation](ctx, f, "EndDelegation", id)
 }
+
+func (f *fake) TargetChanged(ctx context.Context, _ gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
+	return use[*gatehouse.TargetChanges](ctx, f, "TargetChanged", "")
+}

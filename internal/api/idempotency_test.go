@@ -108,7 +108,7 @@ func roundBodies() map[string]string {
 		"discardDeadLetters": `{"ids":["psh_1"],"reason":"over"}`, "resolveDeadLetters": `{"filter":{"connector":"shop"},"outcome":"failed","reason":"seen"}`,
 		"proposePolicy":   `{"source":"rules: []\n"}`,
 		"createPrincipal": `{"name":"eve","kind":"person","roles":["approver"]}`, "updatePrincipal": `{"disabled":true}`,
-		"createDelegation": `{"to":"ben","ends_at":"2026-12-01T08:00:00Z","action_types":["price_change"],"max_level":3}`, "putGroup": `{"members":["ana"]}`, "changeGroup": `{"add":["ana"],"remove":["ben"]}`,
+		"targetChanged": `{"connector":"shop","entity_type":"item","entity_ref":"SKU-1","version":"8"}`, "createDelegation": `{"to":"ben","ends_at":"2026-12-01T08:00:00Z","action_types":["price_change"],"max_level":3}`, "putGroup": `{"members":["ana"]}`, "changeGroup": `{"add":["ana"],"remove":["ben"]}`,
 		"createTenant": `{"id":"acme"}`, "applyPolicy": `{"source":"rules: []"}`,
 		"applyWorkflow": `{"name": "triage", "steps": []}`, "startRun": `{"input":{"n":1},"trigger_ref":"INC1"}`, "cancelRun": `{"reason":"no"}`,
 		"signalRun": `{"name":"closed","data":{"n":1.10}}`, "leaseSteps": `{"tools":["page"],"max":10,"wait":"30s"}`, "heartbeatStep": `{"generation":1}`,

@@ -14,7 +14,7 @@ var unguarded = map[string]string{
 	"propose": "asks", "revise": "asks", "rebase": "asks", "reverse": "asks",
 	"cancel":        "takes the token where the use case needs it",
 	"applyWorkflow": "a workflow's effects are proposed, and decided by others",
-	"startRun":      "effects are proposed", "cancelRun": "ends work", "retryRun": "effects are proposed", "signalRun": "effects are proposed",
+	"targetChanged": "has people look again", "startRun": "effects are proposed", "cancelRun": "ends work", "retryRun": "effects are proposed", "signalRun": "effects are proposed",
 	"leaseSteps": "a worker's", "heartbeatStep": "a worker's", "completeStep": "a worker's", "failStep": "a worker's", "proposeStep": "a worker's",
 	"leasePushes": "a worker's", "heartbeatPush": "a worker's", "completePush": "a worker's", "failPush": "a worker's",
 	"drain": "carries out what was approved", "replayDeadLetters": "carries out what was approved", "resolvePush": "tells what happened", "resolveDeadLetters": "tells what happened", "discardDeadLetters": "only keeps a change from being made",

@@ -151,7 +151,7 @@ func TestRoles(t *testing.T) {
 		"discardDeadLetters": "op root", "resolveDeadLetters": "op root",
 		"createPrincipal": "root", "listPrincipals": "root", "getPrincipal": "root", "updatePrincipal": "root",
 		"createKey": "root", "listKeys": "root", "revokeKey": "root", "rotateEditToken": "root",
-		"listDelegations": "ana root", "createDelegation": "ana root", "endDelegation": "ana root",
+		"targetChanged": "bot op root", "listDelegations": "ana root", "createDelegation": "ana root", "endDelegation": "ana root",
 		"listGroups": "root", "getGroup": "root", "putGroup": "root", "changeGroup": "root", "deleteGroup": "root",
 		"listLinkKeys": "root", "rotateLinkKeys": "root", "revokeLinkKey": "root",
 		"createTenant": "root", "listTenants": "root", "listNotices": "root", "dismissNotices": "root", "applyPolicy": "root", "activatePolicy": "root", "proposePolicy": "root",

@@ -166,6 +166,7 @@ func (s *Server) table() []route {
 	t = append(t, s.notificationRoutes()...)
 	t = append(t, s.linkKeyRoutes()...)
 	t = append(t, s.delegationRoutes()...)
+	t = append(t, s.targetRoutes()...)
 	t = append(t, s.insightRoutes()...)
 	t = append(t, s.policyRoutes()...)
 	t = append(t, s.checkRoutes()...)

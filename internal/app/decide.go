@@ -118,6 +118,8 @@ type ruling struct {
 	veto          string
 	drift         *drift
 	full          error // a ceiling that was full, nil for none
+	// asIs says that the target was asked, and is as it was proposed on.
+	asIs bool
 
 	// Set by rule. lenders are those whose right the caller may use, from the one
 	// whose right it does; both are nil for the caller's own.
@@ -209,7 +211,7 @@ func (r *ruling) look(ctx context.Context) (err error) {
 		return nil // rule tells whether there is reason to
 	}
 	again := r.looked || !r.policyKnown
-	r.looked, r.drift, r.full = true, nil, nil
+	r.looked, r.drift, r.full, r.asIs = true, nil, nil, false
 	if !r.asked(a) {
 		return nil
 	}
@@ -233,6 +235,8 @@ func (r *ruling) look(ctx context.Context) (err error) {
 		r.gate.log.Warn("target not read before a decision", "action", a.ID, "error", err)
 	case checked && !matches:
 		r.drift = &drift{expected, actual}
+	case checked:
+		r.asIs = true
 	}
 	return nil
 }
@@ -343,6 +347,9 @@ func (r *ruling) approve(tx gatehouse.Tx) error {
 		return gatehouse.E(gatehouse.CodeTargetChanged, "the target has changed since the proposal").
 			With("expected", r.drift.expected).With("actual", r.drift.actual).
 			With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", r.gate.rebases(a))
+	}
+	if err := r.movedSince(); err != nil {
+		return err
 	}
 	if r.known != nil && version != r.policyVersion {
 		return errStale

@@ -175,3 +175,11 @@ func readPath(p *actionPage) string {
 	q.Set("read", "1")
 	return "/inbox?" + q.Encode()
 }
+
+// markOf is what a question that waits says of its target, nil for nothing.
+func markOf(a *gatehouse.Action) *gatehouse.TargetMark {
+	if a.Status != gatehouse.StatusPending || a.Approval == nil {
+		return nil
+	}
+	return a.Approval.TargetChanged
+}

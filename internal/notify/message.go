@@ -255,6 +255,9 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 				Fact{"Approvals", fmt.Sprintf("%d of %d", a.Approval.Approvals(), a.Approval.Required)},
 			)
 		}
+		if mark := a.Approval.TargetChanged; mark != nil {
+			m.Facts = append(m.Facts, Fact{"Target", line("changed since the proposal"+changedTo(mark)+", says "+mark.By, maxLine)})
+		}
 		if n := len(a.Approval.Stages); n > 1 {
 			m.Facts = append(m.Facts, Fact{"Stage", fmt.Sprintf("%d of %d", a.Approval.Stage, n)})
 		}
@@ -289,6 +292,14 @@ func iteration(tx gatehouse.ReadTx, m *Message, a *gatehouse.Action) error {
 	}
 	m.Facts = slices.Insert(m.Facts, len(m.Facts)-1, Fact{"Iteration", line(text, maxWhy)})
 	return nil
+}
+
+// changedTo names the version that a target has now, where that is known.
+func changedTo(m *gatehouse.TargetMark) string {
+	if m.Version == "" {
+		return ""
+	}
+	return ": version " + m.Version
 }
 
 // heading says what happened.

@@ -26,6 +26,11 @@ func scanApproval(r *row, actionID string, err *error) *gatehouse.Approval {
 		o.Timing = *timing
 	}
 	o.Told = int(r.int())
+	if at := r.timePtr(); at != nil {
+		o.TargetChanged = &gatehouse.TargetMark{At: *at, Version: r.text(), By: r.text()}
+	} else {
+		r.skip(2)
+	}
 	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
 	return o
 }
@@ -131,6 +136,14 @@ WHERE tenant = $3 AND id = $4 AND status = 'requested' AND told = $5` + orConfli
 // TellApproval stores what the log tells of a question that waits.
 func (t *tx) TellApproval(tenant, approvalID string, from, told int, next *time.Time) error {
 	return t.write(tellApproval, told, next, tenant, approvalID, from)
+}
+
+const markTarget = guarded + `UPDATE approval SET changed_at = $1, changed_version = $2, changed_by = $3
+WHERE tenant = $4 AND id = $5 AND status = 'requested'` + orConflict
+
+// MarkTarget stores that the target is another since the proposal.
+func (t *tx) MarkTarget(tenant, approvalID string, m gatehouse.TargetMark) error {
+	return t.write(markTarget, m.At, m.Version, m.By, tenant, approvalID)
 }
 
 const (

@@ -337,3 +337,7 @@ func (w readWalls) ListDelegations(tenant, principal string, open bool, limit in
 func (w readWalls) FindDelegation(tenant, id string) (*gatehouse.Delegation, error) {
 	return w.in(tenant).FindDelegation(tenant, id)
 }
+
+func (w readWalls) OpenOnTarget(tenant string, c gatehouse.TargetChange, limit int) ([]string, error) {
+	return w.in(tenant).OpenOnTarget(tenant, c, limit)
+}

@@ -377,3 +377,7 @@ func (w walls) InsertDelegation(d *gatehouse.Delegation) error {
 func (w walls) EndDelegation(tenant, id, by string) error {
 	return w.in(tenant).EndDelegation(tenant, id, by)
 }
+
+func (w walls) MarkTarget(tenant, approvalID string, m gatehouse.TargetMark) error {
+	return w.in(tenant).MarkTarget(tenant, approvalID, m)
+}

@@ -24,6 +24,11 @@ func scanApproval(r *stmt, actionID string, err *error) *gatehouse.Approval {
 		o.Timing = *timing
 	}
 	o.Told = int(r.int())
+	if at := r.timePtr(); at != nil {
+		o.TargetChanged = &gatehouse.TargetMark{At: *at, Version: r.text(), By: r.text()}
+	} else {
+		r.column += 2
+	}
 	o.ExpiresAt = o.ExpiresAt.Add(-o.ExtendBy.D())
 	return o
 }
@@ -100,6 +105,12 @@ func (t *tx) MoveApproval(tenant, approvalID string, to gatehouse.ApprovalStatus
 func (t *tx) TellApproval(tenant, approvalID string, from, told int, next *time.Time) error {
 	return t.guarded(`UPDATE OR ROLLBACK approval SET told = ?, next_at = ? WHERE tenant = ? AND id = ? AND status = 'requested' AND told = ?`,
 		told, next, tenant, approvalID, from)
+}
+
+// MarkTarget stores that the target is another since the proposal.
+func (t *tx) MarkTarget(tenant, approvalID string, m gatehouse.TargetMark) error {
+	return t.guarded(`UPDATE OR ROLLBACK approval SET changed_at = ?, changed_version = ?, changed_by = ?
+WHERE tenant = ? AND id = ? AND status = 'requested'`, m.At, m.Version, m.By, tenant, approvalID)
 }
 
 const insertVote = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest, at, for_id, for_name)

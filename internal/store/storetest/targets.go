@@ -1,0 +1,59 @@
+package storetest
+
+import (
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// targets: a change of a target marks the open actions on it that were proposed on
+// another version, and no others.
+func (s *suite) targets() {
+	on := func(ref, version string, refs ...string) func(*gatehouse.Action) {
+		return func(a *gatehouse.Action) {
+			a.Connector, a.Target = "shop", gatehouse.Target{EntityType: "item", EntityRef: ref, EntityRefs: refs, Version: version}
+		}
+	}
+	seven, eight := s.pending(on("walnuts", "7")), s.pending(on("walnuts", "8"))
+	many := s.pending(on("", "", "almonds", "walnuts"))
+	s.pending(on("almonds", "7"))
+	s.pending(on("", "", `say "walnuts"`, `"walnuts","`, "walnuts\\"))
+	s.pending(on("walnuts", "7"), func(a *gatehouse.Action) { a.Target.EntityType = "order" })
+	open := func(version string, limit int) (ids []string) {
+		s.Helper()
+		s.view(func(tx gatehouse.ReadTx) (err error) {
+			ids, err = tx.OpenOnTarget(tenant, gatehouse.TargetChange{Connector: "shop", EntityType: "item", EntityRef: "walnuts", Version: version}, limit)
+			return err
+		})
+		return ids
+	}
+	s.same("on another version", open("8", 10), []string{seven.ID, many.ID})
+	s.same("at most so many", open("8", 1), []string{seven.ID})
+	s.same("on no known version", open("", 10), []string{seven.ID, eight.ID, many.ID})
+	m := gatehouse.TargetMark{At: s.now(), Version: "8", By: "erp"}
+	s.update(func(tx gatehouse.Tx) error { return tx.MarkTarget(tenant, seven.Approval.ID, m) })
+	s.same("marked", open("8", 10), []string{many.ID})
+	s.same("marked with another version", open("9", 10), []string{seven.ID, eight.ID, many.ID})
+	s.same("the mark", s.find(seven.ID).Approval.TargetChanged, &m)
+	s.same("no mark", s.find(eight.ID).Approval.TargetChanged, (*gatehouse.TargetMark)(nil))
+	s.update(func(tx gatehouse.Tx) error {
+		a, err := tx.LockAction(tenant, seven.ID)
+		if err == nil {
+			s.same("the mark, locked", a.Approval.TargetChanged, &m)
+		}
+		return err
+	})
+	s.view(func(tx gatehouse.ReadTx) error {
+		page, err := tx.ListActions(tenant, gatehouse.ActionFilter{Limit: 20})
+		for _, a := range page.Items {
+			if a.ID == seven.ID {
+				s.same("the mark, in a list", a.Approval.TargetChanged, &m)
+			}
+		}
+		return err
+	})
+	answered := s.pending()
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.MoveApproval(tenant, answered.Approval.ID, gatehouse.ApprovalRejected)
+	})
+	s.refused(gatehouse.ErrConflict, "what has its answer", func(tx gatehouse.Tx) error { return tx.MarkTarget(tenant, answered.Approval.ID, m) })
+	s.refused(gatehouse.ErrConflict, "another tenant's", func(tx gatehouse.Tx) error { return tx.MarkTarget("acme", eight.Approval.ID, m) })
+}
