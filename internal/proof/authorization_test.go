@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -176,6 +177,11 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 	if res := w.admin.call("PUT", "/groups/finance", object{"members": []string{}}); res.status != 200 {
 		t.Fatal(res)
 	}
+	w.admin.create(t, "ben", "person", "approver")
+	delegation := w.admin.post("/delegations", object{"from": "ana", "to": "ben", "ends_at": time.Now().Add(time.Hour)})
+	if delegation.status != 201 {
+		t.Fatal(delegation)
+	}
 	run := c.bot.post("/workflows/paging/runs", object{"input": object{}})
 	if run.status != 201 {
 		t.Fatal(run)
@@ -188,7 +194,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 	return map[string]string{
 		"proposed-actions": a.ID, "approvals": waiting.Approval.ID, "pushes": a.Push.ID, "runs": run.str("id"),
 		"steps": steps[0].Step.ID, "workflows": "paging", "principals": c.ana.id, "keys": keys.Items[0].ID, "policies": "2",
-		"groups":   "finance",
+		"groups": "finance", "delegations": delegation.str("id"),
 		"links":    "rgk_0", // nor a link key
 		"sessions": "ses_0", // nobody has a session here: 404 for everyone whose key is known
 	}
