@@ -45,6 +45,20 @@ func (g *Gate) LevelNames(ctx context.Context) (names map[gatehouse.RiskLevel]st
 	return names, err
 }
 
+// RejectReasons returns the reasons for a rejection that the active policy offers.
+func (g *Gate) RejectReasons(ctx context.Context) (reasons []string, err error) {
+	err = g.view(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
+		reasons = nil
+		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)
+		if err != nil || active == nil {
+			return err
+		}
+		reasons = active.RejectReasons()
+		return nil
+	})
+	return reasons, err
+}
+
 // accounts lists up to most accounts of each ceiling, the fullest first; a ceiling
 // of which nothing is used has one without a scope.
 func (g *Gate) accounts(tx gatehouse.ReadTx, tenant string, most int) (list []*gatehouse.CeilingAccount, err error) {

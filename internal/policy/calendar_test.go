@@ -66,6 +66,10 @@ func TestCalendarRefusals(t *testing.T) {
 		`levels: {3: "a\u202eb"}`:            "visible characters",
 		`levels: {3: Same, 4: Same}`:         "another level is named",
 		`levels: {3: " x"}`:                  "visible characters",
+		`reject_reasons: [Same, Same]`:       "stands twice",
+		`reject_reasons: ["a\u202eb"]`:       "visible characters",
+		`reject_reasons: [" x"]`:             "visible characters",
+		`reject_reasons: {a: b}`:             "list",
 	} {
 		_, err := policy.Parse([]byte("version: 1\n" + source + "\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {

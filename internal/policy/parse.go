@@ -58,7 +58,7 @@ func Parse(source []byte) (*Policy, error) {
 }
 
 func (p *parser) document(n *yaml.Node) {
-	f := p.Mapping(n, "a policy", "version", "policy_changes", "slack", "levels", "risk", "holidays", "approvals", "rules", "ceilings", "links", "tests")
+	f := p.Mapping(n, "a policy", "version", "policy_changes", "slack", "levels", "reject_reasons", "risk", "holidays", "approvals", "rules", "ceilings", "links", "tests")
 	if v := f.Values["version"]; v == nil {
 		p.Fail(n, "version is missing; write version: 1")
 	} else if v.Kind != yaml.ScalarNode || v.Value != "1" {
@@ -71,6 +71,7 @@ func (p *parser) document(n *yaml.Node) {
 	}
 	p.slack(f.Values["slack"])
 	p.levels(f.Values["levels"])
+	p.rejectReasons(f.Values["reject_reasons"])
 	p.risk(f.Values["risk"])
 	p.holidays(f.Values["holidays"])
 	p.policy.calendar, p.policy.language = p.compiler.calendar, p.compiler.Language
@@ -154,6 +155,29 @@ func (p *parser) levels(n *yaml.Node) {
 			p.Fail(value, "another level is named %s", gatehouse.Quote(name))
 		default:
 			p.policy.levels[level] = name
+		}
+	}
+}
+
+// The bounds of the reasons that a rejection offers.
+const (
+	maxRejectReasons = 12
+	maxReasonLength  = 120 // characters
+)
+
+// rejectReasons reads what a rejection offers as its reason.
+func (p *parser) rejectReasons(n *yaml.Node) {
+	for _, item := range p.few(n, "reject_reasons", maxRejectReasons) {
+		reason := p.Text(item, "a reason")
+		hidden := strings.ContainsFunc(reason, func(r rune) bool { return !unicode.IsPrint(r) })
+		switch {
+		case reason == "":
+		case hidden || reason != strings.TrimSpace(reason) || utf8.RuneCountInString(reason) > maxReasonLength:
+			p.Fail(item, "a reason is at most %d visible characters, without space around it", maxReasonLength)
+		case slices.Contains(p.policy.reasons, reason):
+			p.Fail(item, "the reason %s stands twice", gatehouse.Quote(reason))
+		default:
+			p.policy.reasons = append(p.policy.reasons, reason)
 		}
 	}
 }

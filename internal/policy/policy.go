@@ -3,6 +3,7 @@ package policy
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type Policy struct {
 	ceilings  []ceiling
 	tests     []testCase
 	levels    [gatehouse.L5 + 1]string // names of levels, "" for none
+	reasons   []string                 // that a rejection offers
 	calendar  *calendar
 	language  *expr.Language // of all expressions
 	gated     bool
@@ -42,6 +44,9 @@ func (p *Policy) LevelName(level gatehouse.RiskLevel) string {
 	}
 	return p.levels[level]
 }
+
+// RejectReasons returns the reasons that a rejection offers, in the policy's order.
+func (p *Policy) RejectReasons() []string { return slices.Clone(p.reasons) }
 
 // ReadsTime reports whether a condition looks at proposed_at: then the time has
 // to be known before a proposal is judged.
