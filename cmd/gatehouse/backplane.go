@@ -19,11 +19,13 @@ import (
 type backplane struct {
 	// caught takes mails in development mode, nil otherwise; linkURL is where their
 	// links lead when the configuration has no public_url.
-	caught   *mailCatcher
-	linkURL  string
-	carriers []wake.Carrier
-	nats     *nats.Conn
-	feed     feed.Config
+	caught *mailCatcher
+	// development is set by development mode alone.
+	development bool
+	linkURL     string
+	carriers    []wake.Carrier
+	nats        *nats.Conn
+	feed        feed.Config
 }
 
 // newBackplane makes the carriers: NATS where it is configured, else the

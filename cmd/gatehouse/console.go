@@ -26,6 +26,6 @@ func newConsole(n *node, signIn signin.Config, metrics *prometheus.Registry) (ht
 		Notifications: n.gate, Reviews: n.gate, Targets: n.gate, Slack: n.gate, Delegations: n.gate,
 		Browser: n.gate, Sessions: n.gate, Self: n.gate, Views: n.gate,
 		SignIn: ceremonies, Hints: n.hub, Log: n.log,
-		PublicURL: signIn.PublicURL, TLS: n.secure != nil,
+		PublicURL: signIn.PublicURL, TLS: n.secure != nil, Development: n.development,
 	})
 }

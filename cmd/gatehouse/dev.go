@@ -145,10 +145,10 @@ func (c *devServeCmd) Run(g *globals) error {
 func devBackplane(cfg *config.Config, listen string) *backplane {
 	for _, c := range cfg.Channels {
 		if c.Kind == "email" {
-			return &backplane{}
+			return &backplane{development: true}
 		}
 	}
-	return &backplane{caught: &mailCatcher{}, linkURL: "http://" + listen}
+	return &backplane{development: true, caught: &mailCatcher{}, linkURL: "http://" + listen}
 }
 
 // warn tells on stderr what of the configuration cannot be used.

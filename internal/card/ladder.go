@@ -30,15 +30,23 @@ type Step struct {
 	// Reason: this person's approval needs a reason, given before the notes of
 	// others are shown.
 	Reason bool
+	// Destroys: approving deletes, or is of the highest level.
+	Destroys bool
 	// Bulk: it can be decided with others at once.
 	Bulk bool
 	// Refused says why it cannot be approved here at all; "" when it can.
 	Refused string
 }
 
+// Destroys reports whether an action deletes something, or is of the highest level
+// or none that is known.
+func Destroys(a *gatehouse.Action) bool {
+	return shapeOf(a).effect == effectDelete || !a.RiskLevel.Valid() || a.RiskLevel == gatehouse.L5
+}
+
 // Ladder returns what approving takes, by risk.
 func Ladder(a *gatehouse.Action) Step {
-	s := Step{Rung: OneKey, Button: "Approve", Persons: 1, Bulk: true}
+	s := Step{Rung: OneKey, Button: "Approve", Persons: 1, Bulk: true, Destroys: Destroys(a)}
 	p := a.Approval
 	if p == nil {
 		s.Refused = "nobody is asked to decide this action"

@@ -31,6 +31,12 @@ func (p Phrase) String() string {
 	return b.String()
 }
 
+// Within reports whether the part at an index belongs to the note before it: the
+// value that "(the agent says " names.
+func (p Phrase) Within(i int) bool {
+	return i > 0 && p[i].Value && p[i-1].Note && !strings.HasSuffix(p[i-1].Text, ")")
+}
+
 func (p *Phrase) say(words ...string) {
 	for _, w := range words {
 		*p = append(*p, Part{Text: w})

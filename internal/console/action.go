@@ -71,6 +71,8 @@ type actionPage struct {
 	// typed with it.
 	outcome *gatehouse.Error
 	notes   string
+	// reasons are those that the policy offers for a rejection.
+	reasons []string
 	// back is the list that the action was opened from, "" for none; next is
 	// that list as a query.
 	back string
@@ -112,6 +114,9 @@ func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error)
 	}
 	if p.cannot == nil {
 		p.standsFor = v.standsFor(a)
+		if p.reasons, err = c.cfg.PolicyChecker.RejectReasons(v.ctx); err != nil {
+			return nil, err
+		}
 	}
 	if p.iteration, err = c.iterationOf(v, a); err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -19,16 +21,19 @@ var assetFiles embed.FS
 type assets struct {
 	prefix string
 	files  map[string][]byte
+	// packed are those that are smaller by gzip, compressed once.
+	packed map[string][]byte
 }
 
 var assetTypes = map[string]string{
-	".css": "text/css; charset=utf-8",
-	".js":  "text/javascript; charset=utf-8",
-	".svg": "image/svg+xml",
+	".css":   "text/css; charset=utf-8",
+	".js":    "text/javascript; charset=utf-8",
+	".svg":   "image/svg+xml",
+	".woff2": "font/woff2",
 }
 
 func loadAssets() (*assets, error) {
-	a := &assets{files: make(map[string][]byte)}
+	a := &assets{files: make(map[string][]byte), packed: make(map[string][]byte)}
 	sum := sha256.New()
 	err := fs.WalkDir(assetFiles, "assets", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || assetTypes[path.Ext(name)] == "" {
@@ -38,13 +43,29 @@ func loadAssets() (*assets, error) {
 		if err != nil {
 			return err
 		}
-		a.files[strings.TrimPrefix(name, "assets/")] = body
+		short := strings.TrimPrefix(name, "assets/")
+		a.files[short] = body
+		if packed := pack(body); len(packed) < len(body) {
+			a.packed[short] = packed
+		}
 		sum.Write([]byte(name))
 		sum.Write(body)
 		return nil
 	})
 	a.prefix = "/assets/" + hex.EncodeToString(sum.Sum(nil))[:16] + "/"
 	return a, err
+}
+
+// pack compresses a file as far as gzip can.
+func pack(body []byte) []byte {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return body // the level is one of gzip's
+	}
+	_, _ = z.Write(body) // a buffer takes everything
+	_ = z.Close()
+	return b.Bytes()
 }
 
 // url returns where a file stands.
@@ -60,5 +81,23 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", assetTypes[path.Ext(name)])
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	w.Header().Set("Vary", "Accept-Encoding")
+	if packed := a.packed[name]; packed != nil && takesGzip(r) {
+		w.Header().Set("Content-Encoding", "gzip")
+		body = packed
+	}
 	_, _ = w.Write(body) //nolint:gosec // the embedded files, under their own types
+}
+
+// takesGzip reports whether the client accepts gzip by name (RFC 9110, 12.5.3).
+func takesGzip(r *http.Request) bool {
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, weight, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			continue
+		}
+		q, given := strings.CutPrefix(strings.ReplaceAll(strings.ToLower(weight), " ", ""), "q=")
+		return !given || strings.Trim(q, "0.") != ""
+	}
+	return false
 }

@@ -55,6 +55,8 @@ type Config struct {
 	PublicURL string
 	// TLS says that browsers reach the console over HTTPS where PublicURL is "".
 	TLS bool
+	// Development serves the page of the design, for those who change it.
+	Development bool
 	// Now is the clock of what is displayed, never of what is decided.
 	Now func() time.Time
 }
@@ -135,6 +137,7 @@ func (c *Console) routes() []route {
 		c.insightRoutes(),
 		c.settingsRoutes(),
 		c.viewRoutes(),
+		c.designRoutes(),
 	)
 }
 

@@ -943,7 +943,7 @@ func deadLetterActs(v *view, p *dispatchPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "\" data-testid=\"discard\">Discard what is marked</button> <span class=\"muted\">It stays failed, and is never replayed.</span></p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "\" class=\"danger\" data-testid=\"discard\">Discard what is marked</button> <span class=\"muted\">It stays failed, and is never replayed.</span></p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -33,7 +33,7 @@ func noticeBanner(v *view) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if v.notices > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"banner warn\" role=\"status\" data-testid=\"notices-banner\"><a href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"banner quiet\" role=\"status\" data-testid=\"notices-banner\"><a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

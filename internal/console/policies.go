@@ -20,6 +20,8 @@ type PolicyChecker interface {
 	ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehouse.Grounds, error)
 	// LevelNames maps the levels to which the active policy gives a name to it.
 	LevelNames(ctx context.Context) (map[gatehouse.RiskLevel]string, error)
+	// RejectReasons are the reasons for a rejection that the active policy offers.
+	RejectReasons(ctx context.Context) ([]string, error)
 }
 
 func (c *Console) policyRoutes() []route {

@@ -133,6 +133,7 @@ document.addEventListener("htmx:after:swap", (e) => {
   const ctx = e.detail?.ctx;
   const facts = ctx?.target?.id === "facts" && $("#facts[data-differs]");
   if (facts) { hush(); say("The target is not as the agent says. " + $(".sentence", facts).textContent); }
+  if (ctx?.target?.id === "facts") $(".decision:has(.pop[open])")?.scrollIntoView({ block: "nearest" });
   if (ctx?.target && ctx.target.id !== "detail") return; // a pill or a mark, nothing that is read
   if (ctx && ctx.changes !== changes) changed();
   if (!$("form[data-checking]")) tell("");
@@ -167,6 +168,32 @@ document.addEventListener("submit", async (e) => {
   if (!proven) return;
   delete form.dataset.passkey;
   form.requestSubmit(e.submitter);
+}, true);
+
+// The panel of a rejection: a reason that the policy offers fills the text and
+// never sends it; Ctrl-Enter does, and Esc gives the bar back.
+document.addEventListener("click", (e) => {
+  const reason = e.target.closest?.("[data-reason]");
+  if (reason) {
+    const text = $("textarea", reason.form);
+    text.value = reason.dataset.reason;
+    text.focus();
+    return;
+  }
+  if (e.target.closest?.("[data-dismiss]")) fold(e.target);
+});
+
+function fold(el) {
+  const panel = el.closest("details[open]");
+  if (!panel) return false;
+  panel.open = false;
+  $("summary", panel).focus({ preventScroll: true });
+  return true;
+}
+
+// What was unfolded may stand below the window.
+document.addEventListener("toggle", (e) => {
+  if (e.target.matches?.(".decision .pop[open]")) e.target.closest(".decision").scrollIntoView({ block: "nearest" });
 }, true);
 
 // The second click of a double click meets what came in the place of what the
@@ -424,6 +451,7 @@ function press(key) {
   }
   if (el.tagName === "SUMMARY") {
     el.parentElement.open = true;
+    el.closest(".decision")?.scrollIntoView({ block: "nearest" });
     $("input:not([type=hidden]), textarea", el.parentElement)?.focus();
     return true;
   }
@@ -474,6 +502,12 @@ const typing = (el) => el?.closest?.("input:not([type=checkbox], [type=radio]), 
 
 document.addEventListener("keydown", (e) => {
   if ((e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === "k") { e.preventDefault(); openPalette(); return; }
+  if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && "submit" in (e.target.dataset ?? {})) {
+    e.preventDefault();
+    if (!e.repeat) e.target.form.requestSubmit($("[type=submit]", e.target.form));
+    return;
+  }
+  if (e.key === "Escape" && e.target.closest?.(".reject[open]")) { e.preventDefault(); fold(e.target); return; }
   if (e.key === "Escape" && typing(e.target) && !e.target.closest("dialog")) { e.target.blur(); return; }
   if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.repeat && !"jknp".includes(e.key)) return;
   if (root.dataset.keys === "off" || typing(e.target) || $("dialog[open]")) return;

@@ -1,0 +1,72 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// TestReasonsOfThePolicyAreOffered: to who may decide, as text, and to nobody else.
+func TestReasonsOfThePolicyAreOffered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.applyPolicy("version: 1\nreject_reasons: [Wrong currency, \"<b>not</b> this quarter\"]\n")
+	a := w.price(w.agent("bot"), "12.50")
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	page := ana.get("/actions/"+a.ID).want(http.StatusOK).has(`data-reason="Wrong currency"`, "&lt;b&gt;not&lt;/b&gt; this quarter")
+	page.shown("/actions/" + a.ID)
+	// A reason that is offered is sent by nothing but the form's own button.
+	panel := between(page.body, testid("reasons"), "</div>")
+	if n := strings.Count(panel, `<button type="button"`); n != 2 {
+		t.Errorf("%d reasons are buttons that send nothing: %s", n, panel)
+	}
+	w.signIn("olga", gatehouse.RoleOperator).get("/actions/" + a.ID).want(http.StatusOK).lacks("Wrong currency")
+}
+
+// TestWhatDestroysIsRed: the button that deletes, and no other approval.
+func TestWhatDestroysIsRed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	price := w.price(bot, "12.50")
+	p := priceChange()
+	p.ActionType, p.Operation, p.ProposedChange, p.CurrentState = "note", "delete", "{}", ""
+	p.RiskLevel = gatehouse.L3
+	gone, _, err := w.gate.Propose(bot, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		a   *gatehouse.Action
+		red bool
+	}{{price, false}, {gone, true}} {
+		form := between(ana.get("/actions/"+c.a.ID).want(http.StatusOK).body, testid("approve-form"), "</form>")
+		if got := strings.Contains(form, "primary danger"); got != c.red {
+			t.Errorf("%s: the button is red: %t: %s", c.a.Operation, got, form)
+		}
+	}
+}
+
+// TestBottomBar: each section once, those of the thumb first, without script.
+func TestBottomBar(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover, gatehouse.RoleAuditor)
+	bar := between(ana.get("/audit").want(http.StatusOK).body, testid("bottom-bar"), "</nav>")
+	front, more, ok := strings.Cut(bar, "<details")
+	if !ok || !strings.Contains(front, `href="/inbox"`) || !strings.Contains(front, `href="/runs"`) || strings.Contains(more, `href="/inbox"`) {
+		t.Errorf("the bar is %s", bar)
+	}
+	for _, path := range []string{"/workflows", "/dispatch", "/policies", "/audit", "/insights", "/settings"} {
+		if strings.Count(bar, `href="`+path+`"`) != 1 || !strings.Contains(more, `href="`+path+`"`) {
+			t.Errorf("More lacks %s: %s", path, more)
+		}
+	}
+	if !strings.Contains(more, "data-here") {
+		t.Error("More does not say that this page is one of its own")
+	}
+	ana.get("/inbox").want(http.StatusOK).lacks("data-here")
+	w.stranger().get("/signin").want(http.StatusOK).lacks(testid("bottom-bar"))
+}
