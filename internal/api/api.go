@@ -92,6 +92,10 @@ type Config struct {
 	Delegations gatehouse.DelegationService
 	// Targets, when nil, leaves its route out.
 	Targets gatehouse.TargetService
+	// Events, when nil, leaves its route out. EventBeat is the pace at which a quiet
+	// stream shows that it lives; 15 s by default.
+	Events    gatehouse.EventService
+	EventBeat time.Duration
 	// PublicURL is how browsers reach the console, "" where nobody said.
 	PublicURL string
 	// Insights, when nil, leaves its route out.

@@ -77,8 +77,10 @@ type call struct {
 	caller *gatehouse.Caller
 	// secret is the API key, from which sealed answers' keys are derived.
 	secret string
-	answer encoded
-	w      http.ResponseWriter
+	// lastEvent is the request's Last-Event-ID.
+	lastEvent string
+	answer    encoded
+	w         http.ResponseWriter
 	// answers counts the requests that wait; over, when not nil, ends one's wait.
 	answers *answers
 	over    func()
@@ -167,6 +169,7 @@ func (s *Server) table() []route {
 	t = append(t, s.linkKeyRoutes()...)
 	t = append(t, s.delegationRoutes()...)
 	t = append(t, s.targetRoutes()...)
+	t = append(t, s.eventRoutes()...)
 	t = append(t, s.insightRoutes()...)
 	t = append(t, s.policyRoutes()...)
 	t = append(t, s.checkRoutes()...)

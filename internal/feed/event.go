@@ -23,40 +23,21 @@ const (
 // contentType is that of a structured CloudEvent.
 const contentType = "application/cloudevents+json; charset=utf-8"
 
-// leaf is what an event's attributes are made of.
+// leaf is what a message's id is made of.
 type leaf struct {
-	ID       string         `json:"id"`
-	At       string         `json:"at"`
-	Type     string         `json:"type"`
-	Subject  string         `json:"subject"`
-	ActionID string         `json:"action_id"`
-	Data     gatehouse.JSON `json:"data"`
-}
-
-// cloudEvent has the attributes of CloudEvents 1.0, in JSON; data follows.
-type cloudEvent struct {
-	SpecVersion     string `json:"specversion"`
-	ID              string `json:"id"`
-	Source          string `json:"source"`
-	Type            string `json:"type"`
-	Subject         string `json:"subject,omitempty"`
-	Time            string `json:"time"`
-	DataContentType string `json:"datacontenttype"`
-	Tenant          string `json:"tenant"`
-	ActionID        string `json:"actionid,omitempty"`
+	ID   string         `json:"id"`
+	Type string         `json:"type"`
+	Data gatehouse.JSON `json:"data"`
 }
 
 // message makes the message of an entry. The data is the entry as
 // GET /audit/entries gives it, its leaf byte for byte.
 func message(prefix, tenant string, e *gatehouse.Entry) (*nats.Msg, error) {
-	var l leaf
-	if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
-		return nil, fmt.Errorf("feed: entry %d of %s: %w", e.Index, tenant, err)
+	event, err := e.CloudEvent(tenant)
+	if err != nil {
+		return nil, err
 	}
-	attributes, err := json.Marshal(cloudEvent{
-		SpecVersion: "1.0", ID: l.ID, Source: "gatehouse/" + tenant, Type: l.Type, Subject: l.Subject, Time: l.At,
-		DataContentType: "application/json", Tenant: tenant, ActionID: l.ActionID,
-	})
+	id, err := entryID(e)
 	if err != nil {
 		return nil, err
 	}
@@ -64,21 +45,11 @@ func message(prefix, tenant string, e *gatehouse.Entry) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	index := strconv.FormatInt(e.Index, 10)
-	body := make([]byte, 0, len(attributes)+len(e.Body)+128)
-	body = append(body, attributes[:len(attributes)-1]...)
-	body = append(body, `,"data":{"index":`...)
-	body = append(body, index...)
-	body = append(body, `,"leaf":`...)
-	body = append(body, e.Body...)
-	body = append(body, `,"leaf_hash":"`...)
-	body = append(body, hash...)
-	body = append(body, `"}}`...)
-	m := nats.NewMsg(tenantSubject(prefix, tenant) + typeTokens(l.Type))
-	m.Data = body
+	m := nats.NewMsg(tenantSubject(prefix, tenant) + typeTokens(event.Type))
+	m.Data = event.Body
 	m.Header.Set("Content-Type", contentType)
-	m.Header.Set(jetstream.MsgIDHeader, messageID(&l))
-	m.Header.Set(HeaderIndex, index)
+	m.Header.Set(jetstream.MsgIDHeader, id)
+	m.Header.Set(HeaderIndex, strconv.FormatInt(e.Index, 10))
 	m.Header.Set(HeaderLeafHash, string(hash))
 	return m, nil
 }

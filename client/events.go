@@ -1,0 +1,168 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+const (
+	// maxEvent bounds one event, in bytes.
+	maxEvent = 8 << 20
+	// silence is how long a stream may say nothing; the server says something every
+	// 15 seconds.
+	silence = time.Minute
+)
+
+// Follow calls fn with each event that the filter selects, in the order of the log,
+// until fn fails, the context ends, or the server refuses. A connection that breaks is
+// made again after the last event, so that none is left out and none comes twice. The
+// filter's Wait says nothing here. The error is never nil.
+func (c *Client) Follow(ctx context.Context, f gatehouse.EventFilter, fn func(gatehouse.Event) error) error {
+	q := url.Values{}
+	set(q, "type", strings.Join(f.Types, ","))
+	set(q, "action_id", f.ActionID)
+	last := f.After
+	for try := 0; ; try++ {
+		before := last
+		err := c.stream(ctx, q, &last, fn)
+		var stop *stopped
+		if errors.As(err, &stop) {
+			return stop.err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if last != before {
+			try = 0 // it had come along
+		}
+		var e *gatehouse.Error
+		if errors.As(err, &e) && !e.Code.Retryable() {
+			return err
+		}
+		if err := sleep(ctx, min(c.retry.base<<min(try, 16), maxPause)); err != nil {
+			return err
+		}
+	}
+}
+
+// stopped is an error of the caller's function.
+type stopped struct{ err error }
+
+func (s *stopped) Error() string { return s.err.Error() }
+
+// stream reads one connection to its end. last is where it begins, and moves on.
+func (c *Client) stream(ctx context.Context, q url.Values, last **int64, fn func(gatehouse.Event) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	target := c.base + prefix + "/events"
+	if len(q) > 0 {
+		target += "?" + q.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return &stopped{fmt.Errorf("client: %w", err)}
+	}
+	req.Header.Set("Accept", "text/event-stream, application/problem+json")
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	if *last != nil {
+		req.Header.Set("Last-Event-ID", strconv.FormatInt(**last, 10))
+	}
+	quiet := time.AfterFunc(silence, cancel)
+	defer quiet.Stop()
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return &connectionError{err}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		raw, err := io.ReadAll(io.LimitReader(resp.Body, maxEvent))
+		if err != nil {
+			return &connectionError{err}
+		}
+		return problemOf(resp, raw)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(make([]byte, 0, 64<<10), maxEvent)
+	var data []byte
+	var index *int64
+	for lines.Scan() {
+		quiet.Reset(silence)
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return &stopped{errors.New("client: an event has an id that is no number")}
+			}
+			index = &n
+		case "data":
+			data = append(data, value...)
+		}
+		if lines.Text() != "" || index == nil {
+			continue
+		}
+		// An id without data stands for what is not selected.
+		if data != nil {
+			e, err := eventOf(*index, data)
+			if err == nil {
+				err = fn(*e)
+			}
+			if err != nil {
+				return &stopped{err}
+			}
+		}
+		*last, index, data = index, nil, nil
+	}
+	return &connectionError{errors.Join(lines.Err(), io.ErrUnexpectedEOF)}
+}
+
+func eventOf(index int64, body []byte) (*gatehouse.Event, error) {
+	var a struct {
+		ID       string `json:"id"`
+		Type     string `json:"type"`
+		Subject  string `json:"subject"`
+		ActionID string `json:"actionid"`
+	}
+	if err := json.Unmarshal(body, &a); err != nil {
+		return nil, fmt.Errorf("client: an event is not what the server sends: %w", err)
+	}
+	return &gatehouse.Event{Index: index, ID: a.ID, Type: a.Type, Subject: a.Subject, ActionID: a.ActionID, Body: body}, nil
+}
+
+// WaitDecision waits until an action is decided, and returns it: approved, rejected,
+// denied, expired, canceled or superseded, or what came of it since. A server that does
+// not answer for a while is waited for. It fails when the context ends, or when the
+// server refuses.
+func (c *Client) WaitDecision(ctx context.Context, id string) (*gatehouse.Action, error) {
+	for try := 0; ; try++ {
+		a, err := c.WaitAction(ctx, id, gatehouse.MaxWait, gatehouse.UntilDecided)
+		var connection *connectionError
+		var e *gatehouse.Error
+		switch {
+		case err == nil && settled(a, gatehouse.UntilDecided):
+			return a, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err == nil:
+			try = -1
+			continue
+		case errors.As(err, &connection), errors.As(err, &e) && e.Code.Retryable():
+		default:
+			return nil, err
+		}
+		if err := sleep(ctx, min(c.retry.base<<min(try, 16), maxPause)); err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
+)
+
+func events(frames ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "retry: 2000\n\n")
+		for _, f := range frames {
+			fmt.Fprint(w, f)
+		}
+	}
+}
+
+func event(n int) string {
+	return fmt.Sprintf("id: %d\nevent: hitl.approved\ndata: {\"id\":\"evt_%d\",\"type\":\"hitl.approved\",\"actionid\":\"act_1\"}\n\n", n, n)
+}
+
+// TestFollow goes on after the last event when the connection breaks, in the middle of
+// one too, and ends where the server refuses.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	s := &script{answers: []http.HandlerFunc{
+		events(event(3), "id: 5\n: still here\n\n"),
+		events(event(6), event(7)[:20]), // broken off
+		problem(gatehouse.CodeBusy, ""),
+		events(event(7)),
+		problem(gatehouse.CodeUnauthenticated, ""),
+	}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	c, err := client.New(server.URL, "gth_x", client.WithRetries(1, time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	after := int64(2)
+	err = c.Follow(t.Context(), gatehouse.EventFilter{After: &after, Types: []string{"hitl.*"}}, func(e gatehouse.Event) error {
+		if e.Type != "hitl.approved" || e.ActionID != "act_1" || e.ID != fmt.Sprintf("evt_%d", e.Index) {
+			t.Errorf("an event %+v", e)
+		}
+		got = append(got, e.Index)
+		return nil
+	})
+	if gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated || !slices.Equal(got, []int64{3, 6, 7}) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	var last []string
+	for _, r := range s.seen {
+		last = append(last, r.Header.Get("Last-Event-ID"))
+	}
+	if want := []string{"2", "5", "6", "6", "7"}; !slices.Equal(last, want) {
+		t.Errorf("began after %v, want %v", last, want)
+	}
+
+	mine := errors.New("enough")
+	s = &script{answers: []http.HandlerFunc{events(event(1), event(2))}}
+	server = httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	if c, err = client.New(server.URL, "gth_x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Follow(t.Context(), gatehouse.EventFilter{}, func(gatehouse.Event) error { return mine }); !errors.Is(err, mine) {
+		t.Errorf("the function's error is %v", err)
+	}
+}
+
+// TestWaitDecision waits over time-outs and outages, and no longer than its context.
+func TestWaitDecision(t *testing.T) {
+	t.Parallel()
+	s := &script{answers: []http.HandlerFunc{
+		ok(`{"id":"act_1","status":"pending"}`),
+		problem(gatehouse.CodeBusy, ""), problem(gatehouse.CodeBusy, ""), problem(gatehouse.CodeBusy, ""),
+		func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		ok(`{"id":"act_1","status":"rejected"}`),
+	}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	c, err := client.New(server.URL, "gth_x", client.WithRetries(1, time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.WaitDecision(t.Context(), "act_1")
+	if err != nil || a.Status != gatehouse.StatusRejected {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	s.answers = append(s.answers, problem(gatehouse.CodeNotFound, ""))
+	if _, err := c.WaitDecision(t.Context(), "act_2"); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
+		t.Errorf("an unknown one: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	s.answers = append(s.answers[:0:0], problem(gatehouse.CodeBusy, ""))
+	if _, err := c.WaitDecision(ctx, "act_1"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("out of time: %v", err)
+	}
+}

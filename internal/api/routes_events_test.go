@@ -1,0 +1,149 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// eventLog has ten entries, of which the even ones are the caller's.
+type eventLog struct {
+	mu    sync.Mutex
+	asked []gatehouse.EventFilter
+}
+
+func (l *eventLog) ReadEvents(ctx context.Context, f gatehouse.EventFilter) (*gatehouse.EventPage, error) {
+	l.mu.Lock()
+	l.asked = append(l.asked, f)
+	l.mu.Unlock()
+	if f.ActionID == "act_broken" {
+		return nil, gatehouse.E(gatehouse.CodeBusy, "the store does not answer")
+	}
+	page := &gatehouse.EventPage{Last: 9}
+	if f.After == nil {
+		return page, nil
+	}
+	for i := *f.After + 1; i < 10; i++ {
+		if i%2 == 0 {
+			page.Events = append(page.Events, gatehouse.Event{Index: i, Type: "hitl.approved", Body: []byte(`{"id":"evt_` + string(rune('0'+i)) + `"}`)})
+		}
+	}
+	if len(page.Events) == 0 && f.Wait > 0 {
+		select {
+		case <-time.After(f.Wait):
+		case <-ctx.Done():
+		}
+	}
+	return page, nil
+}
+
+// revocable is an authenticator whose keys can end.
+type revocable struct {
+	*fake
+	mu    sync.Mutex
+	ended bool
+}
+
+func (r *revocable) Authenticate(ctx context.Context, key string) (*gatehouse.Principal, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return nil, errors.New("revoked")
+	}
+	return r.fake.Authenticate(ctx, key)
+}
+
+func stream(t *testing.T, base, path, last string) (*http.Response, *bufio.Scanner) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer gth_ana")
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp, bufio.NewScanner(resp.Body)
+}
+
+// frames reads so many frames of a stream.
+func frames(t *testing.T, lines *bufio.Scanner, n int) (list []string) {
+	t.Helper()
+	frame := ""
+	for len(list) < n && lines.Scan() {
+		if lines.Text() != "" {
+			frame += lines.Text() + "|"
+			continue
+		}
+		list, frame = append(list, frame), ""
+	}
+	return list
+}
+
+// TestEventStream: each event has its index as id, a stream begins after the last one
+// that was read, and says that it lives; it ends with its key.
+func TestEventStream(t *testing.T) {
+	t.Parallel()
+	log, auth := &eventLog{}, &revocable{fake: newFake()}
+	s := newServer(t, auth.fake, func(c *Config) { c.Events, c.Auth, c.EventBeat = log, auth, 20*time.Millisecond })
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	const path = Prefix + "/events"
+
+	resp, lines := stream(t, server.URL, path+"?type=hitl.approved,%20push.*&action_id=act_1", "5")
+	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || got != "text/event-stream" {
+		t.Fatalf("%d %s", resp.StatusCode, got)
+	}
+	want := []string{
+		"retry: 2000|", `id: 6|event: hitl.approved|data: {"id":"evt_6"}|id: 8|event: hitl.approved|data: {"id":"evt_8"}|`, "id: 9|: still here|",
+	}
+	got := frames(t, lines, 4)
+	joined := []string{got[0], got[1] + got[2], got[3]}
+	for i := range want {
+		if joined[i] != want[i] {
+			t.Errorf("frame %d is %q, want %q", i, joined[i], want[i])
+		}
+	}
+	log.mu.Lock()
+	if f := log.asked[0]; *f.After != 5 || f.ActionID != "act_1" || strings.Join(f.Types, " ") != "hitl.approved push.*" {
+		t.Errorf("asked for %+v", f)
+	}
+	log.mu.Unlock()
+	if _, lines := stream(t, server.URL, path+"?after=7", ""); frames(t, lines, 2)[1] != `id: 8|event: hitl.approved|data: {"id":"evt_8"}|` {
+		t.Error("after 7 comes another")
+	}
+	if _, lines := stream(t, server.URL, path, ""); frames(t, lines, 2)[1] != "id: 9|: still here|" {
+		t.Error("from now on comes something of before")
+	}
+	for bad, last := range map[string]string{path: "x", path + "?after=-2": "", path + "?kind=x": ""} {
+		if resp, _ := stream(t, server.URL, bad, last); resp.StatusCode < 400 || resp.StatusCode > 499 {
+			t.Errorf("%s, %q: %d", bad, last, resp.StatusCode)
+		}
+	}
+	if resp, _ := stream(t, server.URL, path+"?action_id=act_broken", ""); resp.StatusCode != 503 {
+		t.Errorf("what cannot be read: %d", resp.StatusCode)
+	}
+	auth.mu.Lock()
+	auth.ended = true
+	auth.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { defer close(ended); frames(t, lines, 1<<20) }()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("a stream goes on after its key was revoked")
+	}
+}
