@@ -28,6 +28,8 @@ const (
 	NotifyDigest NotificationKind = "digest"
 	// NotifyChannelFailing: another channel has failed three times in a row.
 	NotifyChannelFailing NotificationKind = "channel_failing"
+	// NotifyDelegated: somebody made or ended a delegation from or to the recipient.
+	NotifyDelegated NotificationKind = "delegated"
 	// NotifyTest: an administrator tries a channel.
 	NotifyTest NotificationKind = "test"
 )

@@ -53,7 +53,7 @@ func TestManualHasTheCodeTable(t *testing.T) {
 // TestManualNamesRoutesThatExist looks up each path that the manual mentions.
 func TestManualNamesRoutesThatExist(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, newFake())
+	s := newServer(t, newFake(), func(c *Config) { c.Events = &eventLog{} })
 	known := make(map[string]bool)
 	for i := range s.routes {
 		known[s.routes[i].method+" "+s.routes[i].path] = true

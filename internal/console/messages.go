@@ -103,7 +103,8 @@ func channelState(s *gatehouse.ChannelState) string {
 // messageWords says what a kind of message tells.
 func messageWords(kind gatehouse.NotificationKind) string {
 	if words := map[gatehouse.NotificationKind]string{
-		gatehouse.NotifyAsked: "Approval asked", gatehouse.NotifyDecided: "Decided", gatehouse.NotifyExpired: "Expired",
+		gatehouse.NotifyDelegated: "Delegation",
+		gatehouse.NotifyAsked:     "Approval asked", gatehouse.NotifyDecided: "Decided", gatehouse.NotifyExpired: "Expired",
 		gatehouse.NotifyEscalated: "Next stage asked", gatehouse.NotifyReminded: "Reminder",
 		gatehouse.NotifyDeadLetter: "Dead letter", gatehouse.NotifyUnknown: "Unknown outcome",
 		gatehouse.NotifyDigest:         "Digest",

@@ -40,22 +40,36 @@ func TestDelegateIsTold(t *testing.T) {
 		if to, _ := told(); len(to) != 1 || !strings.HasPrefix(to[0], "ana") {
 			t.Fatalf("without a delegation %v are told", to)
 		}
-		_, err := w.Gate.CreateDelegation(w.Admin(), gatehouse.NewDelegation{From: "ana", To: "bo", Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)})
+		made, err := w.Gate.CreateDelegation(w.Admin(), gatehouse.NewDelegation{From: "ana", To: "bo", Ends: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)})
 		if err != nil {
 			t.Fatal(err)
+		}
+		w.spread(n)
+		w.deliver(n, "mail")
+		to, text := told()
+		if len(to) != 3 || to[1] != "ana@shop.example" || to[2] != "bo@shop.example" || !strings.Contains(text, "You answer for ana until 2026-12-01") {
+			t.Fatalf("of the delegation %v are told, bo %q", to, text)
 		}
 		w.Propose("almonds", "price_change", 12)
 		w.spread(n)
 		w.deliver(n, "mail")
-		if to, text := told(); len(to) != 3 || !strings.Contains(text, "You answer for") {
+		if to, text := told(); len(to) != 5 || strings.Count(text, "You answer for") < 3 {
 			t.Errorf("told are %v, bo %q", to, text)
 		}
 		late := w.Propose("pecans", "price_change", 12)
 		w.spread(n)
 		w.Decide(late, "ana", gatehouse.Approve)
 		w.deliver(n, "mail")
-		if to, _ := told(); len(to) != 3 {
+		if to, _ := told(); len(to) != 5 {
 			t.Errorf("told of what was answered: %v", to)
+		}
+		if _, err := w.Gate.EndDelegation(w.Admin(), made.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.spread(n)
+		w.deliver(n, "mail")
+		if to, text := told(); len(to) != 7 || !strings.Contains(text, "You no longer answer for ana") {
+			t.Errorf("of its end %v are told", to)
 		}
 	})
 }

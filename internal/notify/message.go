@@ -126,6 +126,8 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		Event   string `json:"event"`
 		Channel string `json:"channel"`
 		Error   string `json:"error"`
+
+		Delegation string `json:"delegation"`
 	}
 	switch row.Kind {
 	case gatehouse.NotifyTest:
@@ -145,6 +147,10 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 		}
 	}
 	m.Event = data.Event
+	if row.Kind == gatehouse.NotifyDelegated {
+		muted, err := n.delegated(tx, m, data.Delegation, data.Event)
+		return m, muted, err
+	}
 	if row.Kind == gatehouse.NotifyChannelFailing {
 		m.Subject = "Gatehouse: the channel " + data.Channel + " does not work"
 		m.Heading = "The channel " + data.Channel + " fails. Messages for it wait."

@@ -23,11 +23,15 @@ const (
 type leaf struct {
 	Type     string    `json:"type"`
 	ActionID string    `json:"action_id"`
+	Subject  string    `json:"subject"`
 	Actor    string    `json:"actor"`
 	To       string    `json:"to"`
 	At       time.Time `json:"at"`
 	Data     struct {
 		Stage int `json:"stage"`
+		// Delegation and To are of a delegation, whose subject is who delegates.
+		Delegation string `json:"delegation"`
+		To         string `json:"to"`
 	} `json:"data"`
 }
 
@@ -51,6 +55,8 @@ func (l *leaf) kindOf() gatehouse.NotificationKind {
 		return gatehouse.NotifyDecided
 	case "hitl.expired":
 		return gatehouse.NotifyExpired
+	case "delegation.made", "delegation.ended":
+		return gatehouse.NotifyDelegated
 	case "push.failed":
 		return gatehouse.NotifyDeadLetter
 	case "push.unknown":
@@ -168,7 +174,7 @@ func worthTelling(entries []*gatehouse.Entry) ([]told, error) {
 		if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
 			return nil, err
 		}
-		if kind := l.kindOf(); kind != "" && l.ActionID != "" {
+		if kind := l.kindOf(); kind != "" && (l.ActionID != "" || kind == gatehouse.NotifyDelegated) {
 			list = append(list, told{index: e.Index, kind: kind, leaf: l})
 		}
 	}
@@ -203,6 +209,10 @@ func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []told) (*
 		return nil, err
 	}
 	for _, t := range list {
+		if t.kind == gatehouse.NotifyDelegated {
+			s.tellDelegated(t)
+			continue
+		}
 		a, err := tx.FindAction(tenant, t.leaf.ActionID)
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			continue

@@ -1,0 +1,76 @@
+package notify
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
+)
+
+// tellDelegated tells both people of a delegation that was made or ended, but for the
+// one whose act it was, over every channel that reaches them in person.
+func (s *spreading) tellDelegated(t told) {
+	data := gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "delegation", Value: gatehouse.StringJSON(t.leaf.Data.Delegation)},
+		gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)})
+	var names []string
+	for name, c := range s.routes.channels {
+		if c.Trait().Personal && !s.routes.off(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, p := range s.people {
+		if p.ID != t.leaf.Subject && p.ID != t.leaf.Data.To || p.ID == t.leaf.Actor || p.Disabled {
+			continue
+		}
+		for _, name := range names {
+			if s.routes.channels[name].Reaches(p) {
+				s.rows = append(s.rows, s.row(gatehouse.NotifyDelegated, "", t.index, name, p.ID, data))
+			}
+		}
+	}
+}
+
+// delegated fills in a message about a delegation. muted says why there is nothing to
+// tell.
+func (n *Notifier) delegated(tx gatehouse.ReadTx, m *Message, id, event string) (muted string, err error) {
+	d, err := tx.FindDelegation(m.Tenant, id)
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return "the delegation is not there", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	m.Event = event
+	m.Subject = "Gatehouse: " + line(d.FromName, maxSubject) + " and " + line(d.ToName, maxSubject)
+	until := d.Ends.UTC().Format("2006-01-02 15:04 MST")
+	switch forMe := m.To != nil && m.To.ID == d.To; {
+	case event == "delegation.ended" && forMe:
+		m.Heading = "You no longer answer for " + line(d.FromName, maxLine)
+	case event == "delegation.ended":
+		m.Heading = line(d.ToName, maxLine) + " no longer answers for you"
+	case forMe:
+		m.Heading = "You answer for " + line(d.FromName, maxLine) + " until " + until
+	default:
+		m.Heading = line(d.ToName, maxLine) + " answers for you until " + until
+	}
+	m.Facts = append(m.Facts, Fact{"From", d.Starts.UTC().Format("2006-01-02 15:04 MST")})
+	if len(d.Types) > 0 {
+		m.Facts = append(m.Facts, Fact{"For", line(strings.Join(d.Types, ", "), maxWhy)})
+	}
+	if d.Level > 0 {
+		m.Facts = append(m.Facts, Fact{"Up to", card.Risk(d.Level).Code})
+	}
+	by := d.CreatedBy
+	if event == "delegation.ended" && d.EndedBy != "" {
+		by = d.EndedBy
+	}
+	m.Facts = append(m.Facts, Fact{"By", line(by, maxLine)})
+	if n.config.PublicURL != "" {
+		m.Link = strings.TrimSuffix(n.config.PublicURL, "/") + "/settings/delegations"
+	}
+	return "", nil
+}
