@@ -48,8 +48,8 @@ func TestFollowEvents(t *testing.T) {
 	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = s.cmd.Wait() }()
 	select {
 	case <-ended:
 	case <-time.After(20 * time.Second):

@@ -105,12 +105,12 @@ func (s *Server) streamEvents(ctx context.Context, c *call) (reply, error) {
 		if time.Since(checked) >= s.eventBeat() {
 			checked = time.Now()
 			if _, err := s.cfg.Auth.Authenticate(ctx, c.secret); err != nil {
-				return reply{written: true}, nil //nolint:nilerr // the client connects again, and is told
+				return reply{written: true}, nil // the client connects again, and is told
 			}
 		}
 		f.After = &page.Last
 		if page, err = s.cfg.Events.ReadEvents(ctx, f); err != nil {
-			return reply{written: true}, nil //nolint:nilerr // as above
+			return reply{written: true}, nil
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (r *revocable) Authenticate(ctx context.Context, key string) (*gatehouse.Pr
 	return r.fake.Authenticate(ctx, key)
 }
 
-func stream(t *testing.T, base, path, last string) (*http.Response, *bufio.Scanner) {
+func stream(t *testing.T, base, path, last string) (head, *bufio.Scanner) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
 	if err != nil {
@@ -76,7 +76,13 @@ func stream(t *testing.T, base, path, last string) (*http.Response, *bufio.Scann
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { resp.Body.Close() })
-	return resp, bufio.NewScanner(resp.Body)
+	return head{resp.StatusCode, resp.Header.Get("Content-Type")}, bufio.NewScanner(resp.Body)
+}
+
+// head is the beginning of an answer.
+type head struct {
+	status int
+	kind   string
 }
 
 // frames reads so many frames of a stream.
@@ -103,9 +109,9 @@ func TestEventStream(t *testing.T) {
 	t.Cleanup(server.Close)
 	const path = Prefix + "/events"
 
-	resp, lines := stream(t, server.URL, path+"?type=hitl.approved,%20push.*&action_id=act_1", "5")
-	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || got != "text/event-stream" {
-		t.Fatalf("%d %s", resp.StatusCode, got)
+	answer, lines := stream(t, server.URL, path+"?type=hitl.approved,%20push.*&action_id=act_1", "5")
+	if answer != (head{200, "text/event-stream"}) {
+		t.Fatal(answer)
 	}
 	want := []string{
 		"retry: 2000|", `id: 6|event: hitl.approved|data: {"id":"evt_6"}|id: 8|event: hitl.approved|data: {"id":"evt_8"}|`, "id: 9|: still here|",
@@ -129,12 +135,12 @@ func TestEventStream(t *testing.T) {
 		t.Error("from now on comes something of before")
 	}
 	for bad, last := range map[string]string{path: "x", path + "?after=-2": "", path + "?kind=x": ""} {
-		if resp, _ := stream(t, server.URL, bad, last); resp.StatusCode < 400 || resp.StatusCode > 499 {
-			t.Errorf("%s, %q: %d", bad, last, resp.StatusCode)
+		if answer, _ := stream(t, server.URL, bad, last); answer.status < 400 || answer.status > 499 {
+			t.Errorf("%s, %q: %d", bad, last, answer.status)
 		}
 	}
-	if resp, _ := stream(t, server.URL, path+"?action_id=act_broken", ""); resp.StatusCode != 503 {
-		t.Errorf("what cannot be read: %d", resp.StatusCode)
+	if answer, _ := stream(t, server.URL, path+"?action_id=act_broken", ""); answer.status != 503 {
+		t.Errorf("what cannot be read: %d", answer.status)
 	}
 	auth.mu.Lock()
 	auth.ended = true

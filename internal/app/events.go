@@ -88,8 +88,8 @@ func wanted(f gatehouse.EventFilter, e *gatehouse.Event) bool {
 		return false
 	}
 	return len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(t string) bool {
-		begin, any := strings.CutSuffix(t, "*")
-		return t == e.Type || any && strings.HasPrefix(e.Type, begin)
+		begin, open := strings.CutSuffix(t, "*")
+		return t == e.Type || open && strings.HasPrefix(e.Type, begin)
 	})
 }
 

@@ -363,7 +363,7 @@ func (r *Runs) dressed(w *work, p *gatehouse.Proposal) *gatehouse.Proposal {
 	}
 	if given, err := p.Context.Fields(); err == nil {
 		for _, g := range given {
-			if !reserved(g.Name) && !(repeated && g.Name == "iteration") {
+			if !reserved(g.Name) && (!repeated || g.Name != "iteration") {
 				members = append(members, g)
 			}
 		}
