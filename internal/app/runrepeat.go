@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
@@ -47,7 +46,6 @@ func (m *moving) refused(s *gatehouse.Step, a *gatehouse.Action, why *gatehouse.
 	if err := m.end(s, gatehouse.StepSucceeded, nil, data...); err != nil {
 		return false, err
 	}
-	failpoint.Here("step/refused")
 	rows := make([]*gatehouse.Step, len(again))
 	for i, next := range again {
 		_, n := m.run.Latest(next.ID).Iteration()
