@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 	"client":                   {""},
 	"connector":                {""},
 	"connector/sql":            {"", "connector", "internal/pgurl", "internal/spelling"},
-	"connector/http":           {"", "connector", "connector/internal/rest", "internal/spelling"},
+	"connector/http":           {"", "connector", "connector/internal/rest", "internal/jsonshape", "internal/spelling"},
 	"connector/internal/rest":  {"", "connector"},
 	"connector/internal/typed": {"", "connector", "internal/jsonshape"},
 	"connector/servicenow": {

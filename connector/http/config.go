@@ -30,6 +30,10 @@ type Config struct {
 	Entities map[string]Entity `yaml:"entities"`
 	// Operations are what actions can name, by name.
 	Operations map[string]Operation `yaml:"operations"`
+	// Import is the content of a file that gatehouse connector import has written, such as
+	// file:crm.openapi.yaml: operations with the schemas of what they take. What stands
+	// under Operations by the same name is declared beside it.
+	Import string `yaml:"import"`
 	// Timeout bounds one request as a whole, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 }
@@ -131,6 +135,9 @@ type Operation struct {
 	// Body is a JSON text with templates in its strings, or "none". Absent, it
 	// is the proposed change exactly as approved, and none for DELETE.
 	Body string `yaml:"body"`
+	// Schema is the JSON Schema (2020-12, without references) of the proposed change. What
+	// does not fit is refused when it is proposed.
+	Schema Schema `yaml:"schema" json:",omitempty"`
 	// Headers are sent beside, and override, the connector's.
 	Headers map[string]Value `yaml:"headers"`
 	// IdempotencyHeader carries the key that the target knows, made of tenant and

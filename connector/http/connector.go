@@ -53,6 +53,10 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if err != nil {
 		return nil, fmt.Errorf("base_url: %w", err)
 	}
+	document, err := cfg.withImported()
+	if err != nil {
+		return nil, err
+	}
 	if len(cfg.Operations) == 0 {
 		return nil, errors.New("operations: at least one is needed")
 	}
@@ -62,7 +66,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	b := &builder{cfg: cfg, secrets: secrets}
 	common := b.common()
 	c := &Connector{
-		base: base, fingerprint: fingerprint(cfg), client: rest.NewClient(cfg.AllowPrivate),
+		base: base, fingerprint: fingerprint(cfg, document), client: rest.NewClient(cfg.AllowPrivate),
 		entities:   cfg.Entities,
 		operations: make(map[string]*operation, len(cfg.Operations)),
 	}
@@ -78,11 +82,12 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, nil
 }
 
-// fingerprint hashes the definition; of secrets it has the names. Levels and
+// fingerprint hashes the definition, and the OpenAPI document that operations were
+// imported from; of secrets it has the names. Levels and
 // names of entities are left out: they change what is asked of people and what
 // may be proposed, not what is sent. An action keeps the level that it was
 // proposed at, and its entity type is looked at again before it is sent.
-func fingerprint(cfg Config) string {
+func fingerprint(cfg Config, document string) string {
 	operations := make(map[string]Operation, len(cfg.Operations))
 	for name, op := range cfg.Operations {
 		// These change what is asked of people and clocks, not what is sent.
@@ -95,7 +100,8 @@ func fingerprint(cfg Config) string {
 		Auth          *Auth
 		Headers       map[string]Value
 		Operations    map[string]Operation
-	}{"http", cfg.BaseURL, cfg.AllowPrivate, cfg.Auth, cfg.Headers, operations})
+		Document      string `json:",omitempty"`
+	}{"http", cfg.BaseURL, cfg.AllowPrivate, cfg.Auth, cfg.Headers, operations, document})
 	if err != nil {
 		panic("httpconn: " + err.Error()) // strings and numbers always marshal
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
 // operation is a compiled [Operation].
@@ -20,6 +21,7 @@ type operation struct {
 	headers     headers
 	body        *bodyTemplate // nil: the proposed change, or none
 	noBody      bool
+	shape       *jsonshape.Schema // of the proposed change; nil for any
 	idempotency string
 	conditional *conditional
 	rules       []rule
@@ -88,6 +90,7 @@ func (b *builder) operation(name string, cfg Operation, common []header) *operat
 	}
 	op.path = b.path(at+".path", cfg.Path, cfg.EncodeSlashes)
 	b.body(at+".body", op)
+	b.schema(at+".schema", op)
 	if !op.noBody {
 		op.headers.set(header{name: "Content-Type", value: template{{literal: "application/json"}}})
 	}

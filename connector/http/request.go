@@ -45,6 +45,11 @@ func (c *Connector) request(op *operation, call connector.Call) (*rest.Request, 
 	if err := c.checkNames(op, call); err != nil {
 		return nil, err
 	}
+	if op.shape != nil {
+		if err := op.shape.Check("/proposed_change", call.ProposedChange).Err(); err != nil {
+			return nil, err
+		}
+	}
 	v := values{call: call}
 	d, err := c.draft(op.method, op.path, op.headers, v)
 	if err != nil {

@@ -232,7 +232,7 @@ func scalar(name string) string {
 		return "map of fields to levels"
 	case "Value":
 		return "string or secret"
-	case "Node":
+	case "Node", "Schema":
 		return "map"
 	}
 	return name

@@ -1,0 +1,138 @@
+package httpconn
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Imported is what gatehouse connector import writes of an OpenAPI document.
+type Imported struct {
+	// OpenAPI is the document.
+	OpenAPI Document `yaml:"openapi"`
+	// Operations are those that a person has accepted.
+	Operations map[string]ImportedOperation `yaml:"operations"`
+	// SetAside are those that are new, or that are not as they were when they were
+	// accepted. They cannot be proposed.
+	SetAside map[string]ImportedOperation `yaml:"set_aside"`
+	// LeftOut tells why an operation of the document is none here.
+	LeftOut map[string]string `yaml:"left_out"`
+}
+
+// Document is an OpenAPI document.
+type Document struct {
+	// Title and Version are those of the document.
+	Title   string `yaml:"title"`
+	Version string `yaml:"version"`
+	// SHA256 is that of the document, as 64 hexadecimal digits.
+	SHA256 string `yaml:"sha256"`
+	// Only are the patterns of the operations that were asked for; none for all.
+	Only []string `yaml:"only"`
+}
+
+// ImportedOperation is an operation, and where it comes from.
+type ImportedOperation struct {
+	Operation `yaml:",inline"`
+	// Imported tells of the import. Nothing of it is sent.
+	Imported Origin `yaml:"imported"`
+}
+
+// Origin tells how an operation was derived.
+type Origin struct {
+	// Digest is that of the operation as it was derived, before anybody has edited it.
+	Digest string `yaml:"digest"`
+	// Why are the reasons for its class and its level.
+	Why []string `yaml:"why"`
+	// Money are the JSON pointers of amounts within a proposed change, for ceilings.
+	Money []string `yaml:"money"`
+	// Currency is the JSON pointer of the currency of the amounts.
+	Currency string `yaml:"currency"`
+}
+
+// ParseImported reads what gatehouse connector import has written.
+func ParseImported(text string) (*Imported, error) {
+	var root yaml.Node
+	if err := yaml.Load([]byte(text), &root); err != nil {
+		return nil, err
+	}
+	var out Imported
+	if err := root.Load(&out, yaml.WithKnownFields()); err != nil {
+		return nil, err
+	}
+	if len(out.OpenAPI.SHA256) != 64 {
+		return nil, errors.New("is no file of gatehouse connector import: openapi.sha256 is missing")
+	}
+	return &out, nil
+}
+
+// withImported adds what was imported to the operations of a configuration, and returns
+// the document's hash.
+func (c *Config) withImported() (string, error) {
+	if c.Import == "" {
+		return "", nil
+	}
+	i, err := ParseImported(c.Import)
+	if err != nil {
+		return "", fmt.Errorf("import: %w", err)
+	}
+	all := make(map[string]Operation, len(c.Operations)+len(i.Operations))
+	for name, op := range i.Operations {
+		all[name] = op.Operation
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Operations)) {
+		own := c.Operations[name]
+		imported, ok := i.Operations[name]
+		if _, aside := i.SetAside[name]; aside && !ok && own.Method == "" && own.Path == "" {
+			continue // what is declared of it counts again when it is accepted
+		}
+		if ok {
+			if own, err = imported.Operation.with(own); err != nil {
+				return "", fmt.Errorf("operations.%s: %w", name, err)
+			}
+		}
+		all[name] = own
+	}
+	c.Operations = all
+	return i.OpenAPI.SHA256, nil
+}
+
+// with adds what an operator declares of an imported operation: it counts where both say
+// something.
+func (o Operation) with(own Operation) (Operation, error) {
+	if own.Method != "" || own.Path != "" || own.Body != "" || own.Schema != "" {
+		return o, errors.New("is imported; leave out method, path, body and schema, or give it another name")
+	}
+	headers := maps.Clone(o.Headers)
+	for name, v := range own.Headers {
+		if headers == nil {
+			headers = make(map[string]Value)
+		}
+		headers[name] = v
+	}
+	o.Headers = headers
+	o.EncodeSlashes = o.EncodeSlashes || own.EncodeSlashes
+	o.Class = cmp.Or(own.Class, o.Class)
+	o.IdempotencyHeader = cmp.Or(own.IdempotencyHeader, o.IdempotencyHeader)
+	o.Conditional = cmp.Or(own.Conditional, o.Conditional)
+	o.ExternalID = cmp.Or(own.ExternalID, o.ExternalID)
+	o.Check = cmp.Or(own.Check, o.Check)
+	o.ReadBack = cmp.Or(own.ReadBack, o.ReadBack)
+	o.Reverse = cmp.Or(own.Reverse, o.Reverse)
+	o.Timeout = cmp.Or(own.Timeout, o.Timeout)
+	o.Floor = cmp.Or(own.Floor, o.Floor)
+	o.KeyRetention = cmp.Or(own.KeyRetention, o.KeyRetention)
+	if own.Success != nil {
+		o.Success = own.Success
+	}
+	if own.Outcomes != nil {
+		o.Outcomes = own.Outcomes
+	}
+	if own.Fields != nil {
+		o.Fields = own.Fields
+	}
+	return o, nil
+}
