@@ -17,7 +17,7 @@ import (
 // anything that changes the store. See package link for what deciding takes.
 
 // reviewPolicy is contentPolicy without scripts and connections.
-const reviewPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const reviewPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 const (
 	plainReview, secureReview = "gatehouse_review", "__Host-gatehouse-review"

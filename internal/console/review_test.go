@@ -186,7 +186,7 @@ func TestReviewBySession(t *testing.T) {
 	p.lacks("<script", "data-key", "open data-testid")
 	for name, want := range map[string]string{
 		"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
-		"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+		"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
 	} {
 		if got := p.header.Get(name); got != want {
 			t.Errorf("%s: %s", name, got)
