@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"connector/stripe":        {"", "connector", "connector/internal/rest", "internal/jsonshape"},
 	"connector/stepfunctions": {"", "connector", "connector/internal/rest", "internal/jsonshape"},
 	"connector/mcp":           {"", "connector"},
+	"internal/openapi":        {"", "connector", "connector/http"},
 	"internal/spelling":       {""},
 	"internal/expr":           {""},
 	"internal/form":           {""},

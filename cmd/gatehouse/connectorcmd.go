@@ -17,6 +17,7 @@ type connectorCmd struct {
 	List       connectorListCmd       `cmd:"" help:"List the configured connectors, and what they have open below L3."`
 	Operations connectorOperationsCmd `cmd:"" help:"List what a proposal can name of a connector."`
 	Schema     connectorSchemaCmd     `cmd:"" help:"Print the JSON Schema of the proposed change of an operation."`
+	Import     connectorImportCmd     `cmd:"" help:"Derive operations of an http connector from an OpenAPI document."`
 	Test       connectorTestCmd       `cmd:"" help:"Ask the target of a connector, with its credentials, whether it can be used."`
 }
 

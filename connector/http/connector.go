@@ -57,7 +57,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	if err != nil {
 		return nil, err
 	}
-	if len(cfg.Operations) == 0 {
+	if len(cfg.Operations) == 0 && cfg.Import == "" { // of an import all can be set aside
 		return nil, errors.New("operations: at least one is needed")
 	}
 	if err := checkEntities(cfg.Entities); err != nil {

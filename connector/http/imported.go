@@ -51,6 +51,8 @@ type Origin struct {
 	Money []string `yaml:"money"`
 	// Currency is the JSON pointer of the currency of the amounts.
 	Currency string `yaml:"currency"`
+	// Differs is what is not as it was when the operation was accepted.
+	Differs []string `yaml:"differs"`
 }
 
 // ParseImported reads what gatehouse connector import has written.
@@ -90,7 +92,7 @@ func (c *Config) withImported() (string, error) {
 			continue // what is declared of it counts again when it is accepted
 		}
 		if ok {
-			if own, err = imported.Operation.with(own); err != nil {
+			if own, err = imported.with(own); err != nil {
 				return "", fmt.Errorf("operations.%s: %w", name, err)
 			}
 		}

@@ -1,0 +1,267 @@
+package openapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
+
+// The bounds of a document: bytes, values with what aliases repeat, and depth.
+const (
+	MaxBytes  = 5 << 20
+	maxValues = 500_000
+	maxDepth  = 100
+	// validation bounds the time that a document's validation takes.
+	validation = 20 * time.Second
+)
+
+// document is a document as a tree of map[string]any, []any, string, json.Number, bool
+// and nil.
+type document struct {
+	root    map[string]any
+	version string // such as 3.1.0
+	sha256  string
+}
+
+// read reads and validates a document.
+func read(src []byte) (*document, error) {
+	if len(src) > MaxBytes {
+		return nil, fmt.Errorf("is larger than %d MiB", MaxBytes>>20)
+	}
+	sum := sha256.Sum256(src)
+	d := &document{sha256: hex.EncodeToString(sum[:])}
+	tree, err := parse(src)
+	if err != nil {
+		return nil, err
+	}
+	root, ok := tree.(map[string]any)
+	switch {
+	case !ok:
+		return nil, errors.New("is no map, as an OpenAPI document is")
+	case root["swagger"] != nil:
+		return nil, errors.New("is Swagger 2.0; convert it to OpenAPI 3 first")
+	}
+	d.root = root
+	if d.version, ok = root["openapi"].(string); !ok || !strings.HasPrefix(d.version, "3.") {
+		return nil, errors.New("is no OpenAPI 3 document: its member openapi must be such as 3.1.0")
+	}
+	if err := localOnly(root); err != nil {
+		return nil, err
+	}
+	return d, validate(root)
+}
+
+func parse(src []byte) (any, error) {
+	if trimmed := bytes.TrimSpace(src); len(trimmed) > 0 && trimmed[0] == '{' {
+		if err := gatehouse.CheckJSONWithin(trimmed, maxDepth); err == nil {
+			decoder := json.NewDecoder(bytes.NewReader(trimmed))
+			decoder.UseNumber()
+			var tree any
+			err := decoder.Decode(&tree)
+			return tree, err
+		}
+	}
+	if len(bytes.TrimSpace(src)) == 0 {
+		return nil, errors.New("is empty")
+	}
+	var node yaml.Node
+	if err := yaml.Load(src, &node); err != nil {
+		return nil, fmt.Errorf("is neither JSON nor YAML: %s", line(err))
+	}
+	p := &reader{left: maxValues}
+	return p.value(&node, 0)
+}
+
+// line is an error in one line of at most some 300 characters.
+func line(err error) string {
+	r := []rune(strings.Join(strings.Fields(err.Error()), " "))
+	if len(r) > 300 {
+		return string(r[:300]) + "…"
+	}
+	return string(r)
+}
+
+// reader turns nodes of YAML into a tree.
+type reader struct{ left int }
+
+func (p *reader) value(n *yaml.Node, depth int) (any, error) {
+	if p.left--; p.left < 0 {
+		return nil, fmt.Errorf("has more than %d values, with those that aliases repeat", maxValues)
+	}
+	if depth > maxDepth {
+		return nil, fmt.Errorf("line %d: is nested deeper than %d", n.Line, maxDepth)
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		if len(n.Content) == 0 {
+			return nil, errors.New("is empty")
+		}
+		return p.value(n.Content[0], depth)
+	case yaml.AliasNode:
+		return p.value(n.Alias, depth+1)
+	case yaml.SequenceNode:
+		out := make([]any, 0, len(n.Content))
+		for _, e := range n.Content {
+			v, err := p.value(e, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, v)
+		}
+		return out, nil
+	case yaml.MappingNode:
+		out := make(map[string]any, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
+				return nil, fmt.Errorf("line %d: a key must be a text", key.Line)
+			}
+			if _, twice := out[key.Value]; twice {
+				return nil, fmt.Errorf("line %d: the key %s stands there twice", key.Line, gatehouse.Quote(key.Value))
+			}
+			v, err := p.value(n.Content[i+1], depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out[key.Value] = v
+		}
+		return out, nil
+	case yaml.ScalarNode:
+		return scalar(n)
+	}
+	return nil, errors.New("is empty")
+}
+
+func scalar(n *yaml.Node) (any, error) {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil, nil
+	case "!!bool":
+		return strings.EqualFold(n.Value, "true"), nil
+	case "!!int", "!!float":
+		if json.Valid([]byte(n.Value)) {
+			return json.Number(n.Value), nil
+		}
+		var f float64
+		if err := n.Load(&f); err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+			return nil, fmt.Errorf("line %d: %s is no number of JSON", n.Line, gatehouse.Quote(n.Value))
+		}
+		return json.Number(strconv.FormatFloat(f, 'g', -1, 64)), nil
+	}
+	return n.Value, nil
+}
+
+// localOnly refuses references that lead out of the document.
+func localOnly(v any) error {
+	switch v := v.(type) {
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok && !strings.HasPrefix(ref, "#") {
+			return fmt.Errorf("refers to another document, %s, which is not read; bundle it into one first", gatehouse.Quote(ref))
+		}
+		for _, m := range v {
+			if err := localOnly(m); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if err := localOnly(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// validate holds a document against the specification. The library that does is given the
+// tree, so that it reads no YAML; what it panics at is not valid.
+func validate(root map[string]any) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("is not a valid OpenAPI document")
+		}
+	}()
+	text, err := json.Marshal(root)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), validation)
+	defer cancel()
+	loader := openapi3.NewLoader()
+	loader.Context = ctx
+	loader.ReadFromURIFunc = func(*openapi3.Loader, *url.URL) ([]byte, error) {
+		return nil, errors.New("other documents are not read")
+	}
+	doc, err := loader.LoadFromData(text)
+	if err == nil {
+		err = doc.Validate(ctx, openapi3.DisableExamplesValidation(), openapi3.DisableSchemaDefaultsValidation(),
+			openapi3.DisableSchemaPatternValidation(), openapi3.AllowExtraSiblingFields("description", "summary"))
+	}
+	if err != nil {
+		return fmt.Errorf("is not valid: %s", line(err))
+	}
+	return nil
+}
+
+// resolve follows references within the document; nil where they lead nowhere.
+func (d *document) resolve(v any) map[string]any {
+	for range 20 {
+		out, _ := v.(map[string]any)
+		ref, ok := out["$ref"].(string)
+		if !ok {
+			return out
+		}
+		v = d.at(ref)
+	}
+	return nil
+}
+
+// at is what a reference such as #/components/schemas/Deal leads to (RFC 6901).
+func (d *document) at(ref string) any {
+	var v any = d.root
+	fragment, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))
+	if err != nil {
+		return nil
+	}
+	for segment := range strings.SplitSeq(strings.TrimPrefix(fragment, "/"), "/") {
+		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[segment]
+		case []any:
+			i, err := strconv.Atoi(segment)
+			if err != nil || i < 0 || i >= len(in) {
+				return nil
+			}
+			v = in[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+func texts(v any) []string {
+	list, _ := v.([]any)
+	var out []string
+	for _, e := range list {
+		if s, ok := e.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,304 @@
+package openapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxSchema bounds how many schemas one operation has, with those that references repeat.
+const maxSchema = 5000
+
+// copied are the keywords that stand in a schema of JSON Schema 2020-12 as they stand in
+// the document.
+var copied = []string{
+	"type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
+	"maxLength", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "minContains", "maxContains",
+	"dependentRequired", "title", "format",
+}
+
+// Keywords with one schema, a list of them, and a map of them.
+var (
+	holdsOne  = []string{"additionalProperties", "propertyNames", "items", "contains", "not", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems"}
+	holdsList = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
+	holdsMap  = []string{"patternProperties", "dependentSchemas"}
+)
+
+// converter turns a schema of the document into one without references.
+type converter struct {
+	doc   *document
+	left  int
+	notes []string
+	// inside are the references that lead to where the converter is.
+	inside []string
+}
+
+func (c *converter) note(format string, args ...any) {
+	if n := fmt.Sprintf(format, args...); !slices.Contains(c.notes, n) {
+		c.notes = append(c.notes, n)
+	}
+}
+
+// convert converts a schema. open is set where its properties are not all: within allOf
+// and the like.
+func (c *converter) convert(v any, open bool) (any, error) {
+	if b, ok := v.(bool); ok {
+		return b, nil
+	}
+	in, ok := v.(map[string]any)
+	if !ok {
+		return nil, errors.New("a schema is no map")
+	}
+	if c.left--; c.left < 0 {
+		return nil, fmt.Errorf("its schema has more than %d parts", maxSchema)
+	}
+	ref, isRef := in["$ref"].(string)
+	if !isRef {
+		return c.plain(in, open)
+	}
+	target, found := c.doc.at(ref).(map[string]any)
+	if !found {
+		return nil, fmt.Errorf("its schema refers to %s, which is not there", ref)
+	}
+	if slices.Contains(c.inside, ref) {
+		c.note("%s refers to itself; its parts are not looked at there", ref)
+		if kind, ok := target["type"]; ok {
+			return map[string]any{"type": kind}, nil
+		}
+		return true, nil
+	}
+	c.inside = append(c.inside, ref)
+	defer func() { c.inside = c.inside[:len(c.inside)-1] }()
+	beside := maps.Clone(in)
+	delete(beside, "$ref")
+	for name := range beside {
+		if !slices.Contains(copied, name) && !slices.Contains(holdsOne, name) && !slices.Contains(holdsList, name) && name != "properties" && name != "required" {
+			delete(beside, name)
+		}
+	}
+	if len(beside) == 0 || strings.HasPrefix(c.doc.version, "3.0") {
+		return c.convert(target, open)
+	}
+	first, err := c.convert(target, true)
+	if err != nil {
+		return nil, err
+	}
+	second, err := c.plain(beside, true)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"allOf": []any{first, second}}, nil
+}
+
+func (c *converter) plain(in map[string]any, open bool) (any, error) {
+	out := map[string]any{}
+	for _, name := range copied {
+		if v, ok := in[name]; ok {
+			out[name] = v
+		}
+	}
+	if s, ok := in["description"].(string); ok {
+		out["description"] = short(s)
+	}
+	if p, ok := in["pattern"].(string); ok {
+		if _, err := regexp.Compile(p); err != nil {
+			c.note("the pattern %q is not looked at", p)
+		} else {
+			out["pattern"] = p
+		}
+	}
+	composed := false
+	for _, name := range holdsList {
+		list, ok := in[name].([]any)
+		if !ok || len(list) == 0 {
+			continue
+		}
+		composed = composed || name != "prefixItems"
+		all := make([]any, len(list))
+		for i, e := range list {
+			one, err := c.convert(e, open || name != "prefixItems")
+			if err != nil {
+				return nil, err
+			}
+			all[i] = one
+		}
+		out[name] = all
+	}
+	for _, name := range holdsOne {
+		if v, ok := in[name]; ok {
+			one, err := c.convert(v, name != "items" && name != "additionalProperties")
+			if err != nil {
+				return nil, err
+			}
+			out[name] = one
+		}
+	}
+	for _, name := range holdsMap {
+		if err := c.each(in[name], out, name); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.properties(in, out); err != nil {
+		return nil, err
+	}
+	_, closed := in["additionalProperties"]
+	_, closedToo := in["unevaluatedProperties"]
+	if !open && !closed && !closedToo && (out["properties"] != nil || composed && c.hasProperties(in, 0)) {
+		// What the document does not name was not looked at, and is not sent.
+		if composed {
+			out["unevaluatedProperties"] = false
+		} else {
+			out["additionalProperties"] = false
+		}
+	}
+	if strings.HasPrefix(c.doc.version, "3.0") {
+		older(in, out)
+	}
+	return out, nil
+}
+
+func (c *converter) each(v any, out map[string]any, name string) error {
+	in, ok := v.(map[string]any)
+	if !ok {
+		return nil
+	}
+	all := make(map[string]any, len(in))
+	for _, key := range slices.Sorted(maps.Keys(in)) {
+		one, err := c.convert(in[key], false)
+		if err != nil {
+			return err
+		}
+		all[key] = one
+	}
+	out[name] = all
+	return nil
+}
+
+// properties converts those that can be sent: none that is read only, and no password,
+// which would stand in proposals.
+func (c *converter) properties(in, out map[string]any) error {
+	required := texts(in["required"])
+	all, _ := in["properties"].(map[string]any)
+	made := make(map[string]any, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		about := c.doc.resolve(all[name])
+		switch {
+		case about["readOnly"] == true:
+			made[name] = false
+			required = slices.DeleteFunc(required, func(r string) bool { return r == name })
+			continue
+		case about["format"] == "password" && slices.Contains(required, name):
+			return fmt.Errorf("it needs the password %s, which would stand in proposals", name)
+		case about["format"] == "password":
+			c.note("%s is a password, and is not taken", name)
+			made[name] = false
+			continue
+		}
+		one, err := c.convert(all[name], false)
+		if err != nil {
+			return err
+		}
+		made[name] = one
+	}
+	if len(made) > 0 {
+		out["properties"] = made
+	}
+	if len(required) > 0 {
+		out["required"] = required
+	}
+	return nil
+}
+
+// hasProperties reports whether a composed schema names properties anywhere.
+func (c *converter) hasProperties(v any, depth int) bool {
+	in := c.doc.resolve(v)
+	if in["properties"] != nil {
+		return true
+	}
+	for _, name := range holdsList {
+		list, _ := in[name].([]any)
+		for _, e := range list {
+			if depth < 20 && c.hasProperties(e, depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// older turns what OpenAPI 3.0 has of its own into JSON Schema.
+func older(in, out map[string]any) {
+	for limit, exclusive := range map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"} {
+		if is, ok := out[exclusive].(bool); ok {
+			delete(out, exclusive)
+			if value, has := out[limit]; is && has {
+				out[exclusive] = value
+				delete(out, limit)
+			}
+		}
+	}
+	if in["nullable"] == true {
+		if kind, ok := out["type"].(string); ok {
+			out["type"] = []any{kind, "null"}
+		}
+		if values, ok := out["enum"].([]any); ok && !slices.Contains(values, nil) {
+			out["enum"] = append(slices.Clone(values), nil)
+		}
+	}
+}
+
+func short(s string) string {
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	if len(r) > 160 {
+		return string(r[:160]) + "…"
+	}
+	return string(r)
+}
+
+// money are the pointers of amounts and of the first currency in a converted schema.
+func money(v any, at string, depth int) (amounts []string, currency string) {
+	in, _ := v.(map[string]any)
+	if in == nil || depth > 8 {
+		return nil, ""
+	}
+	all, _ := in["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		here := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		about, _ := all[name].(map[string]any)
+		for _, word := range words(name) {
+			switch {
+			case about == nil:
+			case (word == "amount" || word == "price" || word == "total") && isScalar(about["type"]):
+				amounts = append(amounts, here)
+			case word == "currency" && currency == "":
+				currency = here
+			}
+		}
+		more, c := money(about, here, depth+1)
+		amounts = append(amounts, more...)
+		if currency == "" {
+			currency = c
+		}
+	}
+	for _, name := range []string{"allOf", "anyOf", "oneOf"} {
+		list, _ := in[name].([]any)
+		for _, e := range list {
+			more, c := money(e, at, depth+1)
+			amounts = append(amounts, more...)
+			if currency == "" {
+				currency = c
+			}
+		}
+	}
+	slices.Sort(amounts)
+	return slices.Compact(amounts), currency
+}
+
+func isScalar(kind any) bool {
+	text, _ := json.Marshal(kind)
+	return strings.Contains(string(text), "number") || strings.Contains(string(text), "integer") || strings.Contains(string(text), "string")
+}
