@@ -103,7 +103,7 @@ func (c *Client) stream(ctx context.Context, q url.Values, last **int64, fn func
 		case "id":
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err != nil {
-				return &stopped{errors.New("client: an event has an id that is no number")}
+				return &stopped{errors.New("client: the id of an event is not a number")}
 			}
 			index = &n
 		case "data":

@@ -68,7 +68,7 @@ func writeJSON(b *strings.Builder, node *yaml.Node, depth int) error {
 	case yaml.ScalarNode:
 		switch node.ShortTag() {
 		case "!!int", "!!float":
-			b.WriteString(node.Value) // what is no number of JSON is refused later
+			b.WriteString(node.Value) // the JSON parser refuses .inf and the like later
 		case "!!bool":
 			b.WriteString(strings.ToLower(node.Value))
 		case "!!null":

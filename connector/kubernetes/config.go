@@ -131,7 +131,7 @@ func (r Resource) validate(at string) error {
 	}
 	for _, n := range r.Namespaces {
 		if !namespaceForm.MatchString(n) {
-			return fmt.Errorf("%s.namespaces: %s is no name of a namespace", at, gatehouse.Quote(n))
+			return fmt.Errorf("%s.namespaces: %s cannot name a namespace", at, gatehouse.Quote(n))
 		}
 	}
 	for _, op := range slices.Sorted(maps.Keys(r.Operations)) {
