@@ -296,7 +296,7 @@ func (m *moving) moveRun(to gatehouse.RunStatus) error {
 // result evaluates the workflow's output. What it cannot make, trouble, is no
 // reason to fail a run whose every step has succeeded: then there is none.
 func (m *moving) result() (trouble, err error) {
-	b := &beheld{tx: m.tx, run: m.run, def: m.def}
+	b := &templateValues{tx: m.tx, run: m.run, def: m.def}
 	out, trouble := m.def.Result(b.scope(nil))
 	if trouble == nil {
 		m.run.Output = out
@@ -304,10 +304,10 @@ func (m *moving) result() (trouble, err error) {
 	return trouble, b.err
 }
 
-// beheld is what a template may look at: the run's input, and what its steps
-// came to, and the time, each read when it is asked for. err tells what could
-// not be; without a transaction, that is errUnread, but for what is known.
-type beheld struct {
+// templateValues reads what a template uses, when it uses it: the run's input, the
+// outputs of its steps, and the time. err is the first read that failed. Without a
+// transaction, a value that is not in known fails with errUnread.
+type templateValues struct {
 	tx    gatehouse.ReadTx
 	run   *gatehouse.Run
 	def   *workflow.Definition
@@ -330,7 +330,7 @@ func (k *known) note(id string, output gatehouse.JSON) {
 	k.outputs[id] = output
 }
 
-func (b *beheld) scope(item *gatehouse.Step) *workflow.Scope {
+func (b *templateValues) scope(item *gatehouse.Step) *workflow.Scope {
 	s := &workflow.Scope{Run: b.run, ReadNow: b.now, ReadInput: b.input, Output: b.output, Rejection: b.rejection}
 	if item != nil {
 		_, s.Iteration = item.Iteration()
@@ -344,7 +344,7 @@ func (b *beheld) scope(item *gatehouse.Step) *workflow.Scope {
 // errUnread says that an expression looks at what was not read along.
 var errUnread = errors.New("app: not read")
 
-func (b *beheld) now() time.Time {
+func (b *templateValues) now() time.Time {
 	if b.tx == nil {
 		b.err = errUnread
 		return time.Time{}
@@ -352,7 +352,7 @@ func (b *beheld) now() time.Time {
 	return b.tx.Now()
 }
 
-func (b *beheld) input() gatehouse.JSON {
+func (b *templateValues) input() gatehouse.JSON {
 	if b.known.input != "" {
 		return b.known.input
 	}
@@ -366,7 +366,7 @@ func (b *beheld) input() gatehouse.JSON {
 	return input
 }
 
-func (b *beheld) output(id string) (gatehouse.JSON, bool) {
+func (b *templateValues) output(id string) (gatehouse.JSON, bool) {
 	if output, ok := b.known.outputs[id]; ok {
 		return output, output != ""
 	}
@@ -390,7 +390,7 @@ func (b *beheld) output(id string) (gatehouse.JSON, bool) {
 
 // iterations yields what there is of a step: itself, and where the workflow may
 // repeat it the later iterations, in their order.
-func (b *beheld) iterations(id string) iter.Seq[*gatehouse.Step] {
+func (b *templateValues) iterations(id string) iter.Seq[*gatehouse.Step] {
 	return func(yield func(*gatehouse.Step) bool) {
 		most := 1
 		if b.def.Repeated(id) {
@@ -410,7 +410,7 @@ func (b *beheld) iterations(id string) iter.Seq[*gatehouse.Step] {
 
 // rejection is what came of the last iteration of a step that was refused, and
 // after which the run went on.
-func (b *beheld) rejection(id string) (out gatehouse.JSON, ok bool) {
+func (b *templateValues) rejection(id string) (out gatehouse.JSON, ok bool) {
 	if b.tx == nil {
 		b.err = errUnread
 		return "", false

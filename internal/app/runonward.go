@@ -50,7 +50,7 @@ func (w *work) lookAhead(output gatehouse.JSON) map[string]*work {
 	var ahead map[string]*work
 	left := MaxStepOutput
 	row := map[string]bool{w.step.Key: true}
-	b := &beheld{run: w.run, def: w.def, known: w.known}
+	b := &templateValues{run: w.run, def: w.def, known: w.known}
 	b.known.note(w.step.Key, output)
 	for found := true; found; {
 		found = false

@@ -76,7 +76,7 @@ func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, 
 		if w.def, err = r.definition(tx, step.Tenant, w.run.Workflow, w.run.Version); err != nil {
 			return err
 		}
-		b := &beheld{tx: tx, run: w.run, def: w.def}
+		b := &templateValues{tx: tx, run: w.run, def: w.def}
 		failure = w.look(b.scope(step))
 		w.known = b.known
 		if b.err != nil || w.spec == nil {
@@ -107,7 +107,7 @@ func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.F
 	if _, n := step.Iteration(); n > 1 {
 		return nil, nil // it looks back on the one before
 	}
-	b := &beheld{run: w.run, def: w.def}
+	b := &templateValues{run: w.run, def: w.def}
 	failure = w.look(b.scope(step))
 	if b.err != nil {
 		return nil, nil
