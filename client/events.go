@@ -137,7 +137,14 @@ func eventOf(index int64, body []byte) (*gatehouse.Event, error) {
 	if err := json.Unmarshal(body, &a); err != nil {
 		return nil, fmt.Errorf("client: an event is not what the server sends: %w", err)
 	}
-	return &gatehouse.Event{Index: index, ID: a.ID, Type: a.Type, Subject: a.Subject, ActionID: a.ActionID, Body: body}, nil
+	return &gatehouse.Event{
+		Index:    index,
+		ID:       a.ID,
+		Type:     a.Type,
+		Subject:  a.Subject,
+		ActionID: a.ActionID,
+		Body:     body,
+	}, nil
 }
 
 // WaitDecision waits until an action is decided, and returns it: approved, rejected,

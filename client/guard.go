@@ -51,9 +51,15 @@ type GuardedFunc[A, R any] struct {
 
 // Guarded wraps a function of arguments that encode as a JSON object. Each operation of
 // a connector has one function in a guard; a second one is an error.
-func Guarded[A, R any](g *Guard, tool GuardTool[A], fn func(context.Context, A) (R, error)) (*GuardedFunc[A, R], error) {
+func Guarded[A, R any](
+	g *Guard,
+	tool GuardTool[A],
+	fn func(context.Context, A) (R, error),
+) (*GuardedFunc[A, R], error) {
 	if tool.ActionType == "" || tool.Connector == "" || tool.Operation == "" || tool.Target == nil || fn == nil {
-		return nil, errors.New("client: a guarded function needs an action type, a connector, an operation and a target")
+		return nil, errors.New(
+			"client: a guarded function needs an action type, a connector, an operation and a target",
+		)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -210,7 +216,13 @@ func (g *Guard) settle(ctx context.Context, a *gatehouse.Action) (_ *gatehouse.A
 }
 
 // once leases a push and carries it out.
-func (g *Guard) once(ctx context.Context, connectors []string, own bool, wait time.Duration, causes map[string]error) error {
+func (g *Guard) once(
+	ctx context.Context,
+	connectors []string,
+	own bool,
+	wait time.Duration,
+	causes map[string]error,
+) error {
 	pushes, err := g.client.LeasePushes(ctx, gatehouse.PushLeaseRequest{
 		Connectors: connectors, Own: own, Max: 1, Wait: gatehouse.Duration(wait), Lease: gatehouse.Span(g.lease),
 	})
@@ -234,7 +246,9 @@ func (g *Guard) carryOut(ctx context.Context, p *gatehouse.LeasedPush, causes ma
 	defer cancel(nil)
 	go g.keep(work, cancel, p)
 	var kept gatehouse.JSON
-	failed := error(&noEffect{err: fmt.Errorf("no function for %s here", p.Operation), code: "no_function", retry: true})
+	failed := error(
+		&noEffect{err: fmt.Errorf("no function for %s here", p.Operation), code: "no_function", retry: true},
+	)
 	if fn != nil {
 		kept, failed = fn(work, p)
 	}

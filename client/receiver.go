@@ -48,7 +48,9 @@ func NewReceiver(keys ...string) (*Receiver, error) {
 		case err == nil && prefix == "whpk" && len(key) == ed25519.PublicKeySize:
 			r.public = append(r.public, key)
 		default:
-			return nil, errors.New("client: a key must be whsec_ and the base64 of 24 to 64 bytes, or whpk_ and that of an ed25519 public key")
+			return nil, errors.New(
+				"client: a key must be whsec_ and the base64 of 24 to 64 bytes, or whpk_ and that of an ed25519 public key",
+			)
 		}
 	}
 	if len(keys) == 0 {

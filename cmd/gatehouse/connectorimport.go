@@ -161,7 +161,11 @@ func (c *connectorImportCmd) tell(g *globals, lines []openapi.Line) error {
 		return exitWith(1)
 	case c.Check:
 	case waiting > 0:
-		g.say("Wrote %s. %d operations wait to be accepted: read them there, then import again with --accept NAME or --accept-all.", c.To, waiting)
+		g.say(
+			"Wrote %s. %d operations wait to be accepted: read them there, then import again with --accept NAME or --accept-all.",
+			c.To,
+			waiting,
+		)
 	default:
 		g.say("Wrote %s.", c.To)
 	}

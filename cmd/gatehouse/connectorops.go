@@ -34,7 +34,11 @@ func (f *dataFlags) make(g *globals, name string) (connector.Connector, func(), 
 	}
 	made, err := newConnector(g.ctx, entry, cfg.Secret)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connector %s: %s", name, connector.NewRedactor(cfg.SecretValues()).Text(err.Error()))
+		return nil, nil, fmt.Errorf(
+			"connector %s: %s",
+			name,
+			connector.NewRedactor(cfg.SecretValues()).Text(err.Error()),
+		)
 	}
 	return made, func() {
 		if closer, ok := made.(io.Closer); ok {

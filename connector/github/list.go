@@ -4,5 +4,9 @@ import "github.com/gatehouse-dev/gatehouse/connector"
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
-	return connector.ListOf(c, c.operations.Names(), func(operation string) []string { return []string{entities[operation]} })
+	return connector.ListOf(
+		c,
+		c.operations.Names(),
+		func(operation string) []string { return []string{entities[operation]} },
+	)
 }

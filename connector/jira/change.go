@@ -47,7 +47,9 @@ func (c *Connector) update(ctx context.Context, call connector.Call) (connector.
 	if failed != nil {
 		return connector.Result{}, failed
 	}
-	body := gatehouse.ObjectJSON(gatehouse.Member{Name: "fields", Value: gatehouse.ObjectJSON(fieldsOf(call.ProposedChange)...)})
+	body := gatehouse.ObjectJSON(
+		gatehouse.Member{Name: "fields", Value: gatehouse.ObjectJSON(fieldsOf(call.ProposedChange)...)},
+	)
 	res, _, failed := c.send(ctx, http.MethodPut, issuePath(call.Target.EntityRef), body, http.StatusNoContent)
 	if failed != nil {
 		return res, failed
@@ -210,7 +212,10 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	}
 	made, gone, failed := c.read(ctx, res.ExternalID, append(names(call), "labels"))
 	if failed != nil || gone {
-		return res, &connector.Error{Code: "not_confirmed", Detail: "the issue was made, but could not be read afterwards"}
+		return res, &connector.Error{
+			Code:   "not_confirmed",
+			Detail: "the issue was made, but could not be read afterwards",
+		}
 	}
 	return res, differs(rest.With(call.ProposedChange, "labels", added(labels, markLabel(call))), issue{}, made)
 }

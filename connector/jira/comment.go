@@ -33,7 +33,13 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 		gatehouse.Member{Name: "properties", Value: gatehouse.MustJSON([]map[string]any{
 			{"key": property, "value": map[string]string{"key": call.TargetKey()}},
 		})})
-	res, doc, failed := c.send(ctx, http.MethodPost, issuePath(call.Target.EntityRef, "comment"), body, http.StatusCreated)
+	res, doc, failed := c.send(
+		ctx,
+		http.MethodPost,
+		issuePath(call.Target.EntityRef, "comment"),
+		body,
+		http.StatusCreated,
+	)
 	if failed != nil {
 		return res, failed
 	}
@@ -53,7 +59,8 @@ const maxPages = 5
 func (c *Connector) commented(ctx context.Context, call connector.Call) (string, bool, *connector.Error) {
 	for page := range maxPages {
 		query := url.Values{
-			"orderBy": {"-created"}, "expand": {"properties"}, "maxResults": {"100"}, "startAt": {strconv.Itoa(100 * page)},
+			"orderBy": {"-created"}, "expand": {"properties"},
+			"maxResults": {"100"}, "startAt": {strconv.Itoa(100 * page)},
 		}
 		a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(call.Target.EntityRef, "comment"), query, "")
 		if failed != nil {

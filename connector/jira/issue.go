@@ -38,7 +38,11 @@ func names(call connector.Call) []string {
 }
 
 // read reads an issue; gone is true where it is not there, or not for this account.
-func (c *Connector) read(ctx context.Context, key string, fields []string) (i issue, gone bool, failed *connector.Error) {
+func (c *Connector) read(
+	ctx context.Context,
+	key string,
+	fields []string,
+) (i issue, gone bool, failed *connector.Error) {
 	query := url.Values{"fields": {strings.Join(fields, ",")}}
 	a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(key), query, "")
 	switch {

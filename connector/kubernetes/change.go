@@ -57,7 +57,8 @@ func (c *Connector) write(call connector.Call, p place, o object) write {
 		}
 		w.body = p.manifest(call.ProposedChange, same)
 	default:
-		w.method, w.path, w.contentType, w.success = http.MethodPost, p.collection, "application/json", []int{http.StatusCreated}
+		w.method, w.path, w.contentType = http.MethodPost, p.collection, "application/json"
+		w.success = []int{http.StatusCreated}
 		w.body = p.manifest(call.ProposedChange,
 			member1("annotations", member1(keyAnnotation, gatehouse.StringJSON(call.TargetKey()))))
 	}
@@ -114,7 +115,14 @@ func (w write) done(status int) bool {
 func (c *Connector) preview(ctx context.Context, w write, call connector.Call, o object) (write, *connector.Error) {
 	for {
 		dry := w.dry()
-		a, failed := c.api.AskWith(ctx, dry.method, dry.path, dry.query, http.Header{"Content-Type": {w.contentType}}, dry.body)
+		a, failed := c.api.AskWith(
+			ctx,
+			dry.method,
+			dry.path,
+			dry.query,
+			http.Header{"Content-Type": {w.contentType}},
+			dry.body,
+		)
 		if failed != nil {
 			return w, rest.NothingSent(failed)
 		}
@@ -263,7 +271,11 @@ func (c *Connector) create(ctx context.Context, call connector.Call, p place) (c
 }
 
 // created looks for the object of a call. Another one of the name is a failure.
-func (c *Connector) created(ctx context.Context, call connector.Call, p place) (connector.Result, bool, *connector.Error) {
+func (c *Connector) created(
+	ctx context.Context,
+	call connector.Call,
+	p place,
+) (connector.Result, bool, *connector.Error) {
 	o, why, failed := c.read(ctx, call, p)
 	switch {
 	case failed != nil:

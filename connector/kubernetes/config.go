@@ -106,14 +106,21 @@ func (c *Config) validate() error {
 	case c.FieldManager != "" && !managerForm.MatchString(c.FieldManager):
 		return errors.New("field_manager: must be small letters, digits, dots and hyphens")
 	case len(c.Resources) == 0:
-		return errors.New("resources: at least one is needed, such as deployments.apps: {kind: Deployment, namespaces: [shop]}")
+		return errors.New(
+			"resources: at least one is needed, such as deployments.apps: {kind: Deployment, namespaces: [shop]}",
+		)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Resources)) {
 		if !resourceForm.MatchString(name) {
-			return fmt.Errorf("resources: %s is no plural name with its group, such as deployments.apps", gatehouse.Quote(name))
+			return fmt.Errorf(
+				"resources: %s is no plural name with its group, such as deployments.apps",
+				gatehouse.Quote(name),
+			)
 		}
 		if name == "secrets" {
-			return errors.New("resources.secrets: their values would stand in proposals, receipts and logs; they are not taken")
+			return errors.New(
+				"resources.secrets: their values would stand in proposals, receipts and logs; they are not taken",
+			)
 		}
 		if err := c.Resources[name].validate("resources." + name); err != nil {
 			return err

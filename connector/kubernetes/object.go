@@ -29,7 +29,11 @@ func objectOf(doc gatehouse.JSON) (object, bool) {
 
 // read reads what an operation is about: an object, or its scale. why tells what the
 // server says of one that is not there.
-func (c *Connector) read(ctx context.Context, call connector.Call, p place) (o object, why string, failed *connector.Error) {
+func (c *Connector) read(
+	ctx context.Context,
+	call connector.Call,
+	p place,
+) (o object, why string, failed *connector.Error) {
 	path := p.path()
 	if call.Operation == opScale {
 		path = p.path("scale")
@@ -127,7 +131,10 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	}
 	if call.Operation == opCreate {
 		if why == "" && o.key != call.TargetKey() {
-			return connector.State{Expected: "null", Actual: gatehouse.StringJSON(call.Target.EntityRef + " is there already")}, nil
+			return connector.State{
+				Expected: "null",
+				Actual:   gatehouse.StringJSON(call.Target.EntityRef + " is there already"),
+			}, nil
 		}
 		if why == "" {
 			return connector.State{Matches: true}, nil

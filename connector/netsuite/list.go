@@ -9,5 +9,9 @@ import (
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
-	return connector.ListOf(c, []string{opCreate, opUpdate}, func(string) []string { return slices.Collect(maps.Keys(c.entities)) })
+	return connector.ListOf(
+		c,
+		[]string{opCreate, opUpdate},
+		func(string) []string { return slices.Collect(maps.Keys(c.entities)) },
+	)
 }

@@ -61,7 +61,10 @@ func newSignIn(cfg Config, site *url.URL, client *http.Client, secrets func(stri
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	s.secret = ""
-	s.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	s.signer, err = jose.NewSigner(
+		jose.SigningKey{Algorithm: jose.RS256, Key: key},
+		(&jose.SignerOptions{}).WithType("JWT"),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot sign", at)
 	}
@@ -144,8 +147,11 @@ func (s *signIn) fetch(ctx context.Context) (string, time.Time, *connector.Error
 		return "", time.Time{}, rest.NotSent("token_refused", "the answer to the request for an access token has none")
 	case !s.isSite(got.InstanceURL):
 		// The token would be sent to another org than the one that was configured.
-		return "", time.Time{}, rest.NotSent("token_refused", "the access token is for "+gatehouse.Quote(got.InstanceURL)+
-			", and site is another address")
+		return "", time.Time{}, rest.NotSent(
+			"token_refused",
+			"the access token is for "+gatehouse.Quote(got.InstanceURL)+
+				", and site is another address",
+		)
 	}
 	return got.AccessToken, time.Now().Add(tokenLife), nil
 }

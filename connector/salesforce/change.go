@@ -135,7 +135,11 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	case failed != nil:
 		return connector.Result{}, rest.NothingSent(failed)
 	case !gone:
-		return connector.Result{ExternalID: made.id, ResponseMetadata: found(made.id), Reversal: undoing(call, made)}, nil
+		return connector.Result{
+			ExternalID:       made.id,
+			ResponseMetadata: found(made.id),
+			Reversal:         undoing(call, made),
+		}, nil
 	}
 	res, a, failed := c.send(ctx, http.MethodPatch, c.path(object, field, key), nil, call.ProposedChange,
 		http.StatusCreated, http.StatusOK, http.StatusNoContent)
@@ -145,7 +149,10 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	id := rest.Text(a.JSON(), "id")
 	made, gone, _, failed = c.read(ctx, c.names(call), object, field, key)
 	if failed != nil || gone || id != "" && id != made.id {
-		return res, &connector.Error{Code: "not_confirmed", Detail: "the record was made, but could not be read afterwards"}
+		return res, &connector.Error{
+			Code:   "not_confirmed",
+			Detail: "the record was made, but could not be read afterwards",
+		}
 	}
 	res.ExternalID = made.id
 	if failed := differs(call.ProposedChange, record{}, made); failed != nil {

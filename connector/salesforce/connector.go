@@ -155,7 +155,11 @@ func (c *Connector) probeKey(ctx context.Context, name string) error {
 		external, _ := f.Get("externalId")
 		unique, _ := f.Get("unique")
 		if external != "true" || unique != "true" {
-			return fmt.Errorf("objects.%s.key_field: %s must be an external id and unique, else two creations make two records", name, key)
+			return fmt.Errorf(
+				"objects.%s.key_field: %s must be an external id and unique, else two creations make two records",
+				name,
+				key,
+			)
 		}
 		c.unique.Store(name, true)
 		return nil

@@ -39,12 +39,22 @@ var written = []string{
 func newOperations() (*typed.Operations, error) {
 	return typed.NewOperations(
 		typed.Operation{
-			Operation: connector.Operation{Name: opCreate, Class: connector.ClassA, Floor: gatehouse.L4, Reverses: true},
-			Change:    changesFields,
+			Operation: connector.Operation{
+				Name:     opCreate,
+				Class:    connector.ClassA,
+				Floor:    gatehouse.L4,
+				Reverses: true,
+			},
+			Change: changesFields,
 		},
 		typed.Operation{
-			Operation: connector.Operation{Name: opUpdate, Class: connector.ClassB, Floor: gatehouse.L3, Reverses: true},
-			Change:    changesFields,
+			Operation: connector.Operation{
+				Name:     opUpdate,
+				Class:    connector.ClassB,
+				Floor:    gatehouse.L3,
+				Reverses: true,
+			},
+			Change: changesFields,
 		},
 		typed.Operation{
 			Operation: connector.Operation{Name: opDelete, Class: connector.ClassC, Floor: gatehouse.L4},

@@ -41,7 +41,11 @@ func (c *Connector) names(call connector.Call) []string {
 
 // read reads a record by the path's parts below sobjects; gone is true where it is not
 // there, or not for this user, and deleted where it is known to have been there.
-func (c *Connector) read(ctx context.Context, fields []string, parts ...string) (r record, gone, deleted bool, failed *connector.Error) {
+func (c *Connector) read(
+	ctx context.Context,
+	fields []string,
+	parts ...string,
+) (r record, gone, deleted bool, failed *connector.Error) {
 	a, failed := c.api.Ask(ctx, http.MethodGet, c.path(parts...), url.Values{"fields": {strings.Join(fields, ",")}}, "")
 	switch {
 	case failed != nil:

@@ -9,5 +9,9 @@ import (
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
-	return connector.ListOf(c, c.operations.Names(), func(string) []string { return slices.Collect(maps.Keys(c.tables)) })
+	return connector.ListOf(
+		c,
+		c.operations.Names(),
+		func(string) []string { return slices.Collect(maps.Keys(c.tables)) },
+	)
 }

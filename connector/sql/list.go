@@ -9,5 +9,9 @@ import (
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
-	return connector.ListOf(c, []string{opInsert, opUpdate, opDelete, bulk + opInsert, bulk + opUpdate, bulk + opDelete}, func(string) []string { return slices.Collect(maps.Keys(c.cfg.Entities)) })
+	return connector.ListOf(
+		c,
+		[]string{opInsert, opUpdate, opDelete, bulk + opInsert, bulk + opUpdate, bulk + opDelete},
+		func(string) []string { return slices.Collect(maps.Keys(c.cfg.Entities)) },
+	)
 }

@@ -9,5 +9,9 @@ import (
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
-	return connector.ListOf(c, slices.Collect(maps.Keys(c.operations)), func(operation string) []string { return c.operations[operation].entities })
+	return connector.ListOf(
+		c,
+		slices.Collect(maps.Keys(c.operations)),
+		func(operation string) []string { return c.operations[operation].entities },
+	)
 }

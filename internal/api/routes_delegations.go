@@ -37,7 +37,9 @@ func (s *Server) delegationRoutes() []route {
 			summary: "End a delegation early",
 			doc:     "By either of the two, or an administrator. Votes that were given stay. Repeated, it changes nothing.",
 			roles:   delegators, mints: true, thing: ThingDelegation, status: http.StatusOK, out: typeOf[gatehouse.Delegation](), idempotent: true,
-			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(d.EndDelegation(ctx, c.id)) }),
+			handler: plain(
+				func(ctx context.Context, c *call) (reply, error) { return answer(d.EndDelegation(ctx, c.id)) },
+			),
 		},
 	}
 }

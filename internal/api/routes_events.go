@@ -36,8 +36,18 @@ func (s *Server) eventRoutes() []route {
 			"that they may read. A comment comes every 15 seconds; a revoked key ends the stream.",
 		status: http.StatusOK, out: typeOf[string](), media: mediaEvents,
 		query: []param{
-			{name: "after", kind: paramInteger, min: -1, max: math.MaxInt64 - 1, doc: "The index of the last event that was read; -1 is before the first. Last-Event-ID counts instead where both are given."},
-			{name: "type", max: 2000, doc: "Only these types, with commas between them; hitl.* stands for all that begin so."},
+			{
+				name: "after",
+				kind: paramInteger,
+				min:  -1,
+				max:  math.MaxInt64 - 1,
+				doc:  "The index of the last event that was read; -1 is before the first. Last-Event-ID counts instead where both are given.",
+			},
+			{
+				name: "type",
+				max:  2000,
+				doc:  "Only these types, with commas between them; hitl.* stands for all that begin so.",
+			},
 			{name: "action_id", max: 128, doc: "Only what concerns one action."},
 		},
 		codes:   []gatehouse.Code{gatehouse.CodeRateLimited},

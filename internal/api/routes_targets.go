@@ -20,8 +20,11 @@ func (s *Server) targetRoutes() []route {
 			"connector asks the target itself. Repeated, it changes nothing. action_ids is empty for an agent that reads its own actions only.",
 		roles:  []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleOperator},
 		status: http.StatusOK, out: typeOf[gatehouse.TargetChanges](), idempotent: true,
-		handler: body((*gatehouse.TargetChange).Validate, func(ctx context.Context, _ *call, in *gatehouse.TargetChange) (reply, error) {
-			return answer(t.TargetChanged(ctx, *in))
-		}),
+		handler: body(
+			(*gatehouse.TargetChange).Validate,
+			func(ctx context.Context, _ *call, in *gatehouse.TargetChange) (reply, error) {
+				return answer(t.TargetChanged(ctx, *in))
+			},
+		),
 	}}
 }

@@ -80,7 +80,11 @@ func delegates(c *gatehouse.Caller) error {
 }
 
 // newDelegation checks what is asked for.
-func newDelegation(n gatehouse.NewDelegation, people []*gatehouse.Principal, now time.Time) (*gatehouse.Delegation, error) {
+func newDelegation(
+	n gatehouse.NewDelegation,
+	people []*gatehouse.Principal,
+	now time.Time,
+) (*gatehouse.Delegation, error) {
 	var v gatehouse.Violations
 	find := func(pointer, who string) *gatehouse.Principal {
 		at := slices.IndexFunc(people, func(p *gatehouse.Principal) bool { return p.ID == who || strings.EqualFold(p.Name, who) })
@@ -127,7 +131,8 @@ func newDelegation(n gatehouse.NewDelegation, people []*gatehouse.Principal, now
 		return nil, err
 	}
 	return &gatehouse.Delegation{
-		ID: NewID("dlg"), From: from.ID, FromName: from.Name, To: to.ID, ToName: to.Name, Starts: n.Starts, Ends: n.Ends, Types: n.Types,
+		ID: NewID("dlg"), From: from.ID, FromName: from.Name, To: to.ID, ToName: to.Name,
+		Starts: n.Starts, Ends: n.Ends, Types: n.Types,
 		Level: n.Level, CreatedAt: now,
 	}, nil
 }
@@ -144,7 +149,9 @@ func roomFor(tx gatehouse.ReadTx, tenant, from string) error {
 		}
 	}
 	if own >= gatehouse.MaxDelegations {
-		return gatehouse.Violations{{Pointer: "/from", Detail: fmt.Sprintf("has %d delegations that have not ended; end one", own)}}.Err()
+		return gatehouse.Violations{
+			{Pointer: "/from", Detail: fmt.Sprintf("has %d delegations that have not ended; end one", own)},
+		}.Err()
 	}
 	return nil
 }
@@ -236,7 +243,11 @@ func (g *Gate) StandingsOf(ctx context.Context) (list []gatehouse.Standing, err 
 
 // standsFor returns those whose right a person may use who is not asked about an
 // action; each of them counts at its level.
-func (g *Gate) standsFor(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.Principal) ([]*gatehouse.Principal, error) {
+func (g *Gate) standsFor(
+	tx gatehouse.ReadTx,
+	a *gatehouse.Action,
+	p *gatehouse.Principal,
+) ([]*gatehouse.Principal, error) {
 	list, err := gatehouse.Standings(tx, a.Tenant, p.ID)
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -303,8 +314,8 @@ func (r *ruling) borrow(tx gatehouse.ReadTx) error {
 			r.from = from
 			return nil
 		}
-		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "%s, for whom you answer, counts already by the vote of %s", from.Name, by).
-			With("decision", gatehouse.Approve)
+		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "%s, for whom you answer, counts already by the vote of %s",
+			from.Name, by).With("decision", gatehouse.Approve)
 	}
 	if used != nil || r.decision.Decision == gatehouse.Reject {
 		return used

@@ -45,7 +45,10 @@ func (g *Gate) ReadEvents(ctx context.Context, f gatehouse.EventFilter) (*gateho
 }
 
 // readEvents is one look. looked is how many entries it read.
-func (g *Gate) readEvents(ctx context.Context, f gatehouse.EventFilter) (page *gatehouse.EventPage, looked int, err error) {
+func (g *Gate) readEvents(
+	ctx context.Context,
+	f gatehouse.EventFilter,
+) (page *gatehouse.EventPage, looked int, err error) {
 	err = g.view(ctx, "log", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		page, looked = &gatehouse.EventPage{}, 0
 		tenant := c.Principal.Tenant
@@ -98,7 +101,12 @@ var heard = []string{"hitl.", "push.", "action.", "run.", "step."}
 
 // mayHear reports whether the caller may read what an event is about. may remembers
 // the answers.
-func (g *Gate) mayHear(tx gatehouse.ReadTx, c *gatehouse.Caller, e *gatehouse.Event, may map[string]bool) (bool, error) {
+func (g *Gate) mayHear(
+	tx gatehouse.ReadTx,
+	c *gatehouse.Caller,
+	e *gatehouse.Event,
+	may map[string]bool,
+) (bool, error) {
 	if c.Principal.Has(gatehouse.RoleAuditor) {
 		return true, nil
 	}

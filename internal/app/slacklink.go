@@ -109,7 +109,13 @@ func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, co
 			return err
 		}
 		said = "Linked: your answers from Slack count as those of " + p.Name + " in Gatehouse."
-		return linkIdentity(tx, p, issuer, user, author{id: p.ID, name: p.Name, tenant: p.Tenant, via: gatehouse.ViaSlack})
+		return linkIdentity(
+			tx,
+			p,
+			issuer,
+			user,
+			author{id: p.ID, name: p.Name, tenant: p.Tenant, via: gatehouse.ViaSlack},
+		)
 	})
 	if err != nil {
 		return "", err

@@ -27,7 +27,11 @@ func (g *Gate) ReadTarget(ctx context.Context, id string) (FreshState, error) {
 		return FreshState{}, err
 	}
 	if !g.CanReadTarget(a) {
-		return FreshState{}, cannotRebase("unreadable", "the connector %s cannot read the state of this target", a.Connector)
+		return FreshState{}, cannotRebase(
+			"unreadable",
+			"the connector %s cannot read the state of this target",
+			a.Connector,
+		)
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)
 	defer cancel()

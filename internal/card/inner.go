@@ -207,7 +207,12 @@ func WithEdges(list []Shown) []Shown {
 				span = s.Span
 			}
 			if space {
-				span = Span{Text: text, Kind: SpanSpace, Shown: strings.Repeat("␠", len(text)), Name: "space at the edge"}
+				span = Span{
+					Text:  text,
+					Kind:  SpanSpace,
+					Shown: strings.Repeat("␠", len(text)),
+					Name:  "space at the edge",
+				}
 			}
 			out = append(out, Shown{span, s.Differs})
 		}

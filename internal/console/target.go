@@ -62,7 +62,12 @@ func newReadings() *readings {
 }
 
 // get returns the reading of a key, and makes one where none is recent.
-func (r *readings) get(ctx context.Context, key string, now func() time.Time, read func(context.Context) (app.FreshState, error)) (*reading, error) {
+func (r *readings) get(
+	ctx context.Context,
+	key string,
+	now func() time.Time,
+	read func(context.Context) (app.FreshState, error),
+) (*reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	r.mu.Lock()
@@ -87,7 +92,12 @@ func (r *readings) get(ctx context.Context, key string, now func() time.Time, re
 	}
 }
 
-func (r *readings) run(ctx context.Context, one *reading, now func() time.Time, read func(context.Context) (app.FreshState, error)) {
+func (r *readings) run(
+	ctx context.Context,
+	one *reading,
+	now func() time.Time,
+	read func(context.Context) (app.FreshState, error),
+) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	state, err := app.FreshState{}, error(gatehouse.E(gatehouse.CodeBusy, "too many targets are being read"))

@@ -55,7 +55,12 @@ func (c *checker) checkDelegations(ctx context.Context, tx *sql.Tx, h *rightsHis
 			c.r.violated(23, at.tenant, at.id, "the log does not know the delegation")
 		case logged.From != row.From || logged.To != row.To || !logged.Starts.Equal(row.Starts) || !logged.Ends.Equal(row.Ends) ||
 			!slices.Equal(logged.Types, row.Types) || logged.Level != row.Level:
-			c.r.violated(23, at.tenant, at.id, "the delegation is from or to somebody else, or for something else, than the log says")
+			c.r.violated(
+				23,
+				at.tenant,
+				at.id,
+				"the delegation is from or to somebody else, or for something else, than the log says",
+			)
 		case logged.Ended && !row.Ended:
 			c.r.violated(23, at.tenant, at.id, "the delegation holds, and the log says that it was ended")
 		}

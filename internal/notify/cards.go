@@ -115,7 +115,9 @@ func (n *Notifier) keep(ctx context.Context, c *Configured, k Keeper, row *gateh
 	err := n.store.Update(ctx, func(tx gatehouse.Tx) (err error) {
 		_, err = tx.FindCard(row.Tenant, c.Name, row.ActionID)
 		if errors.Is(err, gatehouse.ErrNotFound) {
-			err = tx.PutCard(&gatehouse.PostedCard{Tenant: row.Tenant, Channel: c.Name, ActionID: row.ActionID, Ref: ref})
+			err = tx.PutCard(
+				&gatehouse.PostedCard{Tenant: row.Tenant, Channel: c.Name, ActionID: row.ActionID, Ref: ref},
+			)
 		}
 		if err != nil {
 			return err
@@ -248,7 +250,8 @@ func (n *Notifier) offer(tx gatehouse.ReadTx, k Keeper, m *Message, a *gatehouse
 		d.Reject = true
 		d.Note = "This card does not show all of the change. Open it in Gatehouse to approve."
 		if len(why) > 0 {
-			d.Note = "This card does not show all of the change: " + strings.Join(why, "; ") + ". Open it in Gatehouse to approve."
+			d.Note = "This card does not show all of the change: " + strings.Join(why, "; ") +
+				". Open it in Gatehouse to approve."
 		}
 	default:
 		d.Approve, d.Reject = true, true

@@ -55,7 +55,8 @@ func Derive(ctx context.Context, src []byte) (*API, error) {
 	title, _ := info["title"].(string)
 	version, _ := info["version"].(string)
 	api := &API{
-		Title: short(title), Version: short(version), SHA256: d.sha256, Operations: map[string]Operation{}, LeftOut: map[string]string{},
+		Title: short(title), Version: short(version), SHA256: d.sha256,
+		Operations: map[string]Operation{}, LeftOut: map[string]string{},
 	}
 	paths, _ := d.root["paths"].(map[string]any)
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
@@ -176,7 +177,11 @@ func (b *builder) build(ctx context.Context) (*Operation, error) {
 	b.answers()
 	amounts, currency := money(schema, "", 0)
 	if len(amounts) > 0 || currency != "" {
-		b.raise(gatehouse.L3, "money: %s", strings.TrimSpace(strings.Join(append(slices.Clone(amounts), currency), " ")))
+		b.raise(
+			gatehouse.L3,
+			"money: %s",
+			strings.TrimSpace(strings.Join(append(slices.Clone(amounts), currency), " ")),
+		)
 	}
 	b.why = append(b.why, notes...)
 	b.floor = max(b.floor, connector.UndeclaredFloor(b.name, b.method == "DELETE", false))
@@ -421,7 +426,12 @@ func (b *builder) wrapped(body map[string]any) any {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		required = append(required, name)
 	}
-	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties, "required": required}
+	return map[string]any{
+		"type":                 "object",
+		"additionalProperties": false,
+		"properties":           properties,
+		"required":             required,
+	}
 }
 
 // risk finds what method, path and words say of the level.

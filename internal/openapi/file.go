@@ -116,7 +116,8 @@ func (f *File) Import(api *API, only []string, accept func(name string) bool) ([
 		only = f.doc.Only
 	}
 	wanted := func(name string) bool {
-		return len(only) == 0 || slices.ContainsFunc(only, func(p string) bool { ok, _ := path.Match(p, name); return ok })
+		return len(only) == 0 ||
+			slices.ContainsFunc(only, func(p string) bool { ok, _ := path.Match(p, name); return ok })
 	}
 	for _, p := range only {
 		if _, err := path.Match(p, ""); err != nil {
@@ -164,7 +165,10 @@ func (f *File) Import(api *API, only []string, accept func(name string) bool) ([
 
 // judge compares a derived operation with what the file has of it.
 func (f *File) judge(name string, op Operation) (e entry, state State, moved bool) {
-	e = entry{fields: op.Entry, imported: origin{Digest: op.Digest, Why: op.Why, Money: op.Money, Currency: op.Currency}}
+	e = entry{
+		fields:   op.Entry,
+		imported: origin{Digest: op.Digest, Why: op.Why, Money: op.Money, Currency: op.Currency},
+	}
 	was, wasAccepted := f.accepted[name]
 	waits, waited := f.aside[name]
 	switch {
@@ -277,7 +281,18 @@ func list(all []string) []any {
 }
 
 // first are the keys that stand before the others.
-var first = []string{"openapi", "operations", "set_aside", "left_out", "method", "path", "class", "floor", "title", "digest"}
+var first = []string{
+	"openapi",
+	"operations",
+	"set_aside",
+	"left_out",
+	"method",
+	"path",
+	"class",
+	"floor",
+	"title",
+	"digest",
+}
 
 // node writes a tree as YAML: keys in a fixed order, empty lists and texts left out of what
 // tells of the import.

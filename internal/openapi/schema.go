@@ -23,7 +23,18 @@ var copied = []string{
 
 // Keywords with one schema, a list of them, and a map of them.
 var (
-	holdsOne  = []string{"additionalProperties", "propertyNames", "items", "contains", "not", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems"}
+	holdsOne = []string{
+		"additionalProperties",
+		"propertyNames",
+		"items",
+		"contains",
+		"not",
+		"if",
+		"then",
+		"else",
+		"unevaluatedProperties",
+		"unevaluatedItems",
+	}
 	holdsList = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
 	holdsMap  = []string{"patternProperties", "dependentSchemas"}
 )
@@ -300,5 +311,6 @@ func money(v any, at string, depth int) (amounts []string, currency string) {
 
 func isScalar(kind any) bool {
 	text, _ := json.Marshal(kind)
-	return strings.Contains(string(text), "number") || strings.Contains(string(text), "integer") || strings.Contains(string(text), "string")
+	return strings.Contains(string(text), "number") || strings.Contains(string(text), "integer") ||
+		strings.Contains(string(text), "string")
 }

@@ -249,7 +249,11 @@ func (q *question) verdict() gatehouse.Timing {
 	for _, s := range q.stages {
 		a := s.audience
 		out.Stages = append(out.Stages, gatehouse.Stage{
-			Who: gatehouse.Audience{Roles: slices.Clone(a.roles), People: slices.Clone(a.people), Groups: slices.Clone(a.groups)},
+			Who: gatehouse.Audience{
+				Roles:  slices.Clone(a.roles),
+				People: slices.Clone(a.people),
+				Groups: slices.Clone(a.groups),
+			},
 			For: gatehouse.Duration(s.lasts), Notify: slices.Clone(s.notify),
 		})
 	}
@@ -269,7 +273,13 @@ func (p *Policy) lintStages(what string, q question, say func(at Problem, isErro
 		case i > 0 && before.covers(s.audience):
 			say(s.at, false, "%s: stage %d asks nobody whom an earlier stage does not ask already", what, i+1)
 		case s.audience.everyone() && (len(s.audience.people) > 0 || len(s.audience.groups) > 0):
-			say(s.at, false, "%s: stage %d names people or groups beside the role approver, which everyone who can decide has", what, i+1)
+			say(
+				s.at,
+				false,
+				"%s: stage %d names people or groups beside the role approver, which everyone who can decide has",
+				what,
+				i+1,
+			)
 		}
 	}
 }

@@ -143,7 +143,13 @@ func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r R
 	// A step beside the way would be done once, on what is drafted anew meanwhile.
 	for _, other := range p.def.Steps {
 		if p.up[other.ID][to] && !between(p.up, to, s.ID, other.ID) && !p.up[other.ID][s.ID] {
-			p.Fail(v, "step %s needs %s too, and is not repeated with it; it must be needed by %s, or need it", other.ID, to, s.ID)
+			p.Fail(
+				v,
+				"step %s needs %s too, and is not repeated with it; it must be needed by %s, or need it",
+				other.ID,
+				to,
+				s.ID,
+			)
 		}
 	}
 	return r

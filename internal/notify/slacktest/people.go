@@ -107,7 +107,12 @@ func (w *Workspace) Sign(body string) *http.Request {
 	stamp := strconv.FormatInt(now.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(SigningSecret))
 	mac.Write([]byte("v0:" + stamp + ":" + body))
-	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/slack/interactions", bytes.NewBufferString(body))
+	r := httptest.NewRequestWithContext(
+		context.Background(),
+		http.MethodPost,
+		"/slack/interactions",
+		bytes.NewBufferString(body),
+	)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("X-Slack-Request-Timestamp", stamp)
 	r.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))

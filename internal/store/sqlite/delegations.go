@@ -6,22 +6,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-const selectDelegation = `SELECT d.tenant, d.id, d.from_id, coalesce(f.name, d.from_id), d.to_id, coalesce(t.name, d.to_id), d.starts_at, d.ends_at,
-d.types, d.level, d.created_at, d.created_by, d.ended_at, d.ended_by
+const selectDelegation = `SELECT d.tenant, d.id, d.from_id, coalesce(f.name, d.from_id), d.to_id, coalesce(t.name, d.to_id),
+d.starts_at, d.ends_at, d.types, d.level, d.created_at, d.created_by, d.ended_at, d.ended_by
 FROM delegation d LEFT JOIN principal f ON f.tenant = d.tenant AND f.id = d.from_id
 LEFT JOIN principal t ON t.tenant = d.tenant AND t.id = d.to_id WHERE d.tenant = ?1 AND `
 
 func scanDelegation(r *stmt) (*gatehouse.Delegation, error) {
 	d := &gatehouse.Delegation{
-		Tenant: r.text(), ID: r.text(), From: r.text(), FromName: r.text(), To: r.text(), ToName: r.text(), Starts: r.time(), Ends: r.time(),
+		Tenant: r.text(), ID: r.text(), From: r.text(), FromName: r.text(), To: r.text(), ToName: r.text(),
+		Starts: r.time(), Ends: r.time(),
 	}
 	types := r.text()
-	d.Level, d.CreatedAt, d.CreatedBy, d.EndedAt, d.EndedBy = gatehouse.RiskLevel(r.int()), r.time(), r.text(), r.timePtr(), r.text()
+	d.Level, d.CreatedAt, d.CreatedBy = gatehouse.RiskLevel(r.int()), r.time(), r.text()
+	d.EndedAt, d.EndedBy = r.timePtr(), r.text()
 	return d, json.Unmarshal([]byte(types), &d.Types)
 }
 
 // ListDelegations lists the newest first.
-func (t *readTx) ListDelegations(tenant, principal string, open bool, limit int) (list []*gatehouse.Delegation, err error) {
+func (t *readTx) ListDelegations(
+	tenant, principal string,
+	open bool,
+	limit int,
+) (list []*gatehouse.Delegation, err error) {
 	one := func(r *stmt) error {
 		d, err := scanDelegation(r)
 		list = append(list, d)
@@ -32,14 +38,26 @@ func (t *readTx) ListDelegations(tenant, principal string, open bool, limit int)
 	if open {
 		from = t.Now().UnixMicro()
 	}
-	err = t.each(selectDelegation+`(?2 = '' OR d.from_id = ?2 OR d.to_id = ?2) AND (?3 = 0 OR d.ended_at IS NULL) AND d.ends_at > ?4`+order,
-		one, tenant, principal, openFlag(open), from, limit)
+	err = t.each(
+		selectDelegation+`(?2 = '' OR d.from_id = ?2 OR d.to_id = ?2) AND (?3 = 0 OR d.ended_at IS NULL) AND d.ends_at > ?4`+order,
+		one,
+		tenant,
+		principal,
+		openFlag(open),
+		from,
+		limit,
+	)
 	return list, err
 }
 
 // FindDelegation finds by id.
 func (t *readTx) FindDelegation(tenant, id string) (d *gatehouse.Delegation, err error) {
-	err = t.one(selectDelegation+`d.id = ?2`, func(r *stmt) error { d, err = scanDelegation(r); return err }, tenant, id)
+	err = t.one(
+		selectDelegation+`d.id = ?2`,
+		func(r *stmt) error { d, err = scanDelegation(r); return err },
+		tenant,
+		id,
+	)
 	return d, err
 }
 
@@ -56,7 +74,13 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL, '')`, d.Tenant, d.ID, d.F
 
 // EndDelegation ends one early.
 func (t *tx) EndDelegation(tenant, id, by string) error {
-	return t.guarded(`UPDATE delegation SET ended_at = ?1, ended_by = ?2 WHERE tenant = ?3 AND id = ?4 AND ended_at IS NULL`, t.at, by, tenant, id)
+	return t.guarded(
+		`UPDATE delegation SET ended_at = ?1, ended_by = ?2 WHERE tenant = ?3 AND id = ?4 AND ended_at IS NULL`,
+		t.at,
+		by,
+		tenant,
+		id,
+	)
 }
 
 func openFlag(open bool) int {

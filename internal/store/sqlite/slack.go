@@ -56,7 +56,8 @@ func (t *readTx) earliest(sql string, args ...any) (next time.Time, err error) {
 
 // InsertSlackClick stores one; the same interaction twice is ErrConflict.
 func (t *tx) InsertSlackClick(c *gatehouse.SlackClick) error {
-	_, err := t.exec(`INSERT INTO slack_click (tenant, id, created_at, key, channel, place, ts, issuer, slack_user, action_id,
+	_, err := t.exec(
+		`INSERT INTO slack_click (tenant, id, created_at, key, channel, place, ts, issuer, slack_user, action_id,
 digest, choice, reason, result, said, attempts, last_error, due_at, finished_at, generation, lease_owner)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)`,
 		c.Tenant, c.ID, c.CreatedAt, c.Key[:], c.Channel, c.Place, c.TS, c.Issuer, c.User, c.ActionID, c.Digest,

@@ -49,11 +49,23 @@ func (s *suite) delegations() {
 		}
 		return err
 	})
-	s.refused(gatehouse.ErrNotFound, "found in another tenant", func(tx gatehouse.Tx) error { _, err := tx.FindDelegation("acme", d.ID); return err })
-	s.refused(gatehouse.ErrConflict, "ended in another tenant", func(tx gatehouse.Tx) error { return tx.EndDelegation("acme", d.ID, "eve") })
+	s.refused(
+		gatehouse.ErrNotFound,
+		"found in another tenant",
+		func(tx gatehouse.Tx) error { _, err := tx.FindDelegation("acme", d.ID); return err },
+	)
+	s.refused(
+		gatehouse.ErrConflict,
+		"ended in another tenant",
+		func(tx gatehouse.Tx) error { return tx.EndDelegation("acme", d.ID, "eve") },
+	)
 	s.update(func(tx gatehouse.Tx) error { return tx.EndDelegation(tenant, d.ID, "ben") })
 	s.same("open after the end", ids(tenant, "prn_ben", true), []string(nil))
-	s.refused(gatehouse.ErrConflict, "ended twice", func(tx gatehouse.Tx) error { return tx.EndDelegation(tenant, d.ID, "ana") })
+	s.refused(
+		gatehouse.ErrConflict,
+		"ended twice",
+		func(tx gatehouse.Tx) error { return tx.EndDelegation(tenant, d.ID, "ana") },
+	)
 
 	a := s.pending()
 	v := gatehouse.Vote{

@@ -15,7 +15,11 @@ func timing(a *gatehouse.Action) {
 	ap.Timing = gatehouse.Timing{
 		Stages: []gatehouse.Stage{
 			{Who: gatehouse.Audience{Groups: []string{"finance"}}, For: hour},
-			{Who: gatehouse.Audience{Groups: []string{"legal"}, People: []string{"ana"}}, For: hour, Notify: []string{"pager"}},
+			{
+				Who:    gatehouse.Audience{Groups: []string{"legal"}, People: []string{"ana"}},
+				For:    hour,
+				Notify: []string{"pager"},
+			},
 		},
 		Reminders: []gatehouse.Duration{hour / 2}, OnTimeout: gatehouse.TimeoutExtend, ExtendBy: hour,
 	}
@@ -92,7 +96,11 @@ func (s *suite) stages() {
 		a.Approval.OnTimeout, a.Approval.ExtendBy = gatehouse.TimeoutReject, 0
 	})
 	got := s.find(rejects.ID)
-	s.same("rejected by time", []string{string(got.Status), string(got.DecidedVia), string(got.Approval.Status)}, []string{"rejected", "policy", "expired"})
+	s.same(
+		"rejected by time",
+		[]string{string(got.Status), string(got.DecidedVia), string(got.Approval.Status)},
+		[]string{"rejected", "policy", "expired"},
+	)
 }
 
 // moments checks what the sweeper has to tell.

@@ -9,7 +9,12 @@ import (
 func (s *suite) targets() {
 	on := func(ref, version string, refs ...string) func(*gatehouse.Action) {
 		return func(a *gatehouse.Action) {
-			a.Connector, a.Target = "shop", gatehouse.Target{EntityType: "item", EntityRef: ref, EntityRefs: refs, Version: version}
+			a.Connector, a.Target = "shop", gatehouse.Target{
+				EntityType: "item",
+				EntityRef:  ref,
+				EntityRefs: refs,
+				Version:    version,
+			}
 		}
 	}
 	seven, eight := s.pending(on("walnuts", "7")), s.pending(on("walnuts", "8"))
@@ -20,7 +25,11 @@ func (s *suite) targets() {
 	open := func(version string, limit int) (ids []string) {
 		s.Helper()
 		s.view(func(tx gatehouse.ReadTx) (err error) {
-			ids, err = tx.OpenOnTarget(tenant, gatehouse.TargetChange{Connector: "shop", EntityType: "item", EntityRef: "walnuts", Version: version}, limit)
+			ids, err = tx.OpenOnTarget(
+				tenant,
+				gatehouse.TargetChange{Connector: "shop", EntityType: "item", EntityRef: "walnuts", Version: version},
+				limit,
+			)
 			return err
 		})
 		return ids
@@ -54,6 +63,14 @@ func (s *suite) targets() {
 	s.update(func(tx gatehouse.Tx) error {
 		return tx.MoveApproval(tenant, answered.Approval.ID, gatehouse.ApprovalRejected)
 	})
-	s.refused(gatehouse.ErrConflict, "what has its answer", func(tx gatehouse.Tx) error { return tx.MarkTarget(tenant, answered.Approval.ID, m) })
-	s.refused(gatehouse.ErrConflict, "another tenant's", func(tx gatehouse.Tx) error { return tx.MarkTarget("acme", eight.Approval.ID, m) })
+	s.refused(
+		gatehouse.ErrConflict,
+		"what has its answer",
+		func(tx gatehouse.Tx) error { return tx.MarkTarget(tenant, answered.Approval.ID, m) },
+	)
+	s.refused(
+		gatehouse.ErrConflict,
+		"another tenant's",
+		func(tx gatehouse.Tx) error { return tx.MarkTarget("acme", eight.Approval.ID, m) },
+	)
 }
