@@ -65,6 +65,10 @@ export async function signIn(page, link) {
 
 /** Fails on any serious or critical finding of axe, by all rules of WCAG to 2.2 AA and its own of good practice. */
 export async function accessible(page, what) {
+  // Colours that are on their way are nobody's to read: a theme that changes fades in for 150 ms.
+  for (let i = 0; i < 20 && await page.evaluate(() => document.getAnimations().some((a) => a.playState === "running")); i++) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
   const { violations, passes } = await new AxeBuilder({ page })
     .setLegacyMode(true) // there are no frames to join
     .options({ resultTypes: ["violations"] }) // the others shortened
